@@ -1,0 +1,188 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// HostEnv is the Env of the operating system's own process: what an application runs in when it is
+// the entry point of a real container.
+func HostEnv() *Env {
+	host, _ := os.Hostname()
+	dir, _ := os.Getwd()
+	vars := map[string]string{}
+	for _, kv := range os.Environ() {
+		k, v, _ := strings.Cut(kv, "=")
+		vars[k] = v
+	}
+	env := &Env{
+		Args: os.Args, Vars: vars, Dir: dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid()},
+		FS: hostFS{}, Net: hostNetwork{}, CPU: hostCPU{}, Memory: &hostMemory{}, Procs: hostProcesses{},
+	}
+	env.OnNotify(func() <-chan syscall.Signal {
+		in, out := make(chan os.Signal, 1), make(chan syscall.Signal, 1)
+		signal.Notify(in, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		go func() {
+			for s := range in {
+				out <- s.(syscall.Signal)
+			}
+		}()
+		return out
+	})
+	return env
+}
+
+type hostFS struct{}
+
+func (hostFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
+	f, err := os.OpenFile(name, flag, perm)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+func (hostFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (hostFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }
+func (hostFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+func (hostFS) Readlink(name string) (string, error)       { return os.Readlink(name) }
+func (hostFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
+func (hostFS) Remove(name string) error                   { return os.Remove(name) }
+func (hostFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
+func (hostFS) Link(oldname, newname string) error         { return os.Link(oldname, newname) }
+func (hostFS) Symlink(target, name string) error          { return os.Symlink(target, name) }
+func (hostFS) Chmod(name string, mode fs.FileMode) error  { return os.Chmod(name, mode) }
+func (hostFS) Chown(name string, uid, gid int) error      { return os.Chown(name, uid, gid) }
+func (hostFS) Chtimes(name string, mtime time.Time) error { return os.Chtimes(name, mtime, mtime) }
+func (hostFS) StatFS(name string) (FSInfo, error)         { return hostStatFS(name) }
+
+type hostNetwork struct{ net.Dialer }
+
+func (hostNetwork) Listen(network, address string) (net.Listener, error) {
+	return net.Listen(network, address)
+}
+
+func (hostNetwork) ListenPacket(network, address string) (net.PacketConn, error) {
+	return net.ListenPacket(network, address)
+}
+
+func (n hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return n.Dialer.DialContext(ctx, network, address)
+}
+
+func (hostNetwork) LookupHost(ctx context.Context, host string) ([]string, error) {
+	return net.DefaultResolver.LookupHost(ctx, host)
+}
+
+func (hostNetwork) Addrs() (ips []net.IP) {
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLoopback() {
+			ips = append(ips, n.IP)
+		}
+	}
+	return ips
+}
+
+// hostCPU really spends the time, so that the container's real quota throttles it.
+type hostCPU struct{}
+
+func (hostCPU) Use(ctx context.Context, d time.Duration) error {
+	for start := time.Now(); time.Since(start) < d; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (hostCPU) Info() CPUInfo { return CPUInfo{Cores: runtime.NumCPU()} }
+
+// hostMemory really holds the memory, so that the container's real limit kills it.
+type hostMemory struct {
+	mu     sync.Mutex
+	chunks [][]byte
+	used   int64
+}
+
+const hostPage = 4096
+
+func (m *hostMemory) Add(n int64) error {
+	const chunk = 1 << 20
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.used+n < 0 {
+		return errors.New("memory: freed more than was held")
+	}
+	m.used += n
+	for int64(len(m.chunks))*chunk < m.used/chunk*chunk {
+		c := make([]byte, chunk)
+		for i := 0; i < len(c); i += hostPage {
+			c[i] = 1 // Untouched pages would not count.
+		}
+		m.chunks = append(m.chunks, c)
+	}
+	for int64(len(m.chunks))*chunk > m.used {
+		m.chunks[len(m.chunks)-1] = nil
+		m.chunks = m.chunks[:len(m.chunks)-1]
+	}
+	return nil
+}
+
+func (m *hostMemory) Info() MemoryInfo {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return MemoryInfo{Used: m.used}
+}
+
+type hostProcesses struct{}
+
+type hostProcess struct{ cmd *exec.Cmd }
+
+func (p hostProcess) PID() int { return p.cmd.Process.Pid }
+
+func (p hostProcess) Wait() int {
+	err := p.cmd.Wait()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
+			return ExitSignal + int(s.Signal())
+		}
+		return exit.ExitCode()
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
+
+func (hostProcesses) Start(ctx context.Context, env *Env) (Process, error) {
+	file, err := exec.LookPath(env.Args[0])
+	if err != nil {
+		return nil, &ExecError{Name: env.Args[0], Err: ErrNotInPath}
+	}
+	cmd := exec.CommandContext(ctx, file, env.Args[1:]...)
+	cmd.Args[0] = env.Args[0]
+	cmd.Env, cmd.Dir = env.Environ(), env.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.Stdin, env.Stdout, env.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, &ExecError{Name: env.Args[0], Err: err}
+	}
+	return hostProcess{cmd}, nil
+}
+
+func (hostProcesses) List() []ProcessInfo {
+	return []ProcessInfo{{PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args}}
+}
+
+func (hostProcesses) Signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }

@@ -1,0 +1,129 @@
+package kit
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/distribution/reference"
+)
+
+// Image is a container image: programs and files under well-known names.
+type Image struct {
+	// Names are the repositories it is found under, in the form people write in manifests
+	// ("busybox", "registry.k8s.io/pause").
+	Names []string
+	// Tags are the tags that exist, as path.Match patterns ("1.3?", "latest"). None means any.
+	Tags []string
+
+	Entrypoint []string
+	Cmd        []string
+	Vars       map[string]string
+	WorkDir    string // default "/"
+	User       string // "uid", "uid:gid" or a name in /etc/passwd; default root
+
+	// Programs are the executables by absolute path.
+	Programs map[string]Program
+	// Files are the other files by absolute path. A name that ends in a slash is a directory.
+	Files map[string]string
+
+	// Memory is what the container holds once it runs, in bytes, before it states more.
+	Memory int64
+	// Size is the size of the image, in bytes, as nodes report it.
+	Size int64
+}
+
+// Registry is a set of images. The zero value is empty and usable; it is not safe for concurrent
+// registration.
+type Registry struct {
+	images []*Image
+	byName map[string]*Image
+}
+
+// Errors of Resolve.
+var (
+	ErrInvalidImage  = errors.New("invalid reference format")
+	ErrNoSuchImage   = errors.New("repository does not exist")
+	ErrNoSuchVersion = errors.New("manifest unknown")
+)
+
+// NewRegistry returns a registry of the given images.
+func NewRegistry(images ...Image) *Registry {
+	r := &Registry{}
+	for _, i := range images {
+		r.Register(i)
+	}
+	return r
+}
+
+// Register adds an image. A name that is malformed or taken is a programming error and panics.
+func (r *Registry) Register(i Image) {
+	if r.byName == nil {
+		r.byName = map[string]*Image{}
+	}
+	if len(i.Names) == 0 {
+		panic("kit: an image needs a name")
+	}
+	for _, n := range i.Names {
+		ref, err := reference.ParseNormalizedNamed(n)
+		if err != nil || !reference.IsNameOnly(ref) {
+			panic(fmt.Sprintf("kit: %q is not the name of an image", n))
+		}
+		if r.byName[ref.Name()] != nil {
+			panic(fmt.Sprintf("kit: image %q is registered twice", n))
+		}
+		r.byName[ref.Name()] = &i
+	}
+	r.images = append(r.images, &i)
+}
+
+// Images returns all images in the order of their registration.
+func (r *Registry) Images() []*Image { return slices.Clone(r.images) }
+
+// Resolve finds the image a manifest refers to and returns the reference in its full form, such as
+// "docker.io/library/busybox:latest". The error wraps one of the errors above.
+func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
+	full, err = FullName(ref)
+	if err != nil {
+		return "", nil, err
+	}
+	named, err := reference.ParseNormalizedNamed(full)
+	if err != nil {
+		return "", nil, fmt.Errorf("%w: %v", ErrInvalidImage, err)
+	}
+	image = r.byName[named.Name()]
+	if image == nil {
+		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchImage)
+	}
+	if tagged, ok := named.(reference.Tagged); ok && !image.hasTag(tagged.Tag()) {
+		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
+	}
+	return full, image, nil
+}
+
+func (i *Image) hasTag(tag string) bool {
+	return len(i.Tags) == 0 || slices.ContainsFunc(i.Tags, func(pattern string) bool {
+		ok, err := path.Match(pattern, tag)
+		return ok && err == nil
+	})
+}
+
+// FullName completes a reference with its registry and tag.
+func FullName(ref string) (string, error) {
+	named, err := reference.ParseNormalizedNamed(ref)
+	if err != nil {
+		return "", fmt.Errorf("%w: %v", ErrInvalidImage, err)
+	}
+	return reference.TagNameOnly(named).String(), nil
+}
+
+var digits = regexp.MustCompile(`^\d+$`)
+
+// IsUID reports whether an image's or a manifest's user is given by number.
+func IsUID(user string) bool {
+	uid, _, _ := strings.Cut(user, ":")
+	return digits.MatchString(uid)
+}

@@ -1,0 +1,60 @@
+package kit
+
+import (
+	"context"
+	"syscall"
+	"time"
+)
+
+// Processes starts and shows the programs of a container.
+type Processes interface {
+	// Start finds the program env.Args[0] names, by path or in PATH, and runs it in env. A program
+	// that cannot be found or run is an *ExecError. It ends when ctx does.
+	Start(ctx context.Context, env *Env) (Process, error)
+	// List returns the running programs by ID.
+	List() []ProcessInfo
+	// Signal sends a signal; ESRCH if there is no such program.
+	Signal(pid int, sig syscall.Signal) error
+}
+
+// Process is a program that was started.
+type Process interface {
+	PID() int
+	// Wait returns the exit code once the program has ended.
+	Wait() int
+}
+
+// ProcessInfo describes a running program.
+type ProcessInfo struct {
+	PID, Parent int
+	Args        []string
+	User        User
+	Started     time.Time
+}
+
+// ExecError says why a program could not be started, in the words of os/exec.
+type ExecError struct {
+	Name string
+	Err  error
+}
+
+func (e *ExecError) Error() string { return `exec: "` + e.Name + `": ` + e.Err.Error() }
+func (e *ExecError) Unwrap() error { return e.Err }
+
+// ErrNotInPath is the Err of an ExecError for a name without a slash.
+var ErrNotInPath error = notInPath{}
+
+type notInPath struct{}
+
+func (notInPath) Error() string { return "executable file not found in $PATH" }
+func (notInPath) Is(err error) bool {
+	return err == syscall.ENOENT
+}
+
+// ExitCode is the code a shell gives to a command that could not be started.
+func (e *ExecError) ExitCode() int {
+	if e.Err == ErrNotInPath || e.Err == syscall.ENOENT {
+		return ExitNotFound
+	}
+	return ExitNotRunnable
+}

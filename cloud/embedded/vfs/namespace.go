@@ -1,0 +1,218 @@
+package vfs
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+// maxLinks is how many symbolic links a path may lead through.
+const maxLinks = 40
+
+// Namespace is a root tree with mounts.
+type Namespace struct {
+	mu     sync.RWMutex
+	mounts map[string]*mount // by mount point
+}
+
+type mount struct {
+	at   string
+	tree *Tree
+	root *inode
+	opts MountOptions
+}
+
+// MountOptions say what of a tree is mounted, and how.
+type MountOptions struct {
+	Sub      string // path in the tree; the root by default
+	ReadOnly bool
+	Source   string // the device /proc/mounts names; the tree's by default
+}
+
+// NewNamespace returns a namespace with root mounted at "/".
+func NewNamespace(root *Tree) *Namespace {
+	return &Namespace{mounts: map[string]*mount{"/": {at: "/", tree: root, root: root.root}}}
+}
+
+// SetReadOnly makes the root read-only; what is mounted on it keeps its own mode.
+func (n *Namespace) SetReadOnly() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mounts["/"].opts.ReadOnly = true
+}
+
+// Mount puts a tree, or the file or directory opts.Sub of it, at a path, which is created if it
+// does not exist.
+func (n *Namespace) Mount(at string, t *Tree, opts MountOptions) error {
+	at = path.Clean("/" + at)
+	w, err := NewNamespace(t).walk(kit.User{}, "mount", path.Clean("/"+opts.Sub), true)
+	if err != nil {
+		return err
+	}
+	if w.node == nil {
+		return &fs.PathError{Op: "mount", Path: opts.Sub, Err: syscall.ENOENT}
+	}
+	if err := n.mountPoint(at, w.node.isDir()); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mounts[at] = &mount{at: at, tree: t, root: w.node, opts: opts}
+	return nil
+}
+
+// mountPoint creates what a mount hides.
+func (n *Namespace) mountPoint(at string, dir bool) error {
+	if at == "/" {
+		return nil
+	}
+	root := n.As(kit.User{}).(*view)
+	root.privileged = true
+	env := &kit.Env{FS: root, Dir: "/"}
+	if _, err := root.Lstat(at); err == nil {
+		return nil
+	}
+	if dir {
+		return env.MkdirAll(at, 0o755)
+	}
+	if err := env.MkdirAll(path.Dir(at), 0o755); err != nil {
+		return err
+	}
+	return env.WriteFile(at, nil, 0o644)
+}
+
+// Mounts lists what is mounted, by mount point.
+func (n *Namespace) Mounts() []kit.FSInfo {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	list := make([]kit.FSInfo, 0, len(n.mounts))
+	for _, m := range n.mounts {
+		list = append(list, m.info())
+	}
+	slices.SortFunc(list, func(a, b kit.FSInfo) int { return strings.Compare(a.Mount, b.Mount) })
+	return list
+}
+
+func (m *mount) info() kit.FSInfo {
+	i := kit.FSInfo{Source: m.opts.Source, Type: m.tree.opts.Type, Mount: m.at, ReadOnly: m.opts.ReadOnly}
+	if d := m.tree.opts.Disk; d != nil {
+		i.Total, i.Free = d.Total, max(0, d.Total-d.Used())
+		if i.Source == "" {
+			i.Source = d.Name
+		}
+	}
+	if i.Source == "" {
+		i.Source = i.Type
+	}
+	return i
+}
+
+func (n *Namespace) mountAt(at string) *mount {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.mounts[at]
+}
+
+// place is a point in the hierarchy.
+type place struct {
+	mount *mount
+	node  *inode
+	path  string
+}
+
+// walked is what a path leads to. node is nil if only its last element does not exist.
+type walked struct {
+	place
+	parent place
+	name   string  // last element
+	above  []place // the directories it lies in, the root first
+}
+
+// walk resolves an absolute path for a user. With follow, a symbolic link at its end is followed.
+func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, error) {
+	fail := func(err error) (walked, error) {
+		return walked{}, &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	root := n.mountAt("/")
+	trail := []place{{root, root.root, "/"}}
+	rest := elements(name)
+	last := "/"
+	for links := 0; len(rest) > 0; {
+		here := trail[len(trail)-1]
+		element := rest[0]
+		rest = rest[1:]
+		switch {
+		case !here.node.isDir():
+			return fail(syscall.ENOTDIR)
+		case element == ".":
+			continue
+		case element == "..":
+			if len(trail) > 1 {
+				trail = trail[:len(trail)-1]
+			}
+			continue
+		}
+		t := here.mount.tree
+		t.mu.RLock()
+		searchable := permitted(here.node, u, 1)
+		child := here.node.children[element]
+		var target string
+		if child != nil {
+			target = child.target
+		}
+		t.mu.RUnlock()
+		if !searchable {
+			return fail(syscall.EACCES)
+		}
+		last = element
+		next := place{here.mount, child, path.Join(here.path, element)}
+		if m := n.mountAt(next.path); m != nil {
+			next.mount, next.node = m, m.root
+			target = ""
+		}
+		switch {
+		case next.node == nil && len(rest) > 0:
+			return fail(syscall.ENOENT)
+		case next.node == nil:
+			return walked{place: next, parent: here, name: element, above: trail}, nil
+		case target != "" && (len(rest) > 0 || follow):
+			if links++; links > maxLinks {
+				return fail(syscall.ELOOP)
+			}
+			if strings.HasPrefix(target, "/") {
+				trail = trail[:1]
+			}
+			rest = append(elements(target), rest...)
+			continue
+		}
+		trail = append(trail, next)
+	}
+	w := walked{place: trail[len(trail)-1], name: last, above: trail[:len(trail)-1]}
+	w.parent = trail[max(0, len(trail)-2)]
+	return w, nil
+}
+
+func elements(name string) []string {
+	return slices.DeleteFunc(strings.Split(name, "/"), func(s string) bool { return s == "" })
+}
+
+// permitted reports whether u may do what the rwx bits in want say. It is called with the tree's
+// mutex held.
+func permitted(n *inode, u kit.User, want fs.FileMode) bool {
+	if u.UID == 0 {
+		return want&1 == 0 || n.isDir() || n.mode&0o111 != 0
+	}
+	perm := n.mode.Perm()
+	switch {
+	case u.UID == n.uid:
+		perm >>= 6
+	case u.GID == n.gid || slices.Contains(u.Groups, n.gid):
+		perm >>= 3
+	}
+	return perm&want == want
+}

@@ -1,0 +1,206 @@
+package vfs
+
+import (
+	"io/fs"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+// Disk is a device of limited size that trees live on. A nil Disk is unlimited.
+type Disk struct {
+	Name  string
+	Total int64 // bytes
+	used  atomic.Int64
+}
+
+// Used returns how many bytes the trees on the disk hold.
+func (d *Disk) Used() int64 { return d.used.Load() }
+
+// reserve takes n bytes, which may be negative; it reports false if they are not there.
+func (d *Disk) reserve(n int64) bool {
+	if d == nil {
+		return true
+	}
+	if d.used.Add(n) > d.Total && n > 0 {
+		d.used.Add(-n)
+		return false
+	}
+	return true
+}
+
+// Options describe a new tree. The zero value is an unlimited file system of no particular type.
+type Options struct {
+	Type string      // "overlay", "ext4", "tmpfs", ...
+	Disk *Disk       // where it lives
+	Mode fs.FileMode // permissions of its root; default 0755
+}
+
+// Tree is a hierarchy of files.
+type Tree struct {
+	opts Options
+	now  func() time.Time
+
+	mu    sync.RWMutex
+	root  *inode
+	used  int64 // bytes of content
+	inode uint64
+}
+
+// inode is a file, a directory or a link. Its fields are protected by its tree's mutex.
+type inode struct {
+	id       uint64
+	mode     fs.FileMode // with type bits
+	uid, gid int
+	mtime    time.Time
+	links    int
+
+	data     []byte // of a regular file
+	borrowed bool   // data is shared with a clone: copy before writing to it
+	target   string // of a symbolic link
+	children map[string]*inode
+
+	device *Device
+}
+
+// What kind of file an inode is never changes, so these need no lock.
+func (n *inode) isDir() bool  { return n.children != nil }
+func (n *inode) isLink() bool { return n.target != "" }
+
+// Device is a file whose content is made, not stored.
+type Device struct {
+	// Open returns what reads and writes of the file do.
+	Open func(flag int) (Stream, error)
+}
+
+// Stream is an open device.
+type Stream interface {
+	Read(p []byte) (int, error)
+	Write(p []byte) (int, error)
+}
+
+// NewTree returns a tree with an empty root directory.
+func NewTree(opts Options) *Tree {
+	if opts.Mode == 0 {
+		opts.Mode = 0o755
+	}
+	t := &Tree{opts: opts, now: time.Now}
+	t.root = t.newInode(fs.ModeDir|opts.Mode, kit.User{})
+	return t
+}
+
+// Used returns the bytes and the number of files in the tree.
+func (t *Tree) Used() (bytes int64, files int) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var count func(*inode)
+	count = func(n *inode) {
+		files++
+		for _, c := range n.children {
+			count(c)
+		}
+	}
+	count(t.root)
+	return t.used, files
+}
+
+func (t *Tree) newInode(mode fs.FileMode, u kit.User) *inode {
+	t.inode++
+	n := &inode{id: t.inode, mode: mode, uid: u.UID, gid: u.GID, mtime: t.now(), links: 1}
+	if mode.IsDir() {
+		n.links = 2
+		n.children = map[string]*inode{}
+	}
+	return n
+}
+
+// Clone returns a copy of the tree on the given disk. Contents are shared until one side writes.
+func (t *Tree) Clone(disk *Disk) *Tree {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := &Tree{opts: t.opts, now: t.now, used: t.used, inode: t.inode}
+	c.opts.Disk = disk
+	copies := map[*inode]*inode{} // keeps hard links together
+	var copyNode func(*inode) *inode
+	copyNode = func(n *inode) *inode {
+		if d := copies[n]; d != nil {
+			return d
+		}
+		n.borrowed = true
+		d := *n
+		copies[n] = &d
+		if n.children != nil {
+			d.children = make(map[string]*inode, len(n.children))
+			for name, child := range n.children {
+				d.children[name] = copyNode(child)
+			}
+		}
+		return &d
+	}
+	c.root = copyNode(t.root)
+	if disk != nil {
+		disk.used.Add(c.used)
+	}
+	return c
+}
+
+// Discard gives the tree's space back to its disk. The tree must not be used any more.
+func (t *Tree) Discard() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.opts.Disk.reserve(-t.used)
+	t.used = 0
+}
+
+// Own gives every file in the tree to a group and lets it read and write, as the kubelet does for
+// a pod's fsGroup.
+func (t *Tree) Own(gid int, readOnly bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var visit func(*inode)
+	visit = func(n *inode) {
+		n.gid = gid
+		if !n.isLink() {
+			if readOnly {
+				n.mode |= 0o440
+			} else {
+				n.mode |= 0o660
+			}
+			if n.isDir() {
+				n.mode |= fs.ModeSetgid | 0o110
+			}
+		}
+		for _, c := range n.children {
+			visit(c)
+		}
+	}
+	visit(t.root)
+}
+
+// AddDevice creates a device file in a directory that exists.
+func (t *Tree) AddDevice(name string, mode fs.FileMode, d Device) error {
+	return t.Root().(*view).change("mknod", name, func(w walked) error {
+		if w.node != nil {
+			return syscall.EEXIST
+		}
+		n := t.newInode(fs.ModeDevice|fs.ModeCharDevice|mode, kit.User{})
+		n.device = &d
+		w.parent.node.children[w.name] = n
+		return nil
+	})
+}
+
+// Root returns the tree as root sees it when nothing is mounted on it.
+func (t *Tree) Root() kit.FS { return NewNamespace(t).As(kit.User{}) }
+
+// resize accounts for a file growing or shrinking. It is called with t.mu held.
+func (t *Tree) resize(delta int64) bool {
+	if !t.opts.Disk.reserve(delta) {
+		return false
+	}
+	t.used += delta
+	return true
+}

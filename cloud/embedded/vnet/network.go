@@ -1,0 +1,173 @@
+package vnet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Config configures a Network. Its zero value is usable.
+type Config struct {
+	// Subnets are the prefixes in which hosts live. Dialling an address in them that no host has
+	// fails with EHOSTUNREACH after HostTimeout, as an unanswered ARP request does.
+	Subnets []netip.Prefix
+	// Virtual are the prefixes whose addresses exist only through the Router (service addresses).
+	// What the Router does not know there is dropped. Anything else is ENETUNREACH.
+	Virtual []netip.Prefix
+	// HostTimeout defaults to three seconds, the kernel's.
+	HostTimeout time.Duration
+	// Seed makes loss and jitter repeatable.
+	Seed uint64
+}
+
+// Router rewrites destinations before traffic leaves a host, as kube-proxy does.
+type Router interface {
+	// Route returns where traffic from src to dst goes; dst itself if it is not a service.
+	// protocol is "tcp" or "udp". The error is ErrReject or ErrDrop. It must not block.
+	Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error)
+}
+
+// Admitter decides whether traffic may pass, as a network policy does. dst is a host's address
+// after routing. What it refuses is dropped without notice. It must not block.
+type Admitter interface {
+	Admit(src netip.Addr, protocol string, dst netip.AddrPort) bool
+}
+
+// What a Router may answer instead of a destination.
+var (
+	ErrReject error = syscall.ECONNREFUSED
+	ErrDrop         = fmt.Errorf("vnet: dropped by the router")
+)
+
+// Network is a set of hosts that can reach each other. It is safe for concurrent use.
+type Network struct {
+	cfg Config
+
+	mu    sync.RWMutex
+	hosts map[netip.Addr]*Host
+	rules []*rule
+
+	router   atomic.Pointer[Router]
+	admitter atomic.Pointer[Admitter]
+
+	// generation counts changes that may let through what was dropped, or the reverse. Whoever
+	// waits for a retransmission also waits for waiters to be closed.
+	generation atomic.Uint64
+	waitMu     sync.Mutex
+	waiters    chan struct{}
+
+	randMu sync.Mutex
+	rand   *rand.Rand
+}
+
+// New returns an empty network.
+func New(cfg Config) *Network {
+	if cfg.HostTimeout == 0 {
+		cfg.HostTimeout = 3 * time.Second
+	}
+	n := &Network{
+		cfg:     cfg,
+		hosts:   map[netip.Addr]*Host{},
+		waiters: make(chan struct{}),
+		rand:    rand.New(rand.NewPCG(cfg.Seed, 0x766e6574)),
+	}
+	n.generation.Store(1) // A path's zero generation is always stale.
+	return n
+}
+
+// SetRouter installs the router; nil removes it.
+func (n *Network) SetRouter(r Router) {
+	if r == nil {
+		n.router.Store(nil)
+	} else {
+		n.router.Store(&r)
+	}
+	n.changed()
+}
+
+// SetAdmitter installs the admitter; nil removes it.
+func (n *Network) SetAdmitter(a Admitter) {
+	if a == nil {
+		n.admitter.Store(nil)
+	} else {
+		n.admitter.Store(&a)
+	}
+	n.changed()
+}
+
+// Changed tells the network that its router or admitter would now answer differently, so that
+// dials which are being dropped are tried again at once.
+func (n *Network) Changed() { n.changed() }
+
+func (n *Network) changed() {
+	n.generation.Add(1)
+	n.waitMu.Lock()
+	close(n.waiters)
+	n.waiters = make(chan struct{})
+	n.waitMu.Unlock()
+}
+
+func (n *Network) change() <-chan struct{} {
+	n.waitMu.Lock()
+	defer n.waitMu.Unlock()
+	return n.waiters
+}
+
+// AddHost gives an address to a new host.
+func (n *Network) AddHost(addr netip.Addr) (*Host, error) {
+	addr = addr.Unmap()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hosts[addr] != nil {
+		return nil, fmt.Errorf("vnet: address %s is taken", addr)
+	}
+	h := newHost(n, addr)
+	n.hosts[addr] = h
+	return h, nil
+}
+
+// Host returns the host with the given address, or nil.
+func (n *Network) Host(addr netip.Addr) *Host {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	return n.hosts[addr.Unmap()]
+}
+
+func (n *Network) removeHost(h *Host) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.hosts[h.addr] == h {
+		delete(n.hosts, h.addr)
+	}
+}
+
+func (n *Network) route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error) {
+	if r := n.router.Load(); r != nil {
+		return (*r).Route(src, protocol, dst)
+	}
+	return dst, nil
+}
+
+func (n *Network) admit(src netip.Addr, protocol string, dst netip.AddrPort) bool {
+	a := n.admitter.Load()
+	return a == nil || src == dst.Addr() || (*a).Admit(src, protocol, dst)
+}
+
+func (n *Network) random() float64 {
+	n.randMu.Lock()
+	defer n.randMu.Unlock()
+	return n.rand.Float64()
+}
+
+func contains(prefixes []netip.Prefix, a netip.Addr) bool {
+	for _, p := range prefixes {
+		if p.Contains(a) {
+			return true
+		}
+	}
+	return false
+}
