@@ -20,6 +20,7 @@ type Env struct {
 	Stderr   io.Writer
 	Terminal *Terminal // nil unless the standard streams are a terminal
 
+	PID      int // the program's own, or of who starts it before it is started
 	Hostname string
 	User     User
 

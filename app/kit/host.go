@@ -28,7 +28,7 @@ func HostEnv() *Env {
 	env := &Env{
 		Args: os.Args, Vars: vars, Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid()},
+		PID: os.Getpid(), Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid()},
 		FS: hostFS{}, Net: hostNetwork{}, CPU: hostCPU{}, Memory: &hostMemory{}, Procs: hostProcesses{},
 	}
 	env.OnNotify(func() <-chan syscall.Signal {

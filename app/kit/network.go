@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 )
 
 // Network is a program's way to other programs.
@@ -17,6 +18,25 @@ type Network interface {
 	LookupHost(ctx context.Context, host string) ([]string, error)
 	// Addrs returns the program's own addresses, loopback not included.
 	Addrs() []net.IP
+}
+
+// Pinger is an optional power of a Network: an ICMP echo.
+type Pinger interface {
+	// Ping resolves a host and returns the round-trip time to it.
+	Ping(ctx context.Context, host string) (net.IP, time.Duration, error)
+}
+
+// SocketLister is an optional power of a Network: what netstat shows.
+type SocketLister interface {
+	Sockets() []Socket
+}
+
+// Socket is an open socket of the program's host.
+type Socket struct {
+	Network string // "tcp" or "udp"
+	Local   net.Addr
+	Remote  net.Addr // nil unless connected
+	State   string   // "LISTEN", "ESTABLISHED"; empty for UDP
 }
 
 // HTTPTransport returns a transport that dials through the program's network. It is the caller's

@@ -17,6 +17,15 @@ type Processes interface {
 	Signal(pid int, sig syscall.Signal) error
 }
 
+// Forker is an optional power of Processes: fork(2) for programs that are functions. A shell runs
+// the commands of its background jobs and subshells in it, so that they have process IDs, are
+// listed, and can be signalled.
+type Forker interface {
+	// Fork runs p in env like a program that was found. Nothing is looked up; env.Args is what is
+	// shown. It ends when ctx does.
+	Fork(ctx context.Context, env *Env, p Program) (Process, error)
+}
+
 // Process is a program that was started.
 type Process interface {
 	PID() int

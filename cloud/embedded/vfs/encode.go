@@ -56,6 +56,16 @@ func (t *Tree) MarshalBinary() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// UnmarshalBinary reads a tree that MarshalBinary saved. It is on no disk.
+func (t *Tree) UnmarshalBinary(b []byte) error {
+	r, err := Unmarshal(b, nil)
+	if err != nil {
+		return err
+	}
+	t.opts, t.now, t.root, t.used, t.inode = r.opts, r.now, r.root, r.used, r.inode
+	return nil
+}
+
 // Unmarshal reads a tree that MarshalBinary saved and puts it on the given disk.
 func Unmarshal(b []byte, disk *Disk) (*Tree, error) {
 	var s savedTree

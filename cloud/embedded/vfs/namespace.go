@@ -27,16 +27,27 @@ type mount struct {
 	opts MountOptions
 }
 
-// MountOptions say what of a tree is mounted, and how.
+// MountOptions say how something is mounted.
 type MountOptions struct {
-	Sub      string // path in the tree; the root by default
 	ReadOnly bool
-	Source   string // the device /proc/mounts names; the tree's by default
+	Source   string // the device /proc/mounts names; the tree's disk by default
 }
 
 // NewNamespace returns a namespace with root mounted at "/".
 func NewNamespace(root *Tree) *Namespace {
 	return &Namespace{mounts: map[string]*mount{"/": {at: "/", tree: root, root: root.root}}}
+}
+
+// Sub returns a namespace whose root is a directory of n. What is mounted below it stays behind.
+func (n *Namespace) Sub(dir string) (*Namespace, error) {
+	p, err := n.source(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !p.node.isDir() {
+		return nil, pathError("chroot", dir, syscall.ENOTDIR)
+	}
+	return &Namespace{mounts: map[string]*mount{"/": {at: "/", tree: p.mount.tree, root: p.node}}}, nil
 }
 
 // SetReadOnly makes the root read-only; what is mounted on it keeps its own mode.
@@ -46,23 +57,46 @@ func (n *Namespace) SetReadOnly() {
 	n.mounts["/"].opts.ReadOnly = true
 }
 
-// Mount puts a tree, or the file or directory opts.Sub of it, at a path, which is created if it
-// does not exist.
+// Mount puts the root of a tree at a path, which is created if it does not exist.
 func (n *Namespace) Mount(at string, t *Tree, opts MountOptions) error {
-	at = path.Clean("/" + at)
-	w, err := NewNamespace(t).walk(kit.User{}, "mount", path.Clean("/"+opts.Sub), true)
+	return n.attach(&mount{at: path.Clean("/" + at), tree: t, root: t.root, opts: opts})
+}
+
+// Bind puts a file or directory of another namespace at a path, which is created if it does not
+// exist.
+func (n *Namespace) Bind(at string, from *Namespace, name string, opts MountOptions) error {
+	p, err := from.source(name)
 	if err != nil {
 		return err
 	}
-	if w.node == nil {
-		return &fs.PathError{Op: "mount", Path: opts.Sub, Err: syscall.ENOENT}
+	return n.attach(&mount{at: path.Clean("/" + at), tree: p.mount.tree, root: p.node, opts: opts})
+}
+
+// Unmount undoes the mount at a path, if there is one.
+func (n *Namespace) Unmount(at string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if at = path.Clean("/" + at); at != "/" {
+		delete(n.mounts, at)
 	}
-	if err := n.mountPoint(at, w.node.isDir()); err != nil {
+}
+
+// source finds what is to be mounted elsewhere.
+func (n *Namespace) source(name string) (place, error) {
+	w, err := n.walk(kit.User{}, "mount", path.Clean("/"+name), true)
+	if err == nil && w.node == nil {
+		err = pathError("mount", name, syscall.ENOENT)
+	}
+	return w.place, err
+}
+
+func (n *Namespace) attach(m *mount) error {
+	if err := n.mountPoint(m.at, m.root.isDir()); err != nil {
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.mounts[at] = &mount{at: at, tree: t, root: w.node, opts: opts}
+	n.mounts[m.at] = m
 	return nil
 }
 

@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"io/fs"
+	"path"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -96,15 +97,7 @@ func NewTree(opts Options) *Tree {
 func (t *Tree) Used() (bytes int64, files int) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	var count func(*inode)
-	count = func(n *inode) {
-		files++
-		for _, c := range n.children {
-			count(c)
-		}
-	}
-	count(t.root)
-	return t.used, files
+	return t.root.usage()
 }
 
 func (t *Tree) newInode(mode fs.FileMode, u kit.User) *inode {
@@ -147,6 +140,56 @@ func (t *Tree) Clone(disk *Disk) *Tree {
 	return c
 }
 
+// Graft copies the content of another tree into a new directory of t. Contents are shared until one
+// side writes.
+func (t *Tree) Graft(dir string, from *Tree) error {
+	c := from.Clone(nil)
+	w, err := NewNamespace(t).walk(kit.User{}, "graft", path.Clean("/"+dir), true)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case w.node != nil:
+		return pathError("graft", dir, syscall.EEXIST)
+	case !t.resize(c.used):
+		return pathError("graft", dir, syscall.ENOSPC)
+	}
+	var renumber func(*inode)
+	renumber = func(n *inode) {
+		t.inode++
+		n.id = t.inode
+		for _, c := range n.children {
+			renumber(c)
+		}
+	}
+	renumber(c.root)
+	w.parent.node.children[w.name] = c.root
+	w.parent.node.links++
+	return nil
+}
+
+// UsedBy returns the bytes and the number of files at and below a path; nothing if it does not exist.
+func (t *Tree) UsedBy(name string) (bytes int64, files int) {
+	w, err := NewNamespace(t).walk(kit.User{}, "du", path.Clean("/"+name), true)
+	if err != nil || w.node == nil {
+		return 0, 0
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return w.node.usage()
+}
+
+func (n *inode) usage() (bytes int64, files int) {
+	bytes, files = int64(len(n.data)), 1
+	for _, c := range n.children {
+		b, f := c.usage()
+		bytes, files = bytes+b, files+f
+	}
+	return bytes, files
+}
+
 // Discard gives the tree's space back to its disk. The tree must not be used any more.
 func (t *Tree) Discard() {
 	t.mu.Lock()
@@ -155,29 +198,36 @@ func (t *Tree) Discard() {
 	t.used = 0
 }
 
-// Own gives every file in the tree to a group and lets it read and write, as the kubelet does for
-// a pod's fsGroup.
-func (t *Tree) Own(gid int, readOnly bool) {
+// Own gives every file at and below a path to a group and lets it read and write, as the kubelet
+// does for a pod's fsGroup.
+func (t *Tree) Own(name string, gid int, readOnly bool) error {
+	w, err := NewNamespace(t).walk(kit.User{}, "chown", path.Clean("/"+name), true)
+	if err != nil {
+		return err
+	}
+	if w.node == nil {
+		return pathError("chown", name, syscall.ENOENT)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var visit func(*inode)
-	visit = func(n *inode) {
-		n.gid = gid
-		if !n.isLink() {
-			if readOnly {
-				n.mode |= 0o440
-			} else {
-				n.mode |= 0o660
-			}
-			if n.isDir() {
-				n.mode |= fs.ModeSetgid | 0o110
-			}
+	w.node.own(gid, readOnly)
+	return nil
+}
+
+func (n *inode) own(gid int, readOnly bool) {
+	n.gid = gid
+	if !n.isLink() {
+		n.mode |= 0o440
+		if !readOnly {
+			n.mode |= 0o220
 		}
-		for _, c := range n.children {
-			visit(c)
+		if n.isDir() {
+			n.mode |= fs.ModeSetgid | 0o110
 		}
 	}
-	visit(t.root)
+	for _, c := range n.children {
+		c.own(gid, readOnly)
+	}
 }
 
 // AddDevice creates a device file in a directory that exists.

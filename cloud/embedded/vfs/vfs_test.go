@@ -209,8 +209,9 @@ func TestMounts(t *testing.T) {
 	must(t, v.WriteFile("/sub/file", []byte("from the volume"), 0o644))
 
 	must(t, ns.Mount("/mnt/rw", volume, MountOptions{}))
-	must(t, ns.Mount("/mnt/ro", volume, MountOptions{Sub: "sub", ReadOnly: true}))
-	must(t, ns.Mount("/etc/one", volume, MountOptions{Sub: "sub/file"}))
+	other := NewNamespace(volume)
+	must(t, ns.Bind("/mnt/ro", other, "sub", MountOptions{ReadOnly: true}))
+	must(t, ns.Bind("/etc/one", other, "sub/file", MountOptions{}))
 
 	if b, err := e.ReadFile("/etc/one"); err != nil || string(b) != "from the volume" {
 		t.Errorf("a mounted file: %q, %v", b, err)
@@ -238,6 +239,11 @@ func TestMounts(t *testing.T) {
 	}
 	if i, err := e.FS.StatFS("/mnt/rw/new"); err != nil || i.Type != "tmpfs" || i.Mount != "/mnt/rw" {
 		t.Errorf("statfs: %+v, %v", i, err)
+	}
+	inner, err := ns.Sub("/mnt")
+	must(t, err)
+	if _, err := env(inner.As(kit.User{})).ReadFile("/rw/new"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("a mount shows in a namespace below it: %v", err)
 	}
 	ns.SetReadOnly()
 	if err := e.WriteFile("/x", nil, 0o644); !errors.Is(err, syscall.EROFS) {
@@ -288,6 +294,27 @@ func TestCloneAndSave(t *testing.T) {
 	}
 }
 
+func TestGraft(t *testing.T) {
+	disk := &Disk{Total: 1 << 20}
+	host, image := NewTree(Options{Disk: disk}), NewTree(Options{})
+	must(t, env(image.Root()).WriteFile("/bin", []byte("program"), 0o755))
+	he := env(host.Root())
+	must(t, he.MkdirAll("/containers", 0o755))
+	must(t, host.Graft("/containers/a", image))
+	must(t, host.Graft("/containers/b", image))
+	must(t, he.WriteFile("/containers/a/bin", []byte("changed!"), 0))
+	if b, _ := he.ReadFile("/containers/b/bin"); string(b) != "program" {
+		t.Errorf("a graft was changed through another: %q", b)
+	}
+	if bytes, _ := host.UsedBy("/containers/a"); bytes != 8 || disk.Used() != 15 {
+		t.Errorf("%d bytes used below the graft, %d on the disk", bytes, disk.Used())
+	}
+	must(t, he.RemoveAll("/containers/a"))
+	if disk.Used() != 7 {
+		t.Errorf("%d bytes on the disk after a graft was removed", disk.Used())
+	}
+}
+
 func TestDiskFills(t *testing.T) {
 	disk := &Disk{Total: 1000}
 	a, b := NewTree(Options{Disk: disk}), NewTree(Options{Disk: disk})
@@ -310,7 +337,7 @@ func TestFsGroup(t *testing.T) {
 	tree := NewTree(Options{Mode: 0o777})
 	e := env(tree.Root())
 	must(t, e.WriteFile("/f", nil, 0o600))
-	tree.Own(2000, false)
+	must(t, tree.Own("/", 2000, false))
 	fi, _ := e.FS.Stat("/f")
 	if o := fi.Sys().(*kit.Owner); o.GID != 2000 || fi.Mode() != 0o660 {
 		t.Errorf("%v %+v", fi.Mode(), o)

@@ -271,7 +271,7 @@ func (v *view) Rename(oldname, newname string) error {
 		case to.node != nil && inside(from, to.node):
 			return syscall.ENOTEMPTY
 		}
-		if to.parent.mount.tree != from.parent.mount.tree || from.node == from.mount.root {
+		if to.parent.mount != from.parent.mount || from.node == from.mount.root {
 			return syscall.EXDEV
 		}
 		if to.node == from.node {
@@ -317,7 +317,7 @@ func (v *view) Link(oldname, newname string) error {
 		switch {
 		case to.node != nil:
 			return syscall.EEXIST
-		case to.parent.mount.tree != from.mount.tree:
+		case to.parent.mount != from.mount:
 			return syscall.EXDEV
 		case from.node.isDir():
 			return syscall.EPERM

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,16 @@ func newHost(n *Network, addr netip.Addr) *Host {
 		nextPort:  firstEphemeral,
 	}
 }
+
+// Detached returns a host that is on no network; it only remembers its address.
+func Detached(addr netip.Addr) *Host {
+	h := newHost(New(Config{}), addr)
+	h.closed = true
+	return h
+}
+
+// Listens reports whether somebody accepts connections on a port from outside the host.
+func (h *Host) Listens(port uint16) bool { return h.listener(netip.AddrPortFrom(h.addr, port)) != nil }
 
 // Addr returns the host's address.
 func (h *Host) Addr() netip.Addr { return h.addr }
@@ -123,4 +134,37 @@ func (h *Host) sent(n int) {
 func (h *Host) received(n int) {
 	h.counters.ReceivedBytes.Add(uint64(n))
 	h.counters.ReceivedPackets.Add(uint64((n + segmentSize - 1) / segmentSize))
+}
+
+// Socket is an open socket of a host.
+type Socket struct {
+	Network       string // "tcp" or "udp"
+	Local, Remote net.Addr
+	Listening     bool
+}
+
+// Sockets lists what is open on the host.
+func (h *Host) Sockets() []Socket {
+	h.mu.Lock()
+	stacks := make([]*Stack, 0, len(h.stacks))
+	for s := range h.stacks {
+		stacks = append(stacks, s)
+	}
+	h.mu.Unlock()
+	var list []Socket
+	for _, s := range stacks {
+		s.mu.Lock()
+		for c := range s.open {
+			switch c := c.(type) {
+			case *listener:
+				list = append(list, Socket{Network: "tcp", Local: c.addr, Listening: true})
+			case *Conn:
+				list = append(list, Socket{Network: "tcp", Local: c.local, Remote: c.remote})
+			case *PacketConn:
+				list = append(list, Socket{Network: "udp", Local: c.local, Remote: c.RemoteAddr()})
+			}
+		}
+		s.mu.Unlock()
+	}
+	return list
 }

@@ -129,3 +129,44 @@ func TestCounters(t *testing.T) {
 			cc.SentBytes.Load(), cc.ReceivedBytes.Load(), sc.SentBytes.Load(), sc.ReceivedBytes.Load())
 	}
 }
+
+func TestPing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, client, server := pair(t)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if _, err := client.Ping(ctx, serverAddr); err != nil {
+			t.Errorf("ping a host: %v", err)
+		}
+		remove := n.Disturb(anywhere, Link{Delay: 50 * time.Millisecond})
+		if d, err := client.Ping(ctx, serverAddr); err != nil || d != 100*time.Millisecond {
+			t.Errorf("ping over a slow link: %v, %v", d, err)
+		}
+		remove()
+		if _, err := client.Ping(ctx, netip.MustParseAddr("10.244.9.9")); !errors.Is(err, syscall.EHOSTUNREACH) {
+			t.Errorf("ping nobody: %v", err)
+		}
+		if _, err := client.Ping(ctx, service.Addr()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ping a service: %v", err)
+		}
+		client.host.Close()
+		server.host.Close()
+	})
+}
+
+func TestSockets(t *testing.T) {
+	_, client, server := pair(t)
+	listen(t, server, ":80")
+	dial(t, client, "10.244.1.3:80")
+	var listening, established int
+	for _, s := range server.host.Sockets() {
+		if s.Listening {
+			listening++
+		} else {
+			established++
+		}
+	}
+	if listening != 1 || established != 1 {
+		t.Errorf("%d listening and %d established, want one each", listening, established)
+	}
+}

@@ -1,0 +1,47 @@
+// Package cloud is what the rest of the lab sees of a cluster: the Kubernetes API and a way to dial
+// into its network. Package embedded is a cluster inside the process; others run on what a
+// kubeconfig points to. Nothing above this package knows which of them it has.
+//
+//	c, err := embedded.Start(ctx, embedded.Options{Images: images})
+//	if err != nil {
+//		return err
+//	}
+//	defer c.Close()
+//	client := kubernetes.NewForConfigOrDie(c.RESTConfig())
+//	conn, err := c.Dial(ctx, "tcp", "frontend.shop.svc.cluster.local:80")
+package cloud
+
+import (
+	"context"
+	"io"
+	"net"
+
+	"k8s.io/client-go/rest"
+)
+
+// Cloud is a running cluster. Its methods are safe for concurrent use.
+type Cloud interface {
+	// RESTConfig returns a new configuration with the lab's own, unlimited rights. Agents never get
+	// it.
+	RESTConfig() *rest.Config
+	// Dial connects to an address in the cluster's network: of a pod, a service or a node, or a
+	// name that the cluster's DNS knows. It blocks until it is connected or ctx ends.
+	Dial(ctx context.Context, network, address string) (net.Conn, error)
+	// Close releases everything. It may be called more than once.
+	Close() error
+}
+
+// Resetter is an optional power of a Cloud: to go back to how it was.
+type Resetter interface {
+	// Snapshot records the whole cluster: the API's objects, the containers and their volumes.
+	Snapshot(ctx context.Context) (Snapshot, error)
+	// Reset brings the cluster back to a snapshot that it took, or was started from. Whatever
+	// happened since is undone. Nobody may write to the API meanwhile.
+	Reset(ctx context.Context, s Snapshot) error
+}
+
+// Snapshot is a recorded cluster. WriteTo saves it for another process to start from; it holds the
+// cluster's keys, so keep it private.
+type Snapshot interface {
+	io.WriterTo
+}

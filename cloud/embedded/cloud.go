@@ -1,0 +1,397 @@
+package embedded
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/informers"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/utils/clock"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/cloud/embedded/kubeproxy"
+	"github.com/aiopslab/aiopslab/cloud/embedded/netpolicy"
+	"github.com/aiopslab/aiopslab/cloud/embedded/node"
+	"github.com/aiopslab/aiopslab/cloud/embedded/provisioner"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+)
+
+// The cluster's addresses are those of a kind cluster.
+var (
+	nodeSubnet    = netip.MustParsePrefix("172.18.0.0/16")
+	podSubnet     = netip.MustParsePrefix("10.244.0.0/16")
+	serviceSubnet = netip.MustParsePrefix("10.96.0.0/16")
+	serverAddr    = netip.MustParseAddr("172.18.0.2")
+	serverService = netip.MustParseAddr("10.96.0.1")
+	dnsService    = netip.MustParseAddr("10.96.0.10")
+)
+
+// Defaults of Options.
+const (
+	DefaultNodes      = 3
+	DefaultCores      = 8
+	DefaultMemory     = 32 << 30
+	DefaultDisk       = 100 << 30
+	MaxNodes          = 100
+	clusterDomain     = "cluster.local"
+	startGC, steadyGC = 400, 75 // GOGC while much is allocated for good, and after
+)
+
+// Options say what kind of cluster to start. Only Images is required.
+type Options struct {
+	Images *kit.Registry // what containers can be made of
+
+	Nodes  int   // how many; DefaultNodes
+	Cores  int   // of each node; DefaultCores
+	Memory int64 // of each node, in bytes; DefaultMemory
+	Disk   int64 // of each node, in bytes; DefaultDisk
+
+	Listen   string    // where the API is served on the host; any port of 127.0.0.1 by default
+	Dir      string    // in which to keep temporary files; the system's temporary directory by default
+	Snapshot *Snapshot // what to start from; a new cluster by default
+	Seed     uint64    // of what is random on the network
+
+	Clock    clock.WithTicker    // paces pods (back-off, probes); the real one by default
+	Timing   controlplane.Timing // of the controllers
+	Progress func(step string)   // is told what is being done
+}
+
+// Cloud is a cluster inside the process.
+type Cloud struct {
+	opts    Options
+	dir     string
+	pki     *controlplane.PKI
+	network *vnet.Network
+	server  *vnet.Host // the control plane's place in the network
+	stack   *vnet.Stack
+	names   kit.Network // resolves the cluster's names
+	listen  net.Listener
+	plane   *controlplane.Plane
+	client  clientset.Interface
+	fleet   *node.Fleet
+
+	mu    sync.Mutex // serialises Snapshot, Reset and Close
+	loops *loops     // nil while they are stopped
+
+	closeOnce sync.Once
+}
+
+var (
+	_ cloud.Cloud    = (*Cloud)(nil)
+	_ cloud.Resetter = (*Cloud)(nil)
+)
+
+func (o *Options) complete() error {
+	if o.Images == nil {
+		return errors.New("no images are registered")
+	}
+	for _, d := range []struct {
+		field *int
+		value int
+	}{{&o.Nodes, DefaultNodes}, {&o.Cores, DefaultCores}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	for _, d := range []struct {
+		field *int64
+		value int64
+	}{{&o.Memory, DefaultMemory}, {&o.Disk, DefaultDisk}} {
+		if *d.field == 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Nodes < 1 || o.Nodes > MaxNodes {
+		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, o.Nodes)
+	}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:0"
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return nil
+}
+
+// Start brings a cluster up. It returns when the API is ready, all controllers are synced and all
+// nodes are Ready; WaitReady waits for the add-ons too. The cluster lives until Close.
+func Start(ctx context.Context, opts Options) (c *Cloud, err error) {
+	if err := opts.complete(); err != nil {
+		return nil, err
+	}
+	quietLogs()
+	debug.SetGCPercent(startGC)
+	c = &Cloud{opts: opts}
+	defer func() {
+		if err != nil {
+			_ = c.Close()
+		}
+	}()
+	if c.dir, err = os.MkdirTemp(opts.Dir, "aiopslab-"); err != nil {
+		return nil, err
+	}
+	if err := c.openNetwork(); err != nil {
+		return nil, err
+	}
+	opts.Progress("starting etcd and the API server")
+	if err := c.startPlane(ctx); err != nil {
+		return nil, err
+	}
+	opts.Progress("starting controllers, scheduler and nodes")
+	if err := c.startFleet(); err != nil {
+		return nil, err
+	}
+	if err := c.startLoops(ctx); err != nil {
+		return nil, err
+	}
+	if opts.Snapshot == nil {
+		if err := c.installAddons(ctx); err != nil {
+			return nil, err
+		}
+	}
+	c.settle()
+	return c, nil
+}
+
+// settle gives back what the start allocated, and from now on favours memory over time.
+func (c *Cloud) settle() {
+	debug.SetGCPercent(steadyGC)
+	debug.FreeOSMemory()
+}
+
+// openNetwork makes the cluster's network and opens the API's port on it and on the host.
+func (c *Cloud) openNetwork() error {
+	var err error
+	if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
+		return fmt.Errorf("listen for the Kubernetes API: %w", err)
+	}
+	c.network = vnet.New(vnet.Config{Subnets: []netip.Prefix{nodeSubnet, podSubnet}, Virtual: []netip.Prefix{serviceSubnet}, Seed: c.opts.Seed})
+	if c.server, err = c.network.AddHost(serverAddr); err != nil {
+		return err
+	}
+	c.stack = c.server.NewStack()
+	files := vfs.NewTree(vfs.Options{})
+	env := &kit.Env{FS: files.Root(), Dir: "/"}
+	if err := env.MkdirAll("/etc", 0o755); err != nil {
+		return err
+	}
+	conf := fmt.Sprintf("nameserver %s\nsearch svc.%s %s\noptions ndots:5\n", dnsService, clusterDomain, clusterDomain)
+	if err := env.WriteFile("/etc/resolv.conf", []byte(conf), 0o644); err != nil {
+		return err
+	}
+	c.names = cri.NewNetwork(c.stack, files.Root())
+	return nil
+}
+
+func (c *Cloud) port() int { return c.listen.Addr().(*net.TCPAddr).Port }
+
+func (c *Cloud) startPlane(ctx context.Context) (err error) {
+	var state controlplane.State
+	if s := c.opts.Snapshot; s != nil {
+		pki := s.PKI
+		c.pki, state = &pki, s.State
+		err = c.pki.Load()
+	} else {
+		c.pki, err = controlplane.NewPKI()
+	}
+	if err != nil {
+		return err
+	}
+	inside, err := c.stack.Listen("tcp", fmt.Sprintf(":%d", c.port()))
+	if err != nil {
+		return err
+	}
+	dir := filepath.Join(c.dir, "controlplane")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	c.plane, err = controlplane.Start(ctx, controlplane.Config{
+		Dir: dir, Listener: listenBoth(c.listen, inside), Port: c.port(), PKI: c.pki,
+		Address: serverAddr.AsSlice(), ServiceIP: serverService.AsSlice(), ServiceCIDR: serviceSubnet.String(),
+		Dial: c.stack.DialContext, State: state, Timing: c.opts.Timing,
+	})
+	if err != nil {
+		return err
+	}
+	c.client, err = clientset.NewForConfig(c.plane.RESTConfig("aiopslab"))
+	return err
+}
+
+// startFleet builds the nodes.
+func (c *Cloud) startFleet() error {
+	var specs []node.Spec
+	var ips []net.IP
+	for i := range c.opts.Nodes {
+		addr := netip.AddrFrom4([4]byte{172, 18, 0, byte(3 + i)})
+		ips = append(ips, addr.AsSlice())
+		specs = append(specs, node.Spec{
+			Name: fmt.Sprintf("node-%d", i+1), Address: addr, Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24),
+			Cores: c.opts.Cores, Memory: c.opts.Memory, Disk: c.opts.Disk,
+			Labels: map[string]string{v1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), v1.LabelTopologyRegion: "lab"},
+		})
+	}
+	cert, err := c.pki.TLS(controlplane.Identity{Name: "system:node", Groups: []string{"system:nodes"}, IPs: ips})
+	if err != nil {
+		return err
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.pki.CACert)
+	client, err := clientset.NewForConfig(c.plane.RESTConfig("kubelet"))
+	if err != nil {
+		return err
+	}
+	c.fleet, err = node.NewFleet(node.Config{
+		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Nodes: specs,
+		ClusterDNS: dnsService, ClusterDomain: clusterDomain, Version: controlplane.Version,
+		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock,
+	})
+	if err != nil {
+		return err
+	}
+	if s := c.opts.Snapshot; s != nil {
+		return c.fleet.Restore(s.Nodes)
+	}
+	return nil
+}
+
+// loops is everything that acts on the cluster's state by itself. It is stopped during a reset.
+type loops struct {
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	factory informers.SharedInformerFactory
+	events  record.EventBroadcaster
+}
+
+// startLoops starts what acts on the state, and returns when all of it has seen the state.
+func (c *Cloud) startLoops(ctx context.Context) error {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l := &loops{cancel: cancel}
+	c.loops = l
+	l.factory = informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(func(obj any) (any, error) {
+		if m, err := meta.Accessor(obj); err == nil {
+			m.SetManagedFields(nil)
+		}
+		return obj, nil
+	}))
+	l.events = record.NewBroadcaster(record.WithContext(run))
+	l.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
+	proxy, policy := kubeproxy.New(c.network, c.opts.Seed), netpolicy.New(c.network)
+	prov, err := provisioner.New(c.client, l.factory, c.fleet, l.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: provisioner.Name}))
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(proxy.Watch(l.factory), policy.Watch(l.factory)); err != nil {
+		return err
+	}
+	l.factory.Start(run.Done())
+	c.network.SetRouter(proxy)
+	c.network.SetAdmitter(policy)
+	l.wg.Go(func() { prov.Run(run) })
+	var g errgroup.Group
+	g.Go(func() error { return c.plane.StartLoops(ctx) })
+	g.Go(func() error { return c.fleet.Start(ctx) })
+	g.Go(func() error {
+		l.factory.WaitForCacheSync(ctx.Done())
+		return ctx.Err()
+	})
+	return g.Wait()
+}
+
+// stopLoops ends what startLoops started and waits for it.
+func (c *Cloud) stopLoops() {
+	l := c.loops
+	if l == nil {
+		return
+	}
+	c.loops = nil
+	l.cancel()
+	var wg sync.WaitGroup
+	wg.Go(c.plane.StopLoops)
+	wg.Go(c.fleet.Stop)
+	wg.Wait()
+	l.wg.Wait()
+	l.factory.Shutdown()
+	l.events.Shutdown()
+}
+
+// RESTConfig implements cloud.Cloud. Requests do not leave the process.
+func (c *Cloud) RESTConfig() *rest.Config { return c.plane.RESTConfig("aiopslab") }
+
+// Dial implements cloud.Cloud.
+func (c *Cloud) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.names.DialContext(ctx, network, address)
+}
+
+// Address returns where the API is served on the host.
+func (c *Cloud) Address() string { return c.listen.Addr().String() }
+
+// Dir returns the directory that holds the cluster's files until Close.
+func (c *Cloud) Dir() string { return c.dir }
+
+// Node returns a node by name, or nil.
+func (c *Cloud) Node(name string) *node.Node { return c.fleet.Node(name) }
+
+// Network returns the cluster's network.
+func (c *Cloud) Network() *vnet.Network { return c.network }
+
+// Close implements cloud.Cloud.
+func (c *Cloud) Close() error {
+	var err error
+	c.closeOnce.Do(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.stopLoops()
+		if c.fleet != nil {
+			c.fleet.Close()
+		}
+		if c.plane != nil {
+			c.plane.Close()
+		}
+		if c.server != nil {
+			c.server.Close()
+		}
+		if c.listen != nil {
+			c.listen.Close()
+		}
+		if c.dir != "" {
+			err = removeAll(c.dir)
+		}
+	})
+	return err
+}
+
+// removeAll removes a directory that something may still be writing to.
+func removeAll(dir string) (err error) {
+	for range 20 {
+		if err = os.RemoveAll(dir); err == nil {
+			return nil
+		}
+		runtime.Gosched()
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}

@@ -1,0 +1,176 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/client-go/rest"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app"
+	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+)
+
+// Dialer opens connections into the cluster's network.
+type Dialer = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// apiServer is a running kube-apiserver.
+type apiServer struct {
+	self    *loopback
+	config  *rest.Config // the server's own identity, over self
+	stopped chan error   // receives one value when the server has shut down
+}
+
+// slowHooks are post-start hooks that poll with a leading second of sleep; bootstrap does their work.
+var slowHooks = []string{"rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes"}
+
+// startAPIServer runs kube-apiserver until ctx ends. It serves before it is ready.
+func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServer, error) {
+	opts, err := apiServerOptions(ctx, cfg, endpoint)
+	if err != nil {
+		return nil, err
+	}
+	self := &loopback{}
+	c, err := newConfig(opts, self)
+	if err != nil {
+		return nil, err
+	}
+	for _, g := range []*genericapiserver.Config{c.KubeAPIs.ControlPlane.Generic, &c.ApiExtensions.GenericConfig.Config, &c.Aggregator.GenericConfig.Config} {
+		g.DisabledPostStartHooks.Insert(slowHooks...)
+	}
+	useNetwork(c, cfg.Dial)
+	documents := useLazyOpenAPI(c)
+
+	completed, err := c.Complete()
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := app.CreateServerChain(completed)
+	if err != nil {
+		return nil, fmt.Errorf("create kube-apiserver: %w", err)
+	}
+	documents.install(aggregator.GenericAPIServer)
+	prepared, err := aggregator.PrepareRun()
+	if err != nil {
+		return nil, fmt.Errorf("prepare kube-apiserver: %w", err)
+	}
+	s := &apiServer{self: self, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
+	self.serve(aggregator.GenericAPIServer.Handler)
+	go func() { s.stopped <- prepared.Run(ctx) }()
+	return s, nil
+}
+
+// useNetwork makes everything the API server dials go through the cluster's network: kubelets, the
+// proxy subresources, webhooks and aggregated APIs. The transport is changed in place, because the
+// webhook clients hold on to it too.
+func useNetwork(c *app.Config, dial Dialer) {
+	c.KubeAPIs.Extra.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return dial, nil }
+	c.KubeAPIs.ControlPlane.ProxyTransport.DialContext = dial
+}
+
+// useLazyOpenAPI takes the documents of the built-in groups out of the servers' start. The CRD
+// server keeps its own, small one: without it CRDs get no documents at all.
+func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
+	kube, aggregator := c.KubeAPIs.ControlPlane.Generic, c.Aggregator.GenericConfig
+	l := newLazyOpenAPI(kube.OpenAPIConfig, kube.OpenAPIV3Config)
+	kube.OpenAPIConfig, aggregator.OpenAPIConfig = nil, nil
+	kube.SkipOpenAPIInstallation = true
+	chain := aggregator.BuildHandlerChainFunc
+	aggregator.BuildHandlerChainFunc = func(h http.Handler, g *genericapiserver.Config) http.Handler {
+		return chain(l.wrap(h), g)
+	}
+	return l
+}
+
+func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options.CompletedOptions, error) {
+	fail := func(err error) (options.CompletedOptions, error) {
+		return options.CompletedOptions{}, fmt.Errorf("configure kube-apiserver: %w", err)
+	}
+	file, err := cfg.PKI.files(cfg.Dir, map[string]Identity{
+		"apiserver": {
+			Name: "kube-apiserver",
+			DNS:  []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
+			IPs:  append([]net.IP{net.IPv4(127, 0, 0, 1), cfg.Address}, cfg.ServiceIP),
+		},
+		"kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"kubeadm:cluster-admins", "system:masters"}},
+		"front-proxy":    {Name: "front-proxy-client"},
+	})
+	if err != nil {
+		return fail(err)
+	}
+	s := options.NewServerRunOptions()
+	s.SecureServing.Listener = cfg.Listener
+	s.SecureServing.BindAddress, s.SecureServing.BindPort = net.IPv4(127, 0, 0, 1), cfg.Port
+	// The address pods reach the server at. A loopback address is not allowed here.
+	s.GenericServerRunOptions.AdvertiseAddress = cfg.Address
+	flags := []string{
+		"--etcd-servers=" + endpoint,
+		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"),
+		"--client-ca-file=" + file("ca.crt"),
+		"--kubelet-client-certificate=" + file("kubelet-client.crt"), "--kubelet-client-key=" + file("kubelet-client.key"),
+		"--kubelet-certificate-authority=" + file("ca.crt"),
+		"--kubelet-preferred-address-types=InternalIP",
+		"--requestheader-client-ca-file=" + file("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + file("front-proxy.crt"), "--proxy-client-key-file=" + file("front-proxy.key"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file=" + file("sa.pub"), "--service-account-signing-key-file=" + file("sa.key"),
+		"--service-cluster-ip-range=" + cfg.ServiceCIDR,
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged=true",
+		"--profiling=false",
+	}
+	set := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
+	for _, f := range s.Flags().FlagSets {
+		set.AddFlagSet(f)
+	}
+	if err := set.Parse(flags); err != nil {
+		return fail(err)
+	}
+	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+		return fail(err)
+	}
+	rest.SetDefaultWarningHandler(rest.NoWarnings{})
+	completed, err := s.Complete(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	if errs := completed.Validate(); len(errs) > 0 {
+		return fail(utilerrors.NewAggregate(errs))
+	}
+	return completed, nil
+}
+
+// waitReady returns when the server says it is ready, or with what it still lacks.
+func (s *apiServer) waitReady(ctx context.Context, c rest.Interface) error {
+	const poll = 5 * time.Millisecond
+	for {
+		b, err := c.Get().AbsPath("/readyz").DoRaw(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(poll):
+		case err := <-s.stopped:
+			s.stopped <- err
+			return fmt.Errorf("kube-apiserver stopped while it started: %w", err)
+		case <-ctx.Done():
+			var missing []string
+			for line := range strings.Lines(string(b)) {
+				if name, ok := strings.CutPrefix(line, "[-]"); ok {
+					missing = append(missing, strings.Fields(name)[0])
+				}
+			}
+			return fmt.Errorf("kube-apiserver is not ready (%s): %w", strings.Join(missing, ", "), ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	cacheddiscovery "k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/informers"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/controller-manager/pkg/informerfactory"
+)
+
+const (
+	informerResync = 12 * time.Hour // kube-controller-manager's
+	mapperReset    = 30 * time.Second
+)
+
+// controller is one loop of kube-controller-manager.
+type controller struct {
+	name string
+	// build makes the controller; it registers its informers. The functions it returns run until
+	// their context ends.
+	build func(ctx context.Context, k *controllerKit) (run []func(context.Context), err error)
+}
+
+// controllerKit is what controllers are made of: one client and one set of informers for all.
+type controllerKit struct {
+	config    *rest.Config
+	client    clientset.Interface
+	metadata  metadata.Interface
+	informers informers.SharedInformerFactory
+	objects   informerfactory.InformerFactory // of any kind, built-in or not
+	mapper    *restmapper.DeferredDiscoveryRESTMapper
+	started   chan struct{} // closed once the informers run
+	pki       *PKI
+	timing    Timing
+}
+
+func newControllerKit(config *rest.Config, pki *PKI, timing Timing) (*controllerKit, error) {
+	c, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	md, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	k := &controllerKit{config: config, client: c, metadata: md, started: make(chan struct{}), pki: pki, timing: timing}
+	k.informers = informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields))
+	k.objects = informerfactory.NewInformerFactory(k.informers, metadatainformer.NewSharedInformerFactoryWithOptions(md, informerResync, metadatainformer.WithTransform(dropManagedFields)))
+	k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.Discovery()))
+	return k, nil
+}
+
+// startControllers runs all controllers until ctx ends. It returns once their caches are filled;
+// done is closed when all have stopped.
+func startControllers(ctx context.Context, config *rest.Config, pki *PKI, timing Timing) (done <-chan struct{}, err error) {
+	k, err := newControllerKit(config, pki, timing)
+	if err != nil {
+		return nil, fmt.Errorf("start controllers: %w", err)
+	}
+	var runs []func(context.Context)
+	for _, c := range controllers {
+		run, err := c.build(ctx, k)
+		if err != nil {
+			return nil, fmt.Errorf("start %s controller: %w", c.name, err)
+		}
+		runs = append(runs, run...)
+	}
+	k.informers.Start(ctx.Done())
+	k.objects.Start(ctx.Done())
+	close(k.started)
+	var wg sync.WaitGroup
+	wg.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { k.mapper.Reset() }, mapperReset) })
+	for _, run := range runs {
+		wg.Go(func() { run(ctx) })
+	}
+	k.informers.WaitForCacheSync(ctx.Done())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		wg.Wait()
+		k.informers.Shutdown()
+	}()
+	return stopped, ctx.Err()
+}

@@ -1,0 +1,209 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"k8s.io/client-go/rest"
+)
+
+// loopback is a transport that calls an http.Handler in the same process: no sockets, no TLS, no
+// HTTP/2 framing. The API server's own clients, the controllers, the scheduler and the nodes use it.
+type loopback struct {
+	mu      sync.RWMutex
+	handler http.Handler
+}
+
+// maxBuffered is how many bytes of a response may wait for their reader.
+const maxBuffered = 1 << 20
+
+// config returns a client configuration over the transport with the API server's own identity.
+func (l *loopback) config() *rest.Config {
+	return &rest.Config{
+		Host:          "http://kubernetes.default.svc",
+		BearerToken:   uuid.NewString(),
+		Transport:     l,
+		QPS:           -1,
+		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
+		// There is no line to save.
+		DisableCompression: true,
+	}
+}
+
+func (l *loopback) serve(h http.Handler) {
+	l.mu.Lock()
+	l.handler = h
+	l.mu.Unlock()
+}
+
+// RoundTrip runs the handler in a goroutine and returns once it has answered with a header. The
+// body streams: closing it ends the handler's request.
+func (l *loopback) RoundTrip(req *http.Request) (*http.Response, error) {
+	l.mu.RLock()
+	h := l.handler
+	l.mu.RUnlock()
+	if h == nil {
+		return nil, errors.New("the API server has not started")
+	}
+	ctx, cancel := context.WithCancel(req.Context())
+	in := req.Clone(ctx)
+	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
+	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), "127.0.0.1:1"
+	if in.Host == "" {
+		in.Host = req.URL.Host
+	}
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	w := &response{req: req, header: http.Header{}, answered: make(chan struct{}), cancel: cancel}
+	w.cond.L = &w.mu
+	stop := context.AfterFunc(ctx, func() { w.fail(context.Cause(ctx)) })
+	go func() {
+		defer func() {
+			r := recover()
+			stop()
+			in.Body.Close()
+			if r != nil {
+				w.fail(io.ErrUnexpectedEOF) // What a client sees of an aborted handler.
+			} else {
+				w.finish()
+			}
+			cancel()
+		}()
+		h.ServeHTTP(w, in)
+	}()
+	<-w.answered
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.result == nil {
+		return nil, w.err
+	}
+	return w.result, nil
+}
+
+// response is a handler's ResponseWriter and the client's body in one: a bounded buffer.
+type response struct {
+	req    *http.Request
+	header http.Header
+	cancel context.CancelFunc
+
+	answered chan struct{} // closed once there is a result or a failure
+	once     sync.Once
+
+	mu     sync.Mutex
+	cond   sync.Cond
+	result *http.Response
+	buffer []byte
+	err    error // after the buffer: io.EOF or what went wrong
+	closed bool  // the client lost interest
+}
+
+func (w *response) Header() http.Header { return w.header }
+
+func (w *response) WriteHeader(status int) {
+	if status >= 100 && status < 200 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(status)
+}
+
+func (w *response) writeHeader(status int) {
+	w.once.Do(func() {
+		w.result = &http.Response{
+			Status: http.StatusText(status), StatusCode: status,
+			Proto: "HTTP/2.0", ProtoMajor: 2,
+			Header: w.header.Clone(), Body: w.body(), ContentLength: -1, Request: w.req,
+		}
+		close(w.answered)
+	})
+}
+
+func (w *response) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(http.StatusOK)
+	for len(w.buffer) >= maxBuffered && w.err == nil && !w.closed {
+		w.cond.Wait()
+	}
+	switch {
+	case w.closed:
+		return 0, http.ErrHandlerTimeout
+	case w.err != nil:
+		return 0, w.err
+	}
+	w.buffer = append(w.buffer, b...)
+	w.cond.Broadcast()
+	return len(b), nil
+}
+
+// Flush has nothing to do: what is written can be read.
+func (w *response) Flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(http.StatusOK)
+}
+
+// The API server bounds slow clients by deadlines. There is no line that could be slow here.
+func (w *response) SetReadDeadline(time.Time) error  { return nil }
+func (w *response) SetWriteDeadline(time.Time) error { return nil }
+
+func (w *response) finish() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.writeHeader(http.StatusOK)
+	if w.err == nil {
+		w.err = io.EOF
+	}
+	w.cond.Broadcast()
+}
+
+func (w *response) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err == nil {
+		w.err = err
+	}
+	w.once.Do(func() { close(w.answered) })
+	w.cond.Broadcast()
+}
+
+func (w *response) body() io.ReadCloser { return (*responseBody)(w) }
+
+// responseBody is the client's side of a response.
+type responseBody response
+
+func (b *responseBody) Read(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(b.buffer) == 0 && b.err == nil && !b.closed {
+		b.cond.Wait()
+	}
+	switch {
+	case b.closed:
+		return 0, http.ErrBodyReadAfterClose
+	case len(b.buffer) == 0:
+		return 0, b.err
+	}
+	n := copy(p, b.buffer)
+	if b.buffer = b.buffer[n:]; len(b.buffer) == 0 {
+		b.buffer = nil
+	}
+	b.cond.Broadcast()
+	return n, nil
+}
+
+func (b *responseBody) Close() error {
+	b.mu.Lock()
+	b.closed, b.buffer = true, nil
+	b.cond.Broadcast()
+	b.mu.Unlock()
+	b.cancel()
+	return nil
+}

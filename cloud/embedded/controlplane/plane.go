@@ -1,0 +1,180 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/embed"
+	"golang.org/x/sync/errgroup"
+	clientset "k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Config says how a control plane runs.
+type Config struct {
+	Dir      string       // scratch directory, which must exist and be empty
+	Listener net.Listener // where the API is served over TLS
+	Port     int          // of Listener
+	PKI      *PKI
+
+	Address     net.IP // of the API server in the cluster's network
+	ServiceIP   net.IP // of the service "kubernetes"
+	ServiceCIDR string
+	Dial        Dialer // into the cluster's network
+
+	State  State // what the store holds at the start; nil for a new cluster
+	Timing Timing
+}
+
+// Timing are the periods of kube-controller-manager that tests cannot wait for. Zero values are the
+// stock defaults.
+type Timing struct {
+	NodeMonitorPeriod           time.Duration // how often nodes are looked at: 5 s
+	NodeMonitorGrace            time.Duration // how long a node may be silent: 50 s
+	AutoscalerSync              time.Duration // how often autoscalers act: 15 s
+	AutoscalerCPUInitialization time.Duration // for how long a starting pod's CPU is ignored: 5 min
+}
+
+func (t *Timing) complete() {
+	set := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	set(&t.NodeMonitorPeriod, 5*time.Second)
+	set(&t.NodeMonitorGrace, 50*time.Second)
+	set(&t.AutoscalerSync, 15*time.Second)
+	set(&t.AutoscalerCPUInitialization, 5*time.Minute)
+}
+
+// Plane is a running control plane.
+type Plane struct {
+	cfg    Config
+	etcd   *embed.Etcd
+	store  *clientv3.Client
+	api    *apiServer
+	client clientset.Interface
+	stop   context.CancelFunc
+
+	mu        sync.Mutex
+	stopLoops func() // nil while they do not run
+}
+
+// Start runs etcd and the API server, and returns when the API is ready. The loops do not run yet.
+// The plane lives until Close, whatever becomes of ctx.
+func Start(ctx context.Context, cfg Config) (p *Plane, err error) {
+	cfg.Timing.complete()
+	run, stop := context.WithCancel(context.WithoutCancel(ctx))
+	p = &Plane{cfg: cfg, stop: stop}
+	defer func() {
+		if err != nil {
+			p.Close()
+		}
+	}()
+	var endpoint string
+	if p.etcd, endpoint, err = startEtcd(ctx, cfg.Dir); err != nil {
+		return nil, err
+	}
+	p.store = etcdClient(p.etcd)
+	if cfg.State != nil {
+		if err := writeState(ctx, p.store, cfg.State); err != nil {
+			return nil, err
+		}
+	}
+	if p.api, err = startAPIServer(run, cfg, endpoint); err != nil {
+		return nil, err
+	}
+	c, err := clientset.NewForConfig(p.RESTConfig("aiopslab"))
+	if err != nil {
+		return nil, err
+	}
+	p.client = c
+	g, gctx := errgroup.WithContext(ctx)
+	if cfg.State == nil {
+		g.Go(func() error { return bootstrap(gctx, c) })
+	}
+	g.Go(func() error { return p.api.waitReady(gctx, c.RESTClient()) })
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// RESTConfig returns a configuration for clients in the process with the API server's own
+// identity. The name is what managed fields and audit show as the client.
+func (p *Plane) RESTConfig(name string) *rest.Config {
+	c := rest.CopyConfig(p.api.config)
+	c.UserAgent = fmt.Sprintf("%s/%s (linux/amd64) kubernetes", name, Version)
+	return c
+}
+
+// StartLoops runs the controllers and the scheduler, and returns when their caches are filled.
+func (p *Plane) StartLoops(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopLoops != nil {
+		return errors.New("the loops run already")
+	}
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var g errgroup.Group
+	var done [2]<-chan struct{}
+	g.Go(func() (err error) {
+		done[0], err = startControllers(run, p.RESTConfig("kube-controller-manager"), p.cfg.PKI, p.cfg.Timing)
+		return err
+	})
+	g.Go(func() (err error) {
+		done[1], err = startScheduler(run, p.RESTConfig("kube-scheduler"))
+		return err
+	})
+	p.stopLoops = func() {
+		cancel()
+		for _, d := range done {
+			if d != nil {
+				<-d
+			}
+		}
+	}
+	if err := g.Wait(); err != nil {
+		p.stopLoops()
+		p.stopLoops = nil
+		return err
+	}
+	return nil
+}
+
+// StopLoops ends the controllers and the scheduler and waits for them.
+func (p *Plane) StopLoops() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopLoops != nil {
+		p.stopLoops()
+		p.stopLoops = nil
+	}
+}
+
+// State reads the store.
+func (p *Plane) State(ctx context.Context) (State, error) { return readState(ctx, p.store) }
+
+// Restore makes the store hold exactly s. The loops must not run meanwhile: they would react to
+// what is half restored, and remember what is gone.
+func (p *Plane) Restore(ctx context.Context, s State) error { return writeState(ctx, p.store, s) }
+
+// Close stops everything.
+func (p *Plane) Close() {
+	p.StopLoops()
+	p.stop()
+	if p.api != nil {
+		<-p.api.stopped
+	}
+	if p.store != nil {
+		p.store.Close()
+	}
+	if p.etcd != nil {
+		p.etcd.Close()
+	}
+}

@@ -1,0 +1,98 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sort"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+const registry = "/registry/"
+
+// State is the content of the store: every object's key and stored bytes, except what changes by
+// itself (see volatile).
+type State map[string][]byte
+
+// volatile reports whether a key is left out of snapshots: heartbeats, the API server's own address
+// records and events. A restore deletes events, because they tell of what is undone.
+func volatile(key string) bool {
+	for _, prefix := range []string{"leases/", "masterleases/", "events/", "peerserverleases/"} {
+		if strings.HasPrefix(key, registry+prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// readState reads the whole store.
+func readState(ctx context.Context, c *clientv3.Client) (State, error) {
+	res, err := c.Get(ctx, registry, clientv3.WithPrefix())
+	if err != nil {
+		return nil, fmt.Errorf("read store: %w", err)
+	}
+	s := State{}
+	for _, kv := range res.Kvs {
+		if key := string(kv.Key); !volatile(key) {
+			s[key] = kv.Value
+		}
+	}
+	return s, nil
+}
+
+// writeState makes the store hold exactly s, and no events. Only keys that differ are written, one
+// revision each, so that watches deliver the change as ordinary events.
+func writeState(ctx context.Context, c *clientv3.Client, s State) error {
+	now, err := readState(ctx, c)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Delete(ctx, registry+"events/", clientv3.WithPrefix()); err != nil {
+		return fmt.Errorf("clear events: %w", err)
+	}
+	for _, key := range changedKeys(now, s) {
+		if want, ok := s[key]; ok {
+			_, err = c.Put(ctx, key, string(want))
+		} else {
+			_, err = c.Delete(ctx, key)
+		}
+		if err != nil {
+			return fmt.Errorf("restore %s: %w", key, err)
+		}
+	}
+	return nil
+}
+
+// changedKeys returns the keys that differ, so ordered that an object's namespace and owners come
+// before it: nothing should exist whose owner does not.
+func changedKeys(now, want State) []string {
+	var keys []string
+	for key, b := range now {
+		if w, ok := want[key]; !ok || !bytes.Equal(b, w) {
+			keys = append(keys, key)
+		}
+	}
+	for key := range want {
+		if _, ok := now[key]; !ok {
+			keys = append(keys, key)
+		}
+	}
+	rank := func(key string) int {
+		for i, kind := range []string{"apiextensions.k8s.io/", "namespaces/", "deployments/", "statefulsets/", "daemonsets/", "replicasets/"} {
+			if strings.HasPrefix(key, registry+kind) {
+				return i
+			}
+		}
+		return 9
+	}
+	sort.Slice(keys, func(i, j int) bool {
+		a, b := rank(keys[i]), rank(keys[j])
+		return a < b || a == b && keys[i] < keys[j]
+	})
+	return keys
+}
+
+// Diff names the keys in which two states differ.
+func (s State) Diff(other State) []string { return changedKeys(s, other) }

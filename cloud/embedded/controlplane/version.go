@@ -1,0 +1,50 @@
+package controlplane
+
+import (
+	"runtime/debug"
+	"strings"
+	_ "unsafe" // for linkname
+
+	clientversion "k8s.io/client-go/pkg/version"
+	"k8s.io/component-base/version"
+)
+
+// Kubernetes' own build stamps its version with -ldflags. Setting the variables here instead keeps
+// `go build` and `go test` free of flags that somebody forgets.
+//
+//go:linkname serverGitVersion k8s.io/component-base/version.gitVersion
+//go:linkname serverGitMajor k8s.io/component-base/version.gitMajor
+//go:linkname serverGitMinor k8s.io/component-base/version.gitMinor
+//go:linkname serverGitTreeState k8s.io/component-base/version.gitTreeState
+//go:linkname clientGitVersion k8s.io/client-go/pkg/version.gitVersion
+//go:linkname clientGitMajor k8s.io/client-go/pkg/version.gitMajor
+//go:linkname clientGitMinor k8s.io/client-go/pkg/version.gitMinor
+var (
+	serverGitVersion, serverGitMajor, serverGitMinor, serverGitTreeState string
+	clientGitVersion, clientGitMajor, clientGitMinor                     string
+)
+
+// Version is the version of Kubernetes that is linked in, such as "v1.37.1".
+var Version = kubernetesVersion()
+
+func init() {
+	_, _ = version.Get(), clientversion.Get() // Both packages are initialised by now.
+	parts := strings.Split(strings.TrimPrefix(Version, "v"), ".")
+	serverGitVersion, serverGitMajor, serverGitMinor, serverGitTreeState = Version, parts[0], parts[1], "clean"
+	clientGitVersion, clientGitMajor, clientGitMinor = Version, parts[0], parts[1]
+	if err := version.SetDynamicVersion(Version); err != nil {
+		panic(err)
+	}
+}
+
+// kubernetesVersion reads the version from the module the binary was built with.
+func kubernetesVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "k8s.io/kubernetes" {
+				return d.Version
+			}
+		}
+	}
+	return "v" + version.DefaultKubeBinaryVersion + ".0"
+}

@@ -1,0 +1,477 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+)
+
+// What containerd gives as the reason of an exit.
+const (
+	reasonCompleted  = "Completed"
+	reasonError      = "Error"
+	reasonOOMKilled  = "OOMKilled"
+	reasonStartError = "StartError"
+
+	exitStartError = 128
+)
+
+// killPatience is how long a killed program may take to notice before it is left to itself.
+const killPatience = time.Second
+
+// Container is a container of a sandbox.
+type Container struct {
+	id      string
+	runtime *Runtime
+	sandbox *sandbox
+	config  *runtimeapi.ContainerConfig
+	image   *pulledImage
+	created time.Time
+	argv    []string
+	user    kit.User
+
+	files  *vfs.Namespace
+	stack  *vnet.Stack
+	group  *group
+	procs  *processes
+	log    *Log
+	stdout *tee // to the log, and to whoever is attached
+	stderr *tee
+	stdin  *stdin // nil unless the container wants input
+
+	ctx    context.Context // ends when the container is killed or its main program has ended
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when the container has exited
+
+	mu       sync.Mutex
+	state    runtimeapi.ContainerState
+	started  time.Time
+	finished time.Time
+	exitCode int32
+	reason   string
+	message  string
+	oom      bool
+	main     *process
+}
+
+// dir is where the container's files are on the node.
+func containerDir(id string) string {
+	return "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" + id
+}
+
+// CreateContainer implements the CRI.
+func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+	s, err := r.sandbox(sandboxID)
+	if err != nil {
+		return "", err
+	}
+	c, err := r.newContainer(newID(), s, config)
+	if err != nil {
+		return "", status.Errorf(codes.Unknown, "failed to create containerd container: %v", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.containers[c.id] = c
+	return c.id, nil
+}
+
+// newContainer prepares a container. Its root may exist already, if it is being restored.
+func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.ContainerConfig) (*Container, error) {
+	image := r.findImage(config.Image.Image)
+	if image == nil {
+		return nil, fmt.Errorf("image %q: not found", config.Image.Image)
+	}
+	c := &Container{
+		id: id, runtime: r, sandbox: s, config: config, image: image, created: r.cfg.Now(),
+		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: NewLog(r.cfg.Now), done: make(chan struct{}),
+	}
+	c.ctx, c.cancel = context.WithCancelCause(context.Background())
+	c.procs = newProcesses(c)
+	c.stdout, c.stderr = newTee(c.log.Writer("stdout")), newTee(c.log.Writer("stderr"))
+	if config.Tty {
+		c.stderr = c.stdout
+	}
+	if config.Stdin {
+		c.stdin = newStdin(config.StdinOnce)
+	}
+	c.argv = commandOf(image.image, config)
+	c.group = newGroup(r.cfg.Machine, limitsOf(config.GetLinux().GetResources()), c.outOfMemory)
+	if err := c.mountAll(); err != nil {
+		return nil, err
+	}
+	return c, c.setUser()
+}
+
+// commandOf joins the image's defaults with what the manifest overrides.
+func commandOf(image *kit.Image, config *runtimeapi.ContainerConfig) []string {
+	command, args := config.Command, config.Args
+	if len(command) == 0 {
+		command = image.Entrypoint
+		if len(args) == 0 {
+			args = image.Cmd
+		}
+	}
+	return append(append([]string(nil), command...), args...)
+}
+
+func limitsOf(res *runtimeapi.LinuxContainerResources) limits {
+	l := limits{shares: res.GetCpuShares(), memory: res.GetMemoryLimitInBytes()}
+	if res.GetCpuQuota() > 0 && res.GetCpuPeriod() > 0 {
+		l.quota = time.Duration(float64(cfsPeriod) * float64(res.CpuQuota) / float64(res.CpuPeriod))
+	}
+	return l
+}
+
+// mountAll builds the container's file system.
+func (c *Container) mountAll() error {
+	r := c.runtime
+	root, env := containerDir(c.id)+"/rootfs", r.env()
+	if _, err := env.FS.Stat(root); os.IsNotExist(err) {
+		tree, err := r.cfg.Images.tree(c.image.image)
+		if err != nil {
+			return err
+		}
+		if err := env.MkdirAll(path.Dir(root), 0o711); err != nil {
+			return err
+		}
+		if err := r.cfg.Disk.Graft(root, tree); err != nil {
+			return err
+		}
+	}
+	var err error
+	if c.files, err = r.cfg.Files.Sub(root); err != nil {
+		return err
+	}
+	for at, build := range map[string]func() (*vfs.Tree, error){"/dev": c.devTree, "/proc": c.procTree, "/sys": c.sysTree} {
+		t, err := build()
+		if err != nil {
+			return err
+		}
+		if err := c.files.Mount(at, t, vfs.MountOptions{}); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"resolv.conf", "hostname"} {
+		if err := c.files.Bind("/etc/"+name, r.cfg.Files, c.sandbox.dir()+"/"+name, vfs.MountOptions{}); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.config.Mounts {
+		if err := c.mount(m); err != nil {
+			return fmt.Errorf("failed to mount %q: %w", m.ContainerPath, err)
+		}
+	}
+	if c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs() {
+		c.files.SetReadOnly()
+	}
+	if dir := c.workDir(); dir != "/" {
+		return (&kit.Env{FS: c.files.As(kit.User{}), Dir: "/"}).MkdirAll(dir, 0o755)
+	}
+	return nil
+}
+
+func (c *Container) mount(m *runtimeapi.Mount) error {
+	r := c.runtime
+	opts := vfs.MountOptions{ReadOnly: m.Readonly}
+	if name := m.GetImage().GetImage(); name != "" { // A volume that is an image.
+		image := r.findImage(name)
+		if image == nil {
+			return fmt.Errorf("image %q: not found", name)
+		}
+		tree, err := r.cfg.Images.tree(image.image)
+		if err != nil {
+			return err
+		}
+		opts.ReadOnly = true
+		return c.files.Bind(m.ContainerPath, vfs.NewNamespace(tree), m.ImageSubPath, opts)
+	}
+	return c.files.Bind(m.ContainerPath, r.cfg.Files, m.HostPath, opts)
+}
+
+// setUser finds out whom the programs run as.
+func (c *Container) setUser() error {
+	sc := c.config.GetLinux().GetSecurityContext()
+	name := c.image.image.User
+	switch {
+	case sc.GetRunAsUser() != nil:
+		name = strconv.FormatInt(sc.RunAsUser.Value, 10)
+	case sc.GetRunAsUsername() != "":
+		name = sc.RunAsUsername
+	}
+	user, group, _ := strings.Cut(name, ":")
+	env := &kit.Env{FS: c.files.As(kit.User{}), Dir: "/"}
+	passwd, _ := env.ReadFile("/etc/passwd")
+	if user != "" {
+		uid, err := strconv.Atoi(user)
+		found := false
+		for line := range strings.Lines(string(passwd)) {
+			f := strings.Split(line, ":")
+			if len(f) >= 4 && (f[0] == user || err == nil && f[2] == user) {
+				c.user.UID, _ = strconv.Atoi(f[2])
+				c.user.GID, _ = strconv.Atoi(f[3])
+				found = true
+			}
+		}
+		switch {
+		case !found && err != nil:
+			return fmt.Errorf("no users found: unable to find user %s", user)
+		case !found:
+			c.user.UID = uid
+		}
+	}
+	if gid, err := strconv.Atoi(group); err == nil {
+		c.user.GID = gid
+	}
+	if sc.GetRunAsGroup() != nil {
+		c.user.GID = int(sc.RunAsGroup.Value)
+	}
+	for _, g := range sc.GetSupplementalGroups() {
+		c.user.Groups = append(c.user.Groups, int(g))
+	}
+	return nil
+}
+
+func (c *Container) workDir() string {
+	for _, dir := range []string{c.config.WorkingDir, c.image.image.WorkDir} {
+		if dir != "" {
+			return path.Clean("/" + dir)
+		}
+	}
+	return "/"
+}
+
+// environment returns the Env of a program in the container, its streams not yet set.
+func (c *Container) environment(argv []string) *kit.Env {
+	vars := map[string]string{"PATH": defaultPath, "HOSTNAME": c.sandbox.hostname, "HOME": c.home()}
+	for k, v := range c.image.image.Vars {
+		vars[k] = v
+	}
+	for _, e := range c.config.Envs {
+		vars[e.Key] = string(e.Value)
+	}
+	files := c.files.As(c.user)
+	return &kit.Env{
+		Args: argv, Vars: vars, Dir: c.workDir(), Stdin: nothing{}, Stdout: io.Discard, Stderr: io.Discard,
+		Hostname: c.sandbox.hostname, User: c.user, FS: files,
+		Net: network{c.stack, c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: groupMemory{c.group}, Procs: c.procs,
+	}
+}
+
+func (c *Container) home() string {
+	if c.user.UID == 0 {
+		return "/root"
+	}
+	return "/"
+}
+
+func (r *Runtime) container(id string) (*Container, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c := r.containers[id]; c != nil {
+		return c, nil
+	}
+	return nil, status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
+}
+
+// StartContainer implements the CRI.
+func (r *Runtime) StartContainer(_ context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	return c.start(r.cfg.Now())
+}
+
+// start runs the main program.
+func (c *Container) start(at time.Time) error {
+	c.mu.Lock()
+	if c.state != runtimeapi.ContainerState_CONTAINER_CREATED {
+		c.mu.Unlock()
+		return status.Errorf(codes.FailedPrecondition, "container %q is not in the created state", c.id)
+	}
+	c.stack = c.sandbox.host.NewStack()
+	env := c.environment(c.argv)
+	env.Stdout, env.Stderr = c.stdout, c.stderr
+	if c.stdin != nil {
+		env.Stdin = c.stdin
+	}
+	if c.config.Tty {
+		env.Terminal = &kit.Terminal{Resize: c.stdout.resize}
+	}
+	prog, err := c.procs.lookup(env)
+	if err == nil {
+		_ = groupMemory{c.group}.Add(c.image.image.Memory)
+		c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, at
+		c.main = c.procs.run(c.ctx, env, prog)
+	}
+	main := c.main
+	c.mu.Unlock()
+	if err != nil {
+		err = status.Errorf(codes.Unknown, "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: %v", err)
+		c.exited(exitStartError, reasonStartError, status.Convert(err).Message())
+		return err
+	}
+	go c.wait(main)
+	return nil
+}
+
+// wait ends the container with its main program.
+func (c *Container) wait(main *process) {
+	select {
+	case <-main.done:
+	case <-c.ctx.Done():
+		select {
+		case <-main.done:
+		case <-time.After(killPatience): // It does not listen. Everything it holds is taken away.
+			main = &process{code: kit.ExitSignal + int(syscall.SIGKILL)}
+		}
+	}
+	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
+	c.exited(int32(main.code), "", "")
+}
+
+// exited records the end of the container.
+func (c *Container) exited(code int32, reason, message string) {
+	c.stack.Close()
+	c.group.end()
+	c.log.Close()
+	c.stdout.close()
+	c.stderr.close()
+	c.mu.Lock()
+	switch {
+	case reason != "":
+	case c.oom:
+		reason = reasonOOMKilled
+	case code == 0:
+		reason = reasonCompleted
+	default:
+		reason = reasonError
+	}
+	c.state, c.exitCode, c.reason, c.message = runtimeapi.ContainerState_CONTAINER_EXITED, code, reason, message
+	c.finished = c.runtime.cfg.Now()
+	c.mu.Unlock()
+	c.saveLastWords()
+	close(c.done)
+	c.runtime.cfg.OnChange(c.sandbox.podUID())
+}
+
+func (c *Container) outOfMemory() {
+	c.mu.Lock()
+	c.oom = true
+	c.mu.Unlock()
+	c.kill()
+}
+
+// kill ends the container at once and waits until it has.
+func (c *Container) kill() {
+	c.mu.Lock()
+	state := c.state
+	c.mu.Unlock()
+	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
+	if state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		c.stack.Close()
+	}
+}
+
+// StopContainer implements the CRI: SIGTERM, and SIGKILL if that does not help in time.
+func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) error {
+	c, err := r.container(id)
+	if err != nil {
+		return nil
+	}
+	c.mu.Lock()
+	main := c.main
+	c.mu.Unlock()
+	if main == nil {
+		return nil
+	}
+	if timeout > 0 {
+		main.signal(c.stopSignal())
+		t := time.NewTimer(time.Duration(timeout) * time.Second)
+		defer t.Stop()
+		select {
+		case <-c.done:
+			return nil
+		case <-t.C:
+		case <-ctx.Done():
+		}
+	}
+	c.kill()
+	<-c.done
+	return nil
+}
+
+func (c *Container) stopSignal() syscall.Signal {
+	switch c.config.StopSignal {
+	case runtimeapi.Signal_SIGNAL_SIGINT:
+		return syscall.SIGINT
+	case runtimeapi.Signal_SIGNAL_SIGQUIT:
+		return syscall.SIGQUIT
+	case runtimeapi.Signal_SIGNAL_SIGHUP:
+		return syscall.SIGHUP
+	case runtimeapi.Signal_SIGNAL_SIGUSR1:
+		return syscall.SIGUSR1
+	case runtimeapi.Signal_SIGNAL_SIGUSR2:
+		return syscall.SIGUSR2
+	case runtimeapi.Signal_SIGNAL_SIGKILL:
+		return syscall.SIGKILL
+	}
+	return syscall.SIGTERM
+}
+
+// RemoveContainer implements the CRI.
+func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return nil
+	}
+	c.kill()
+	c.mu.Lock()
+	running := c.main != nil
+	c.mu.Unlock()
+	if running {
+		<-c.done
+	}
+	r.mu.Lock()
+	delete(r.containers, id)
+	r.mu.Unlock()
+	_ = os.Remove(c.lastWords(".log"))
+	_ = os.Remove(c.lastWords(".message"))
+	return r.env().RemoveAll(containerDir(id))
+}
+
+// UpdateContainerResources implements the CRI.
+func (r *Runtime) UpdateContainerResources(_ context.Context, id string, res *runtimeapi.ContainerResources) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.config.GetLinux().GetResources()
+	for _, f := range []struct{ to, from *int64 }{
+		{&now.CpuPeriod, &res.Linux.CpuPeriod}, {&now.CpuQuota, &res.Linux.CpuQuota},
+		{&now.CpuShares, &res.Linux.CpuShares}, {&now.MemoryLimitInBytes, &res.Linux.MemoryLimitInBytes},
+	} {
+		if *f.from != 0 {
+			*f.to = *f.from
+		}
+	}
+	c.group.setLimits(limitsOf(now))
+	return nil
+}

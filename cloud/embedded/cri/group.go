@@ -1,0 +1,304 @@
+package cri
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+const (
+	cfsPeriod = 100 * time.Millisecond // over which the kernel counts a quota
+	cfsSlice  = 5 * time.Millisecond   // for which a program keeps a core
+	minShares = 2                      // the weight of a container that requests no CPU
+)
+
+// errOutOfMemory is what Memory.Add returns to a program that is about to be killed.
+var errOutOfMemory = errors.New("cannot allocate memory")
+
+// Machine is the CPU and memory of a node, which its containers share.
+type Machine struct {
+	Cores  int
+	Memory int64 // bytes
+
+	mu      sync.Mutex
+	free    int     // idle cores
+	waiting runners // who wants one
+	virtual float64 // virtual run time of who ran last
+	used    int64   // bytes of memory
+}
+
+// NewMachine returns an idle machine.
+func NewMachine(cores int, memory int64) *Machine {
+	return &Machine{Cores: cores, Memory: memory, free: cores}
+}
+
+// runner waits for a core.
+type runner struct {
+	virtual float64
+	core    chan struct{} // closed when it has one
+	index   int           // in the heap; -1 once out of it
+}
+
+// runners is a heap: the one that ran least for its weight is first, which is the kernel's
+// completely fair scheduler.
+type runners []*runner
+
+func (r runners) Len() int           { return len(r) }
+func (r runners) Less(i, j int) bool { return r[i].virtual < r[j].virtual }
+func (r runners) Swap(i, j int) {
+	r[i], r[j] = r[j], r[i]
+	r[i].index, r[j].index = i, j
+}
+func (r *runners) Push(x any) {
+	n := x.(*runner)
+	n.index = len(*r)
+	*r = append(*r, n)
+}
+func (r *runners) Pop() any {
+	old := *r
+	n := old[len(old)-1]
+	n.index = -1
+	*r = old[:len(old)-1]
+	return n
+}
+
+// acquire waits for a core.
+func (m *Machine) acquire(ctx context.Context, g *group) error {
+	m.mu.Lock()
+	g.virtual = max(g.virtual, m.virtual) // Who slept does not get to catch up.
+	if m.free > 0 {
+		m.free--
+		m.virtual = g.virtual
+		m.mu.Unlock()
+		return nil
+	}
+	r := &runner{virtual: g.virtual, core: make(chan struct{})}
+	heap.Push(&m.waiting, r)
+	m.mu.Unlock()
+	select {
+	case <-r.core:
+		return nil
+	case <-ctx.Done():
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r.index >= 0 {
+		heap.Remove(&m.waiting, r.index)
+	} else {
+		m.release()
+	}
+	return ctx.Err()
+}
+
+// release passes a core on. It is called with m.mu held.
+func (m *Machine) release() {
+	if len(m.waiting) == 0 {
+		m.free++
+		return
+	}
+	r := heap.Pop(&m.waiting).(*runner)
+	m.virtual = r.virtual
+	close(r.core)
+}
+
+// MemoryUsed returns the bytes all containers hold.
+func (m *Machine) MemoryUsed() int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
+}
+
+// group is the control group of a container. It implements kit.CPU and kit.Memory.
+type group struct {
+	machine *Machine
+	onOOM   func() // kills the container
+
+	virtual float64 // protected by machine.mu
+
+	mu      sync.Mutex
+	limits  limits
+	period  time.Time     // start of the current period
+	spent   time.Duration // quota used in it
+	stats   groupStats
+	samples [2]sample // of used, for its rate
+	memory  int64
+	dead    bool
+	nextCPU chan struct{} // closed when limits change
+}
+
+// limits are what a container may use.
+type limits struct {
+	quota  time.Duration // CPU time a period; 0 is unlimited
+	shares int64
+	memory int64 // bytes; 0 is unlimited
+}
+
+type groupStats struct {
+	used             time.Duration
+	periods          uint64
+	throttledPeriods uint64
+	throttled        time.Duration
+	oomKills         uint64
+}
+
+func newGroup(m *Machine, l limits, onOOM func()) *group {
+	g := &group{machine: m, onOOM: onOOM, nextCPU: make(chan struct{})}
+	g.setLimits(l)
+	return g
+}
+
+func (g *group) setLimits(l limits) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.shares = max(l.shares, minShares)
+	g.limits = l
+	close(g.nextCPU)
+	g.nextCPU = make(chan struct{})
+}
+
+// Use implements kit.CPU.
+func (g *group) Use(ctx context.Context, d time.Duration) error {
+	for d > 0 {
+		slice, wait, changed := g.take(d)
+		if slice == 0 {
+			if err := g.throttle(ctx, wait, changed); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := g.machine.acquire(ctx, g); err != nil {
+			return err
+		}
+		err := sleep(ctx, slice)
+		g.machine.mu.Lock()
+		g.virtual += slice.Seconds() / float64(g.shares())
+		g.machine.release()
+		g.machine.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		d -= slice
+	}
+	return ctx.Err()
+}
+
+func (g *group) shares() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.limits.shares
+}
+
+// take reserves up to d of this period's quota. If there is none left it returns how long the
+// period still lasts.
+func (g *group) take(d time.Duration) (slice, wait time.Duration, changed <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if end := g.period.Add(cfsPeriod); !now.Before(end) {
+		g.period, g.spent = now, 0
+		g.stats.periods++
+	}
+	slice = min(d, cfsSlice)
+	if q := g.limits.quota; q > 0 {
+		slice = min(slice, q-g.spent)
+		if slice <= 0 {
+			return 0, g.period.Add(cfsPeriod).Sub(now), g.nextCPU
+		}
+	}
+	g.spent += slice
+	g.stats.used += slice
+	return slice, 0, nil
+}
+
+func (g *group) throttle(ctx context.Context, wait time.Duration, changed <-chan struct{}) error {
+	start := time.Now()
+	t := time.NewTimer(wait)
+	defer t.Stop()
+	var err error
+	select {
+	case <-t.C:
+	case <-changed:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.stats.throttled += time.Since(start)
+	g.stats.throttledPeriods++
+	return err
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// cpuInfo and memoryInfo are the two faces of a group that a program sees.
+type (
+	groupCPU    struct{ *group }
+	groupMemory struct{ *group }
+)
+
+func (g groupCPU) Info() kit.CPUInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return kit.CPUInfo{
+		Cores: g.machine.Cores, Limit: float64(g.limits.quota) / float64(cfsPeriod),
+		Used: g.stats.used, Throttled: g.stats.throttled,
+	}
+}
+
+func (g groupMemory) Info() kit.MemoryInfo {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return kit.MemoryInfo{Total: g.machine.Memory, Limit: g.limits.memory, Used: g.memory}
+}
+
+// Add implements kit.Memory.
+func (g groupMemory) Add(n int64) error {
+	m := g.machine
+	m.mu.Lock()
+	g.mu.Lock()
+	if g.dead {
+		g.mu.Unlock()
+		m.mu.Unlock()
+		return errOutOfMemory
+	}
+	if g.memory+n < 0 {
+		n = -g.memory
+	}
+	over := g.limits.memory > 0 && g.memory+n > g.limits.memory || m.used+n > m.Memory
+	if !over {
+		g.memory += n
+		m.used += n
+	} else {
+		g.stats.oomKills++
+	}
+	g.mu.Unlock()
+	m.mu.Unlock()
+	if over {
+		g.onOOM()
+		return errOutOfMemory
+	}
+	return nil
+}
+
+// end gives the memory back. The group's figures stay readable.
+func (g *group) end() {
+	g.machine.mu.Lock()
+	defer g.machine.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.machine.used -= g.memory
+	g.memory, g.dead = 0, true
+}

@@ -1,0 +1,254 @@
+package cri
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+const (
+	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	maxInterp   = 4 // how many "#!" lines may lead to each other
+	signalQueue = 8
+)
+
+// processes are the programs of a container. It implements kit.Processes.
+type processes struct {
+	container *Container
+
+	mu   sync.Mutex
+	next int
+	all  map[int]*process
+}
+
+// process is a running program.
+type process struct {
+	info   kit.ProcessInfo
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	code   int // valid once done is closed
+
+	mu      sync.Mutex
+	signals chan syscall.Signal // nil until the program asked for signals
+}
+
+func (p *process) PID() int { return p.info.PID }
+
+func (p *process) Wait() int {
+	<-p.done
+	return p.code
+}
+
+// signal delivers a signal: to the program if it asked for signals, else it has its default effect.
+func (p *process) signal(sig syscall.Signal) {
+	p.mu.Lock()
+	ch := p.signals
+	p.mu.Unlock()
+	switch {
+	case sig == 0:
+	case ch != nil && sig != syscall.SIGKILL:
+		select {
+		case ch <- sig:
+		default:
+		}
+	case sig == syscall.SIGCHLD, sig == syscall.SIGWINCH, sig == syscall.SIGURG, sig == syscall.SIGCONT:
+	default:
+		p.cancel(kit.Killed{Signal: sig})
+	}
+}
+
+func (p *process) notify() <-chan syscall.Signal {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.signals == nil {
+		p.signals = make(chan syscall.Signal, signalQueue)
+	}
+	return p.signals
+}
+
+var _ kit.Forker = (*processes)(nil)
+
+func newProcesses(c *Container) *processes {
+	return &processes{container: c, all: map[int]*process{}}
+}
+
+// Start implements kit.Processes.
+func (ps *processes) Start(ctx context.Context, env *kit.Env) (kit.Process, error) {
+	prog, err := ps.lookup(env)
+	if err != nil {
+		return nil, err
+	}
+	return ps.run(ctx, env, prog), nil
+}
+
+// Fork implements kit.Forker.
+func (ps *processes) Fork(ctx context.Context, env *kit.Env, p kit.Program) (kit.Process, error) {
+	return ps.run(ctx, env, p), nil
+}
+
+// run starts a program. It ends with ctx, and with the container.
+func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *process {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ps.mu.Lock()
+	ps.next++
+	p := &process{cancel: cancel, done: make(chan struct{})}
+	p.info = kit.ProcessInfo{PID: ps.next, Parent: env.PID, Args: slices.Clone(env.Args), User: env.User, Started: time.Now()}
+	ps.all[ps.next] = p
+	ps.mu.Unlock()
+	env.PID = p.info.PID
+	env.OnNotify(p.notify)
+	stop := context.AfterFunc(ps.container.ctx, func() { cancel(context.Cause(ps.container.ctx)) })
+	go func() {
+		code := kit.Run(ctx, prog, env)
+		if killed, ok := errors.AsType[kit.Killed](context.Cause(ctx)); ok && killed.Signal == syscall.SIGKILL {
+			code = kit.ExitSignal + int(syscall.SIGKILL)
+		}
+		stop()
+		cancel(nil)
+		ps.mu.Lock()
+		delete(ps.all, p.info.PID)
+		ps.mu.Unlock()
+		p.code = code
+		close(p.done)
+	}()
+	return p
+}
+
+// List implements kit.Processes.
+func (ps *processes) List() []kit.ProcessInfo {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	list := make([]kit.ProcessInfo, 0, len(ps.all))
+	for _, p := range ps.all {
+		list = append(list, p.info)
+	}
+	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return cmp.Compare(a.PID, b.PID) })
+	return list
+}
+
+// Signal implements kit.Processes. PID -1 is everybody but the first program.
+func (ps *processes) Signal(pid int, sig syscall.Signal) error {
+	ps.mu.Lock()
+	targets := slices.Collect(maps.Values(ps.all))
+	p := ps.all[pid]
+	ps.mu.Unlock()
+	switch {
+	case pid == -1:
+		for _, p := range targets {
+			if p.info.PID != 1 {
+				p.signal(sig)
+			}
+		}
+		return nil
+	case p == nil:
+		return syscall.ESRCH
+	}
+	p.signal(sig)
+	return nil
+}
+
+// lookup finds the program env.Args[0] names, as execvp does, and follows "#!" lines, which change
+// the arguments.
+func (ps *processes) lookup(env *kit.Env) (kit.Program, error) {
+	if len(env.Args) == 0 {
+		return nil, &kit.ExecError{Err: syscall.ENOENT}
+	}
+	name := env.Args[0]
+	file, err := findExecutable(env, name)
+	if err != nil {
+		return nil, &kit.ExecError{Name: name, Err: err}
+	}
+	for range maxInterp {
+		content, err := (&kit.Env{FS: env.FS, Dir: "/"}).ReadFile(file)
+		if err != nil {
+			return nil, &kit.ExecError{Name: name, Err: errnoOf(err)}
+		}
+		if p, ok := ps.container.runtime.cfg.Images.program(content); ok {
+			return p, nil
+		}
+		interp, ok := strings.CutPrefix(string(content[:min(len(content), 256)]), "#!")
+		if !ok {
+			return nil, &kit.ExecError{Name: name, Err: syscall.ENOEXEC}
+		}
+		line, _, _ := strings.Cut(interp, "\n")
+		interp, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+		args := []string{interp}
+		if arg = strings.TrimSpace(arg); arg != "" {
+			args = append(args, arg)
+		}
+		env.Args = append(append(args, file), env.Args[1:]...)
+		if file, err = checkExecutable(env, interp); err != nil {
+			return nil, &kit.ExecError{Name: name, Err: err}
+		}
+	}
+	return nil, &kit.ExecError{Name: name, Err: syscall.ELOOP}
+}
+
+func findExecutable(env *kit.Env, name string) (string, error) {
+	if strings.Contains(name, "/") {
+		return checkExecutable(env, env.Path(name))
+	}
+	search := env.Getenv("PATH")
+	if search == "" {
+		search = defaultPath
+	}
+	found := kit.ErrNotInPath
+	for _, dir := range strings.Split(search, ":") {
+		file, err := checkExecutable(env, path.Join(env.Path(dir), name))
+		if err == nil {
+			return file, nil
+		}
+		if err == syscall.EACCES {
+			found = err
+		}
+	}
+	return "", found
+}
+
+func checkExecutable(env *kit.Env, file string) (string, error) {
+	fi, err := env.FS.Stat(file)
+	switch {
+	case err != nil:
+		return "", errnoOf(err)
+	case fi.IsDir(), fi.Mode()&0o111 == 0:
+		return "", syscall.EACCES
+	}
+	f, err := env.FS.OpenFile(file, os.O_RDONLY, 0)
+	if err != nil {
+		return "", errnoOf(err)
+	}
+	return file, f.Close()
+}
+
+// errnoOf strips an error of its path.
+func errnoOf(err error) error {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
+		return errno
+	}
+	return err
+}
+
+func filemode(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	if m&0o1000 != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}
+
+// nothing is the input of a program that has none.
+type nothing struct{}
+
+func (nothing) Read([]byte) (int, error) { return 0, io.EOF }

@@ -1,0 +1,172 @@
+package cri
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+)
+
+// generated is a file whose content is made when it is opened, as in /proc.
+func generated(content func() string) vfs.Device {
+	return vfs.Device{Open: func(int) (vfs.Stream, error) {
+		return &readOnly{strings.NewReader(content())}, nil
+	}}
+}
+
+type readOnly struct{ io.Reader }
+
+func (readOnly) Write([]byte) (int, error) { return 0, syscall.EACCES }
+
+// stream adapts functions to an open device.
+type stream struct {
+	read  func([]byte) (int, error)
+	write func([]byte) (int, error)
+}
+
+func (s stream) Read(p []byte) (int, error)  { return s.read(p) }
+func (s stream) Write(p []byte) (int, error) { return s.write(p) }
+
+func device(read, write func([]byte) (int, error)) vfs.Device {
+	return vfs.Device{Open: func(int) (vfs.Stream, error) { return stream{read, write}, nil }}
+}
+
+func discard(p []byte) (int, error) { return len(p), nil }
+
+func noInput([]byte) (int, error) { return 0, io.EOF }
+
+func zeros(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// devTree is a container's /dev.
+func (c *Container) devTree() (*vfs.Tree, error) {
+	t := vfs.NewTree(vfs.Options{Type: "tmpfs"})
+	for _, dir := range []string{"/shm", "/pts", "/mqueue"} {
+		if err := t.Root().Mkdir(dir, 0o777); err != nil {
+			return nil, err
+		}
+	}
+	for name, d := range map[string]vfs.Device{
+		"/null":    device(noInput, discard),
+		"/zero":    device(zeros, discard),
+		"/full":    device(zeros, func([]byte) (int, error) { return 0, syscall.ENOSPC }),
+		"/random":  device(rand.Read, discard),
+		"/urandom": device(rand.Read, discard),
+		"/tty":     device(noInput, discard),
+		"/stdin":   device(noInput, discard),
+		"/stdout":  device(noInput, func(p []byte) (int, error) { return c.stdout.Write(p) }),
+		"/stderr":  device(noInput, func(p []byte) (int, error) { return c.stderr.Write(p) }),
+	} {
+		if err := t.AddDevice(name, 0o666, d); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// procTree is a container's /proc: the files people and programs look at.
+func (c *Container) procTree() (*vfs.Tree, error) {
+	t := vfs.NewTree(vfs.Options{Type: "proc", Mode: 0o555})
+	for _, dir := range []string{"/1", "/1/fd", "/self", "/sys", "/sys/kernel", "/net"} {
+		if err := t.Root().Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	machine := c.runtime.cfg.Machine
+	cmdline := func() string { return strings.Join(c.argv, "\x00") + "\x00" }
+	mounts := func() string {
+		var b strings.Builder
+		for _, m := range c.files.Mounts() {
+			mode := "rw"
+			if m.ReadOnly {
+				mode = "ro"
+			}
+			fmt.Fprintf(&b, "%s %s %s %s,relatime 0 0\n", m.Source, m.Mount, m.Type, mode)
+		}
+		return b.String()
+	}
+	for name, content := range map[string]func() string{
+		"/cpuinfo": func() string {
+			var b strings.Builder
+			for i := range machine.Cores {
+				fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: GenuineIntel\nmodel name\t: Virtual CPU\ncpu MHz\t\t: 2400.000\n\n", i)
+			}
+			return b.String()
+		},
+		"/meminfo": func() string {
+			total, used := machine.Memory>>10, machine.MemoryUsed()>>10
+			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n", total, total-used, total-used)
+		},
+		"/uptime":              func() string { up := time.Since(c.runtime.booted).Seconds(); return fmt.Sprintf("%.2f %.2f\n", up, up) },
+		"/loadavg":             func() string { return fmt.Sprintf("0.00 0.00 0.00 1/%d 1\n", len(c.procs.List())) },
+		"/version":             func() string { return "Linux version " + KernelVersion + "\n" },
+		"/filesystems":         func() string { return "nodev\tproc\nnodev\ttmpfs\nnodev\toverlay\n\text4\n" },
+		"/mounts":              mounts,
+		"/self/mounts":         mounts,
+		"/1/mounts":            mounts,
+		"/1/cmdline":           cmdline,
+		"/1/comm":              func() string { return c.argv[0] + "\n" },
+		"/self/cgroup":         func() string { return "0::/\n" },
+		"/1/cgroup":            func() string { return "0::/\n" },
+		"/sys/kernel/hostname": func() string { return c.sandbox.hostname + "\n" },
+	} {
+		if err := t.AddDevice(name, 0o444, generated(content)); err != nil {
+			return nil, err
+		}
+	}
+	for name, w := range map[string]io.Writer{"/1/fd/1": c.stdout, "/1/fd/2": c.stderr} {
+		if err := t.AddDevice(name, 0o666, device(noInput, w.Write)); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// sysTree is a container's /sys: its control group, version 2.
+func (c *Container) sysTree() (*vfs.Tree, error) {
+	t := vfs.NewTree(vfs.Options{Type: "sysfs", Mode: 0o555})
+	for _, dir := range []string{"/fs", "/fs/cgroup"} {
+		if err := t.Root().Mkdir(dir, 0o755); err != nil {
+			return nil, err
+		}
+	}
+	g := c.group
+	snapshot := func() (limits, groupStats, int64) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.limits, g.stats, g.memory
+	}
+	orMax := func(n int64) string {
+		if n == 0 {
+			return "max"
+		}
+		return fmt.Sprint(n)
+	}
+	for name, content := range map[string]func(limits, groupStats, int64) string{
+		"memory.max":     func(l limits, _ groupStats, _ int64) string { return orMax(l.memory) + "\n" },
+		"memory.current": func(_ limits, _ groupStats, m int64) string { return fmt.Sprintln(m) },
+		"memory.events": func(_ limits, s groupStats, _ int64) string {
+			return fmt.Sprintf("oom %d\noom_kill %d\n", s.oomKills, s.oomKills)
+		},
+		"cpu.max": func(l limits, _ groupStats, _ int64) string {
+			return fmt.Sprintf("%s %d\n", orMax(l.quota.Microseconds()), cfsPeriod.Microseconds())
+		},
+		// The kernel's mapping of cgroup v1 shares to v2 weights.
+		"cpu.weight": func(l limits, _ groupStats, _ int64) string { return fmt.Sprintln(1 + (l.shares-2)*9999/262142) },
+		"cpu.stat": func(_ limits, s groupStats, _ int64) string {
+			return fmt.Sprintf("usage_usec %d\nuser_usec %d\nsystem_usec 0\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\n",
+				s.used.Microseconds(), s.used.Microseconds(), s.periods, s.throttledPeriods, s.throttled.Microseconds())
+		},
+	} {
+		if err := t.AddDevice("/fs/cgroup/"+name, 0o444, generated(func() string { return content(snapshot()) })); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}

@@ -1,0 +1,154 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+)
+
+// State is what a runtime holds besides its disk: enough to make the same sandboxes and containers
+// again. What is in the memory of a program is not part of it; a restored container starts afresh,
+// with its files, under its old identity.
+type State struct {
+	Images     []string
+	Sandboxes  []SandboxState
+	Containers []ContainerState
+}
+
+// SandboxState is a saved sandbox.
+type SandboxState struct {
+	ID, Handler, Hostname string
+	Config                []byte // a runtimeapi.PodSandboxConfig
+	Created               time.Time
+	Address               netip.Addr
+	Shared, Ready         bool
+}
+
+// ContainerState is a saved container.
+type ContainerState struct {
+	ID, Sandbox, Image         string
+	Config                     []byte // a runtimeapi.ContainerConfig
+	Created, Started, Finished time.Time
+	State                      runtimeapi.ContainerState
+	ExitCode                   int32
+	Reason, Message            string
+}
+
+// Save returns the runtime's state.
+func (r *Runtime) Save() (State, error) {
+	var st State
+	r.mu.Lock()
+	for name := range r.images {
+		st.Images = append(st.Images, name)
+	}
+	var err error
+	for _, s := range r.sandboxes {
+		b, merr := proto.Marshal(s.config)
+		if merr != nil {
+			err = merr
+		}
+		st.Sandboxes = append(st.Sandboxes, SandboxState{
+			ID: s.id, Handler: s.handler, Hostname: s.hostname, Config: b, Created: s.created, Address: s.host.Addr(), Shared: s.shared, Ready: s.ready,
+		})
+	}
+	r.mu.Unlock()
+	for _, c := range r.containersOf("") {
+		b, merr := proto.Marshal(c.config)
+		if merr != nil {
+			err = merr
+		}
+		c.mu.Lock()
+		st.Containers = append(st.Containers, ContainerState{
+			ID: c.id, Sandbox: c.sandbox.id, Image: c.image.full, Config: b, Created: c.created, Started: c.started, Finished: c.finished,
+			State: c.state, ExitCode: c.exitCode, Reason: c.reason, Message: c.message,
+		})
+		c.mu.Unlock()
+	}
+	return st, err
+}
+
+// Restore makes the sandboxes and containers of a state, on a disk that holds their files. The
+// runtime must be new. Containers that ran are started.
+func (r *Runtime) Restore(st State) error {
+	for _, name := range st.Images {
+		if _, err := r.PullImage(context.Background(), &runtimeapi.ImageSpec{Image: name}, nil, nil); err != nil {
+			return fmt.Errorf("restore image: %w", err)
+		}
+	}
+	for _, saved := range st.Sandboxes {
+		if err := r.restoreSandbox(saved); err != nil {
+			return fmt.Errorf("restore sandbox %s: %w", saved.ID, err)
+		}
+	}
+	for _, saved := range st.Containers {
+		if err := r.restoreContainer(saved); err != nil {
+			return fmt.Errorf("restore container %s: %w", saved.ID, err)
+		}
+	}
+	return nil
+}
+
+func (r *Runtime) restoreSandbox(saved SandboxState) error {
+	config := &runtimeapi.PodSandboxConfig{}
+	if err := proto.Unmarshal(saved.Config, config); err != nil {
+		return err
+	}
+	s := &sandbox{id: saved.ID, config: config, handler: saved.Handler, created: saved.Created, hostname: saved.Hostname, shared: saved.Shared, ready: saved.Ready}
+	var err error
+	switch {
+	case saved.Shared:
+		s.host = r.cfg.Host
+	case saved.Ready:
+		s.host, err = r.addresses.claim(r.cfg.Network, saved.Address)
+	default: // It is off the network; only its record remains.
+		s.host = vnet.Detached(saved.Address)
+	}
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sandboxes[s.id] = s
+	return nil
+}
+
+func (r *Runtime) restoreContainer(saved ContainerState) error {
+	s, err := r.sandbox(saved.Sandbox)
+	if err != nil {
+		return err
+	}
+	config := &runtimeapi.ContainerConfig{}
+	if err := proto.Unmarshal(saved.Config, config); err != nil {
+		return err
+	}
+	c, err := r.newContainer(saved.ID, s, config)
+	if err != nil {
+		return err
+	}
+	c.created = saved.Created
+	r.mu.Lock()
+	r.containers[c.id] = c
+	r.mu.Unlock()
+	switch saved.State {
+	case runtimeapi.ContainerState_CONTAINER_RUNNING:
+		return c.start(saved.Started)
+	case runtimeapi.ContainerState_CONTAINER_EXITED:
+		c.state, c.started, c.finished = saved.State, saved.Started, saved.Finished
+		c.exitCode, c.reason, c.message = saved.ExitCode, saved.Reason, saved.Message
+		c.log.Close()
+		close(c.done)
+	}
+	return nil
+}
+
+// Listening reports whether the programs of a sandbox accept connections on a TCP port.
+func (r *Runtime) Listening(sandboxID string, port uint16) bool {
+	s, err := r.sandbox(sandboxID)
+	return err == nil && s.host.Listens(port)
+}

@@ -1,0 +1,391 @@
+// Package kubeproxy routes traffic to services, as kube-proxy's rules do on a real node: a
+// connection to a cluster IP, a node port, an external address or a host port goes to a ready
+// endpoint, chosen anew for each connection.
+//
+// A [Proxy] is a [vnet.Router] that is kept current by informers:
+//
+//	p := kubeproxy.New(network, seed)
+//	p.Watch(factory)
+//	network.SetRouter(p)
+package kubeproxy
+
+import (
+	"math/rand/v2"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+)
+
+// Proxy knows where services lead. It is safe for concurrent use.
+type Proxy struct {
+	network *vnet.Network
+
+	mu       sync.RWMutex
+	services map[types.NamespacedName]*v1.Service
+	slices   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice // by service and name
+	routes   map[key]*route
+	owned    map[types.NamespacedName][]key // the keys of a service
+	nodes    map[string]node
+	hostPort map[types.UID][]key // the keys of a pod
+
+	randMu sync.Mutex
+	rand   *rand.Rand
+}
+
+// key is an address traffic can be sent to. A zero address stands for every node's.
+type key struct {
+	protocol string
+	addr     netip.Addr
+	port     uint16
+}
+
+// node is what the proxy knows of a node.
+type node struct {
+	addrs []netip.Addr
+	pods  []netip.Prefix
+}
+
+// route is one port of a service.
+type route struct {
+	endpoints []endpoint
+	local     bool          // only endpoints on the sender's node count
+	external  bool          // it was reached from outside, so local means the addressed node
+	affinity  time.Duration // for how long a client keeps its endpoint; 0 is not at all
+
+	mu     sync.Mutex
+	sticky map[netip.Addr]choice
+}
+
+type endpoint struct {
+	addr netip.AddrPort
+	node string
+}
+
+type choice struct {
+	endpoint netip.AddrPort
+	used     time.Time
+}
+
+// New returns a proxy without services.
+func New(n *vnet.Network, seed uint64) *Proxy {
+	return &Proxy{
+		network:  n,
+		services: map[types.NamespacedName]*v1.Service{},
+		slices:   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{},
+		routes:   map[key]*route{}, owned: map[types.NamespacedName][]key{},
+		nodes: map[string]node{}, hostPort: map[types.UID][]key{},
+		rand: rand.New(rand.NewPCG(seed, 0x70726f78)),
+	}
+}
+
+// Watch keeps the proxy current with the factory's informers, which the caller starts.
+func (p *Proxy) Watch(f informers.SharedInformerFactory) error {
+	for _, w := range []struct {
+		informer cache.SharedIndexInformer
+		update   func(obj any, gone bool)
+	}{
+		{f.Core().V1().Services().Informer(), p.onService},
+		{f.Discovery().V1().EndpointSlices().Informer(), p.onSlice},
+		{f.Core().V1().Nodes().Informer(), p.onNode},
+		{f.Core().V1().Pods().Informer(), p.onPod},
+	} {
+		if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { w.update(obj, false) },
+			UpdateFunc: func(_, obj any) { w.update(obj, false) },
+			DeleteFunc: func(obj any) {
+				if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+					obj = d.Obj
+				}
+				w.update(obj, true)
+			},
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Proxy) onService(obj any, gone bool) {
+	s, ok := obj.(*v1.Service)
+	if !ok {
+		return
+	}
+	name := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+	p.mu.Lock()
+	if gone {
+		delete(p.services, name)
+	} else {
+		p.services[name] = s
+	}
+	p.rebuild(name)
+	p.mu.Unlock()
+	p.network.Changed()
+}
+
+func (p *Proxy) onSlice(obj any, gone bool) {
+	s, ok := obj.(*discoveryv1.EndpointSlice)
+	if !ok || s.AddressType != discoveryv1.AddressTypeIPv4 {
+		return
+	}
+	name := types.NamespacedName{Namespace: s.Namespace, Name: s.Labels[discoveryv1.LabelServiceName]}
+	p.mu.Lock()
+	if p.slices[name] == nil {
+		p.slices[name] = map[string]*discoveryv1.EndpointSlice{}
+	}
+	if gone {
+		delete(p.slices[name], s.Name)
+	} else {
+		p.slices[name][s.Name] = s
+	}
+	p.rebuild(name)
+	p.mu.Unlock()
+	p.network.Changed()
+}
+
+func (p *Proxy) onNode(obj any, gone bool) {
+	n, ok := obj.(*v1.Node)
+	if !ok {
+		return
+	}
+	var info node
+	for _, a := range n.Status.Addresses {
+		if addr, err := netip.ParseAddr(a.Address); err == nil {
+			info.addrs = append(info.addrs, addr)
+		}
+	}
+	for _, c := range n.Spec.PodCIDRs {
+		if prefix, err := netip.ParsePrefix(c); err == nil {
+			info.pods = append(info.pods, prefix)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if gone {
+		delete(p.nodes, n.Name)
+	} else {
+		p.nodes[n.Name] = info
+	}
+}
+
+// onPod keeps the host ports of pods.
+func (p *Proxy) onPod(obj any, gone bool) {
+	pod, ok := obj.(*v1.Pod)
+	if !ok {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, k := range p.hostPort[pod.UID] {
+		delete(p.routes, k)
+	}
+	delete(p.hostPort, pod.UID)
+	addr, err := netip.ParseAddr(pod.Status.PodIP)
+	over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	if gone || over || err != nil || pod.Spec.HostNetwork {
+		return
+	}
+	for _, c := range pod.Spec.Containers {
+		for _, port := range c.Ports {
+			if port.HostPort == 0 {
+				continue
+			}
+			target := endpoint{netip.AddrPortFrom(addr, uint16(port.ContainerPort)), pod.Spec.NodeName}
+			for _, host := range p.hostAddrs(pod, port.HostIP) {
+				k := key{strings.ToLower(string(port.Protocol)), host, uint16(port.HostPort)}
+				p.routes[k] = &route{endpoints: []endpoint{target}}
+				p.hostPort[pod.UID] = append(p.hostPort[pod.UID], k)
+			}
+		}
+	}
+}
+
+// hostAddrs are the addresses of a pod's node that a host port is open on.
+func (p *Proxy) hostAddrs(pod *v1.Pod, hostIP string) []netip.Addr {
+	if a, err := netip.ParseAddr(hostIP); err == nil && !a.IsUnspecified() {
+		return []netip.Addr{a}
+	}
+	if a, err := netip.ParseAddr(pod.Status.HostIP); err == nil {
+		return []netip.Addr{a}
+	}
+	return nil
+}
+
+// rebuild computes the routes of one service anew. It is called with p.mu held.
+func (p *Proxy) rebuild(name types.NamespacedName) {
+	old := map[key]*route{}
+	for _, k := range p.owned[name] {
+		old[k] = p.routes[k]
+		delete(p.routes, k)
+	}
+	delete(p.owned, name)
+	s := p.services[name]
+	if s == nil || s.Spec.Type == v1.ServiceTypeExternalName {
+		return
+	}
+	var affinity time.Duration
+	if s.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
+		affinity = time.Duration(v1.DefaultClientIPServiceAffinitySeconds) * time.Second
+		if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
+			affinity = time.Duration(ptr.Deref(c.ClientIP.TimeoutSeconds, v1.DefaultClientIPServiceAffinitySeconds)) * time.Second
+		}
+	}
+	for i := range s.Spec.Ports {
+		port := &s.Spec.Ports[i]
+		endpoints := p.endpoints(name, port)
+		add := func(addr netip.Addr, number int32, local, external bool) {
+			k := key{strings.ToLower(string(port.Protocol)), addr, uint16(number)}
+			r := &route{endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
+			if o := old[k]; o != nil && o.sticky != nil {
+				o.mu.Lock()
+				r.sticky = o.sticky
+				o.mu.Unlock()
+			}
+			p.routes[k] = r
+			p.owned[name] = append(p.owned[name], k)
+		}
+		inside := ptr.Deref(s.Spec.InternalTrafficPolicy, v1.ServiceInternalTrafficPolicyCluster) == v1.ServiceInternalTrafficPolicyLocal
+		outside := s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal
+		for _, ip := range s.Spec.ClusterIPs {
+			if a, err := netip.ParseAddr(ip); err == nil {
+				add(a, port.Port, inside, false)
+			}
+		}
+		external := append([]string(nil), s.Spec.ExternalIPs...)
+		for _, in := range s.Status.LoadBalancer.Ingress {
+			external = append(external, in.IP)
+		}
+		for _, ip := range external {
+			if a, err := netip.ParseAddr(ip); err == nil {
+				add(a, port.Port, false, true)
+			}
+		}
+		if port.NodePort != 0 {
+			add(netip.Addr{}, port.NodePort, outside, true)
+		}
+	}
+}
+
+// endpoints returns where a port of a service leads: the ready endpoints or, if there is none, those
+// that still serve while they terminate.
+func (p *Proxy) endpoints(name types.NamespacedName, port *v1.ServicePort) []endpoint {
+	var ready, serving []endpoint
+	for _, s := range p.slices[name] {
+		for _, sp := range s.Ports {
+			if ptr.Deref(sp.Name, "") != port.Name || sp.Port == nil {
+				continue
+			}
+			for _, e := range s.Endpoints {
+				for _, a := range e.Addresses {
+					addr, err := netip.ParseAddr(a)
+					if err != nil {
+						continue
+					}
+					ep := endpoint{netip.AddrPortFrom(addr, uint16(*sp.Port)), ptr.Deref(e.NodeName, "")}
+					switch {
+					case ptr.Deref(e.Conditions.Ready, true):
+						ready = append(ready, ep)
+					case ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false):
+						serving = append(serving, ep)
+					}
+				}
+			}
+		}
+	}
+	if len(ready) > 0 {
+		return ready
+	}
+	return serving
+}
+
+// Route implements vnet.Router.
+func (p *Proxy) Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	r := p.routes[key{protocol, dst.Addr(), dst.Port()}]
+	from := src
+	if r == nil && p.isNode(dst.Addr()) {
+		if r = p.routes[key{protocol: protocol, port: dst.Port()}]; r != nil && r.external {
+			from = dst.Addr() // The node that was addressed decides what is local.
+		}
+	}
+	if r == nil {
+		return dst, nil
+	}
+	candidates := r.endpoints
+	if r.local {
+		name := p.nodeOf(from)
+		candidates = nil
+		for _, e := range r.endpoints {
+			if e.node == name && name != "" {
+				candidates = append(candidates, e)
+			}
+		}
+		if len(candidates) == 0 && len(r.endpoints) > 0 {
+			return dst, vnet.ErrDrop
+		}
+	}
+	if len(candidates) == 0 {
+		return dst, vnet.ErrReject
+	}
+	return p.choose(r, src, candidates), nil
+}
+
+func (p *Proxy) choose(r *route, src netip.Addr, candidates []endpoint) netip.AddrPort {
+	if r.affinity > 0 {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if c, ok := r.sticky[src]; ok && time.Since(c.used) < r.affinity {
+			for _, e := range candidates {
+				if e.addr == c.endpoint {
+					r.sticky[src] = choice{c.endpoint, time.Now()}
+					return c.endpoint
+				}
+			}
+		}
+	}
+	p.randMu.Lock()
+	e := candidates[p.rand.IntN(len(candidates))].addr
+	p.randMu.Unlock()
+	if r.affinity > 0 {
+		r.sticky[src] = choice{e, time.Now()}
+	}
+	return e
+}
+
+func (p *Proxy) isNode(a netip.Addr) bool {
+	for _, n := range p.nodes {
+		for _, addr := range n.addrs {
+			if addr == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// nodeOf returns the node an address is on, or "".
+func (p *Proxy) nodeOf(a netip.Addr) string {
+	for name, n := range p.nodes {
+		for _, addr := range n.addrs {
+			if addr == a {
+				return name
+			}
+		}
+		for _, prefix := range n.pods {
+			if prefix.Contains(a) {
+				return name
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,195 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+)
+
+// State is a saved node: its disk, its volumes in memory and its containers.
+type State struct {
+	Name    string
+	Disk    *vfs.Tree
+	Memory  map[string]MemoryState // by mount point
+	Runtime cri.State
+}
+
+// MemoryState is a saved volume in memory.
+type MemoryState struct {
+	Files *vfs.Tree
+	Total int64 // bytes
+}
+
+// memoryVolume is an emptyDir in memory. It belongs to the machine, not to the kubelet that made it.
+type memoryVolume struct {
+	tree *vfs.Tree
+	disk *vfs.Disk
+}
+
+// mountMemory mounts a volume in memory at a path, or returns the one that is there.
+func (n *Node) mountMemory(at string, size int64) (*memoryVolume, error) {
+	n.mu.Lock()
+	m := n.memory[at]
+	n.mu.Unlock()
+	if m != nil {
+		return m, nil
+	}
+	disk := &vfs.Disk{Name: "tmpfs", Total: size}
+	return n.addMemory(at, vfs.NewTree(vfs.Options{Type: "tmpfs", Disk: disk, Mode: 0o777}), disk)
+}
+
+func (n *Node) addMemory(at string, t *vfs.Tree, disk *vfs.Disk) (*memoryVolume, error) {
+	if err := n.files.Mount(at, t, vfs.MountOptions{Source: "tmpfs"}); err != nil {
+		return nil, err
+	}
+	m := &memoryVolume{t, disk}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.memory[at] = m
+	return m, nil
+}
+
+func (n *Node) unmountMemory(at string) {
+	n.files.Unmount(at)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.memory, at)
+}
+
+// Save records all nodes. The kubelets must be stopped, so that nothing is half done.
+func (f *Fleet) Save() ([]State, error) {
+	var list []State
+	for _, n := range f.Nodes() {
+		st, err := n.runtime.Save()
+		if err != nil {
+			return nil, fmt.Errorf("save node %s: %w", n.spec.Name, err)
+		}
+		s := State{Name: n.spec.Name, Disk: n.tree.Clone(nil), Memory: map[string]MemoryState{}, Runtime: st}
+		n.mu.Lock()
+		for at, m := range n.memory {
+			s.Memory[at] = MemoryState{m.tree.Clone(nil), m.disk.Total}
+		}
+		n.mu.Unlock()
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// Restore brings all nodes to a saved state: every container ends, disks are replaced, and the
+// containers of the state start. The kubelets must be stopped.
+func (f *Fleet) Restore(states []State) error {
+	for _, n := range f.nodes {
+		n.runtime.Shutdown()
+	}
+	byName := map[string]*State{}
+	for i := range states {
+		byName[states[i].Name] = &states[i]
+	}
+	for _, n := range f.Nodes() {
+		s := byName[n.spec.Name]
+		if s == nil {
+			return fmt.Errorf("the snapshot has no node %s", n.spec.Name)
+		}
+		if err := n.restore(s); err != nil {
+			return fmt.Errorf("restore node %s: %w", n.spec.Name, err)
+		}
+	}
+	return nil
+}
+
+func (n *Node) restore(s *State) error {
+	if err := os.RemoveAll(n.dir); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(n.dir, 0o700); err != nil {
+		return err
+	}
+	if n.fleet.cfg.Network.Host(n.spec.Address) != n.host { // The node had failed.
+		var err error
+		if n.host, err = n.fleet.cfg.Network.AddHost(n.spec.Address); err != nil {
+			return err
+		}
+	}
+	n.mu.Lock()
+	n.memory = map[string]*memoryVolume{}
+	n.mu.Unlock()
+	n.useDisk(s.Disk)
+	for at, m := range s.Memory {
+		disk := &vfs.Disk{Name: "tmpfs", Total: m.Total}
+		if _, err := n.addMemory(at, m.Files.Clone(disk), disk); err != nil {
+			return err
+		}
+	}
+	return n.runtime.Restore(s.Runtime)
+}
+
+// RemoveDir deletes a directory of a node's disk. It is no error if the node is unknown.
+func (f *Fleet) RemoveDir(node, dir string) error {
+	if n := f.nodes[node]; n != nil {
+		return n.env().RemoveAll(dir)
+	}
+	return nil
+}
+
+// WaitServing returns when the programs of all ready pods accept connections on the ports their
+// manifests declare, or after the given time: a program is not bound to what its manifest says.
+func (f *Fleet) WaitServing(ctx context.Context, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for !f.serving() {
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			if context.Cause(ctx) == context.DeadlineExceeded {
+				return nil
+			}
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) serving() bool {
+	f.mu.Lock()
+	w := f.running
+	f.mu.Unlock()
+	if w == nil {
+		return true
+	}
+	pods, err := w.pods.List(labels.Everything())
+	if err != nil {
+		return true
+	}
+	for _, pod := range pods {
+		n := f.nodes[pod.Spec.NodeName]
+		if n == nil || !podutil.IsPodReady(pod) || pod.Spec.HostNetwork {
+			continue
+		}
+		host := f.cfg.Network.Host(parseAddr(pod.Status.PodIP))
+		if host == nil {
+			return false
+		}
+		for _, c := range pod.Spec.Containers {
+			for _, p := range c.Ports {
+				if (p.Protocol == v1.ProtocolTCP || p.Protocol == "") && !host.Listens(uint16(p.ContainerPort)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+func parseAddr(s string) netip.Addr {
+	a, _ := netip.ParseAddr(s)
+	return a
+}

@@ -1,0 +1,132 @@
+package embedded
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/cloud/embedded/node"
+)
+
+const (
+	snapshotMagic = "aiopslab snapshot 1\n"
+	// servePatience is how long a reset waits for restored programs to listen again.
+	servePatience = 5 * time.Second
+)
+
+// Snapshot is a recorded cluster. It is not changed by what becomes of the cluster.
+type Snapshot struct {
+	Version string // of Kubernetes
+	PKI     controlplane.PKI
+	State   controlplane.State
+	Nodes   []node.State
+}
+
+var _ cloud.Snapshot = (*Snapshot)(nil)
+
+// WriteTo saves the snapshot.
+func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
+	n := &counter{w: w}
+	if _, err := io.WriteString(n, snapshotMagic); err != nil {
+		return n.n, err
+	}
+	z, err := gzip.NewWriterLevel(n, gzip.BestSpeed)
+	if err != nil {
+		return n.n, err
+	}
+	if err := gob.NewEncoder(z).Encode(s); err != nil {
+		return n.n, fmt.Errorf("save snapshot: %w", err)
+	}
+	return n.n, z.Close()
+}
+
+type counter struct {
+	w io.Writer
+	n int64
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += int64(n)
+	return n, err
+}
+
+// ReadSnapshot reads a snapshot that WriteTo saved.
+func ReadSnapshot(r io.Reader) (*Snapshot, error) {
+	b := bufio.NewReader(r)
+	magic := make([]byte, len(snapshotMagic))
+	if _, err := io.ReadFull(b, magic); err != nil || string(magic) != snapshotMagic {
+		return nil, errors.New("this is not a snapshot that this version of aiopslab can read")
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	s := &Snapshot{}
+	if err := gob.NewDecoder(z).Decode(s); err != nil {
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	if s.Version != controlplane.Version {
+		return nil, fmt.Errorf("the snapshot is of Kubernetes %s, this is %s", s.Version, controlplane.Version)
+	}
+	return s, nil
+}
+
+// Snapshot implements cloud.Resetter. The cluster's loops pause meanwhile; its containers do not.
+func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopLoops()
+	s := &Snapshot{Version: controlplane.Version, PKI: *c.pki}
+	var err error
+	if s.State, err = c.plane.State(ctx); err == nil {
+		s.Nodes, err = c.fleet.Save()
+	}
+	if serr := c.startLoops(ctx); err == nil {
+		err = serr
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Reset implements cloud.Resetter: loops stop, so that nothing reacts to what is half restored; the
+// store is rewritten and the nodes' disks and containers are replaced; loops start and find
+// everything as it was.
+func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
+	snap, ok := s.(*Snapshot)
+	if !ok {
+		return fmt.Errorf("a %T is not a snapshot of this cloud", s)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopLoops()
+	if err := c.plane.Restore(ctx, snap.State); err != nil {
+		return err
+	}
+	if err := c.fleet.Restore(snap.Nodes); err != nil {
+		return err
+	}
+	if err := c.startLoops(ctx); err != nil {
+		return err
+	}
+	return c.fleet.WaitServing(ctx, servePatience)
+}
+
+// Diff names the keys of the store in which the cluster differs from a snapshot. What changes by
+// itself, leases and events, is left out.
+func (c *Cloud) Diff(ctx context.Context, s *Snapshot) ([]string, error) {
+	now, err := c.plane.State(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return now.Diff(s.State), nil
+}
