@@ -14,6 +14,8 @@ require (
 	mvdan.cc/sh/v3 v3.14.1
 )
 
+require github.com/benhoyt/goawk v1.31.0 // indirect
+
 require (
 	cel.dev/expr v0.25.1 // indirect
 	cyphar.com/go-pathrs v0.2.5 // indirect

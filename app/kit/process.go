@@ -2,6 +2,7 @@ package kit
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"time"
 )
@@ -62,7 +63,7 @@ func (notInPath) Is(err error) bool {
 
 // ExitCode is the code a shell gives to a command that could not be started.
 func (e *ExecError) ExitCode() int {
-	if e.Err == ErrNotInPath || e.Err == syscall.ENOENT {
+	if errors.Is(e.Err, syscall.ENOENT) {
 		return ExitNotFound
 	}
 	return ExitNotRunnable

@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -169,12 +171,34 @@ func Start(ctx context.Context, opts Options) (c *Cloud, err error) {
 		return nil, err
 	}
 	if opts.Snapshot == nil {
+		if err := c.waitSchedulable(ctx); err != nil {
+			return nil, err
+		}
 		if err := c.installAddons(ctx); err != nil {
 			return nil, err
 		}
 	}
 	c.settle()
 	return c, nil
+}
+
+// waitSchedulable returns when the node controller has seen that the nodes are ready. Pods that are
+// created earlier end up in the scheduler's back-off.
+func (c *Cloud) waitSchedulable(ctx context.Context) error {
+	for {
+		nodes, err := c.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool { return len(n.Spec.Taints) > 0 }) && len(nodes.Items) == c.opts.Nodes {
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("the nodes are not ready: %w", ctx.Err())
+		}
+	}
 }
 
 // settle gives back what the start allocated, and from now on favours memory over time.

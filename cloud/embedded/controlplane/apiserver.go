@@ -124,8 +124,7 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + file("sa.pub"), "--service-account-signing-key-file=" + file("sa.key"),
 		"--service-cluster-ip-range=" + cfg.ServiceCIDR,
-		"--authorization-mode=Node,RBAC",
-		"--enable-admission-plugins=NodeRestriction",
+		"--authorization-mode=RBAC",
 		"--allow-privileged=true",
 		"--profiling=false",
 	}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientset "k8s.io/client-go/kubernetes"
 	schedulingv1 "k8s.io/kubernetes/pkg/apis/scheduling/v1"
+	"k8s.io/kubernetes/pkg/controlplane/controller/defaultservicecidr"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
 )
 
@@ -20,7 +22,7 @@ const (
 
 // bootstrap creates the default priority classes and RBAC objects, the work of the slowHooks. It
 // starts before the API server is ready and retries until it is.
-func bootstrap(ctx context.Context, c clientset.Interface) error {
+func bootstrap(ctx context.Context, c clientset.Interface, serviceCIDR string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(bootstrapWorkers)
 	create := func(kind string, f func() error) {
@@ -38,6 +40,15 @@ func bootstrap(ctx context.Context, c clientset.Interface) error {
 		})
 	}
 	opts := metav1.CreateOptions{}
+	// The API server makes this one itself, but looks for it again so soon that it does not find it
+	// and complains of a conflict in an event.
+	create("service range", func() error {
+		_, err := c.NetworkingV1().ServiceCIDRs().Create(ctx, &networkingv1.ServiceCIDR{
+			ObjectMeta: metav1.ObjectMeta{Name: defaultservicecidr.DefaultServiceCIDRName},
+			Spec:       networkingv1.ServiceCIDRSpec{CIDRs: []string{serviceCIDR}},
+		}, opts)
+		return err
+	})
 	for _, p := range schedulingv1.SystemPriorityClasses() {
 		create("priority class", func() error { _, err := c.SchedulingV1().PriorityClasses().Create(ctx, p, opts); return err })
 	}

@@ -60,7 +60,7 @@ func (l *loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 	if in.Body == nil {
 		in.Body = http.NoBody
 	}
-	w := &response{req: req, header: http.Header{}, answered: make(chan struct{}), cancel: cancel}
+	w := &response{req: req, header: http.Header{}, answered: make(chan struct{}), ctx: ctx, cancel: cancel}
 	w.cond.L = &w.mu
 	stop := context.AfterFunc(ctx, func() { w.fail(context.Cause(ctx)) })
 	go func() {
@@ -90,6 +90,7 @@ func (l *loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 type response struct {
 	req    *http.Request
 	header http.Header
+	ctx    context.Context
 	cancel context.CancelFunc
 
 	answered chan struct{} // closed once there is a result or a failure
@@ -148,6 +149,14 @@ func (w *response) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.writeHeader(http.StatusOK)
+}
+
+// CloseNotify is deprecated, but the API server takes a writer without it for one that cannot
+// stream.
+func (w *response) CloseNotify() <-chan bool {
+	gone := make(chan bool, 1)
+	context.AfterFunc(w.ctx, func() { gone <- true })
+	return gone
 }
 
 // The API server bounds slow clients by deadlines. There is no line that could be slow here.

@@ -96,7 +96,7 @@ func Start(ctx context.Context, cfg Config) (p *Plane, err error) {
 	p.client = c
 	g, gctx := errgroup.WithContext(ctx)
 	if cfg.State == nil {
-		g.Go(func() error { return bootstrap(gctx, c) })
+		g.Go(func() error { return bootstrap(gctx, c, cfg.ServiceCIDR) })
 	}
 	g.Go(func() error { return p.api.waitReady(gctx, c.RESTClient()) })
 	if err := g.Wait(); err != nil {

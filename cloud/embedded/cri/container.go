@@ -407,6 +407,8 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		select {
 		case <-c.done:
 			return nil
+		case <-r.interruption():
+			return errInterrupted
 		case <-t.C:
 		case <-ctx.Done():
 		}

@@ -220,6 +220,8 @@ func findExecutable(env *kit.Env, name string) (string, error) {
 func checkExecutable(env *kit.Env, file string) (string, error) {
 	fi, err := env.FS.Stat(file)
 	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return "", &fs.PathError{Op: "stat", Path: file, Err: syscall.ENOENT}
 	case err != nil:
 		return "", errnoOf(err)
 	case fi.IsDir(), fi.Mode()&0o111 == 0:

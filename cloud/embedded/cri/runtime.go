@@ -50,10 +50,11 @@ type Runtime struct {
 	addresses *addresses
 	booted    time.Time
 
-	mu         sync.Mutex
-	sandboxes  map[string]*sandbox
-	containers map[string]*Container
-	images     map[string]*pulledImage
+	mu          sync.Mutex
+	interrupted chan struct{}
+	sandboxes   map[string]*sandbox
+	containers  map[string]*Container
+	images      map[string]*pulledImage
 }
 
 var (
@@ -64,7 +65,7 @@ var (
 // New returns a runtime without containers.
 func New(cfg Config) *Runtime {
 	return &Runtime{
-		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(),
+		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(), interrupted: make(chan struct{}),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
 	}
 }

@@ -90,7 +90,20 @@ func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string, timeou
 		defer cancel()
 	}
 	var out, errOut lockedBuffer
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	interrupted := r.interruption()
+	go func() {
+		select {
+		case <-interrupted:
+			cancel(errInterrupted)
+		case <-ctx.Done():
+		}
+	}()
 	err = r.Run(ctx, id, argv, Streams{Stdout: &out, Stderr: &errOut})
+	if context.Cause(ctx) == errInterrupted {
+		return nil, nil, errInterrupted
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %v exceeded: %v", timeout, err)
 	}

@@ -162,7 +162,7 @@ func (k *kubelet) fileKey(ref *v1.FileKeySelector, pod *v1.Pod) (value string, s
 		return "", false, fmt.Errorf("cannot find the volume %q referenced by FileKeyRef", ref.VolumeName)
 	}
 	file := dir + "/" + ref.Path
-	b, err := k.node.env().ReadFile(file)
+	b, err := k.machine.env().ReadFile(file)
 	if err != nil {
 		return "", false, fmt.Errorf("couldn't parse env file")
 	}

@@ -235,7 +235,7 @@ func (f *Fleet) stopLocked() {
 func (f *Fleet) Close() {
 	f.Stop()
 	for _, n := range f.nodes {
-		n.runtime.KillAll()
+		n.hardware().discard()
 		n.host.Close()
 	}
 }

@@ -61,7 +61,7 @@ func (h *runtimeHelper) GenerateRunContainerOptions(ctx context.Context, pod *v1
 	}
 	if c.TerminationMessagePath != "" {
 		opts.PodContainerDir = path.Join(podDir(pod.UID), "containers", c.Name)
-		if err := k.node.env().MkdirAll(opts.PodContainerDir, 0o750); err != nil {
+		if err := k.machine.env().MkdirAll(opts.PodContainerDir, 0o750); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -70,7 +70,7 @@ func (h *runtimeHelper) GenerateRunContainerOptions(ctx context.Context, pod *v1
 
 // hosts writes a pod's /etc/hosts.
 func (h *runtimeHelper) hosts(pod *v1.Pod, podIPs []string) (*kubecontainer.Mount, error) {
-	n := h.kubelet.node
+	n := h.kubelet.machine
 	hostname, domain, err := h.GeneratePodHostNameAndDomain(h.kubelet.logger, pod)
 	if err != nil {
 		return nil, err

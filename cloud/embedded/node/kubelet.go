@@ -35,11 +35,14 @@ const (
 	maxPods      = 110
 	resyncPeriod = time.Minute // how often a pod is looked at without a reason
 	gcPeriod     = time.Minute // how often dead containers are removed
+
+	stopPatience = 300 * time.Millisecond
 )
 
 // kubelet runs the pods of one node.
 type kubelet struct {
 	node     *Node
+	machine  *machine
 	watches  *watches
 	ctx      context.Context
 	cancel   context.CancelFunc
@@ -63,7 +66,7 @@ type kubelet struct {
 func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	k := &kubelet{
-		node: n, watches: w, ctx: ctx, cancel: cancel, logger: klog.FromContext(ctx),
+		node: n, machine: n.hardware(), watches: w, ctx: ctx, cancel: cancel, logger: klog.FromContext(ctx),
 		recorder: w.recorder(n.spec.Name), workers: map[types.UID]*worker{},
 	}
 	clk := n.fleet.cfg.Clock
@@ -71,7 +74,7 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 	k.backOff.HasExpiredFunc = crashLoopExpired
 	k.statuses = status.NewManager(n.fleet.cfg.Client, k, k, ignoreLatency{})
 	k.probes = newProber(k)
-	root := filepath.Join(n.dir, "kubelet")
+	root := filepath.Join(k.machine.dir, "kubelet")
 	// The pull records and checkpoints of an earlier kubelet would outlive what they tell of.
 	if err := os.RemoveAll(root); err != nil {
 		cancel()
@@ -81,15 +84,16 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 		cancel()
 		return nil, err
 	}
-	dial := n.host.NewStack().DialContext
+	stack := n.host.NewStack()
+	context.AfterFunc(ctx, stack.Close)
 	var err error
 	k.runtime, _, err = kuberuntime.NewKubeGenericRuntimeManager(
 		ctx, k.recorder, k.probes.liveness, k.probes.readiness, k.probes.startup, root, "/var/log/pods",
 		&cadvisorapi.MachineInfo{NumCores: n.spec.Cores, MemoryCapacity: uint64(n.spec.Memory)}, k, maxPods,
-		nodeOS{n}, &runtimeHelper{k}, &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}, Timeout: 30 * time.Second},
+		nodeOS{k.machine}, &runtimeHelper{k}, &http.Client{Transport: &http.Transport{DialContext: stack.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second},
 		flowcontrol.NewFakeBackOff(backOffInitial, backOffMax, clk), false, nil, 0, 0,
 		string(kubeletconfig.NeverVerify), nil, "", "", ptr.To(false), true, metav1.Duration{Duration: 100 * time.Millisecond}, nil,
-		n.runtime, n.runtime, cm.NewStubContainerManager(), logs.NewStubContainerLogManager(), w.classes, false, "",
+		k.machine.runtime, k.machine.runtime, cm.NewStubContainerManager(), logs.NewStubContainerLogManager(), w.classes, false, "",
 		func() v1.ResourceList { return n.allocatable() }, nil, kubeletconfig.NoneMemoryReservationPolicy,
 		ignoreLatency{}, noop.NewTracerProvider(), nil, nil, ignoreLatency{})
 	if err != nil {
@@ -128,8 +132,19 @@ func (k *kubelet) stop() {
 	if k.server != nil {
 		k.server.Close()
 	}
-	k.probes.stop()
-	k.wg.Wait()
+	// What still waits for a container to end, or for a hook, is called off.
+	k.machine.runtime.Interrupt()
+	done := make(chan struct{})
+	go func() {
+		k.probes.stop()
+		k.wg.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopPatience): // A hook that sleeps cannot be woken. It has nothing left to do.
+	}
+	k.machine.runtime.Resume()
 }
 
 // update takes a pod's state from the API.

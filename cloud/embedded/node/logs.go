@@ -7,8 +7,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	_ "k8s.io/kubernetes/pkg/apis/core/install" // decodes log options
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/images"
 	"k8s.io/utils/ptr"
@@ -23,7 +24,7 @@ func (k *kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	opts := &v1.PodLogOptions{}
-	if err := scheme.ParameterCodec.DecodeParameters(r.URL.Query(), v1.SchemeGroupVersion, opts); err != nil {
+	if err := legacyscheme.ParameterCodec.DecodeParameters(r.URL.Query(), v1.SchemeGroupVersion, opts); err != nil {
 		http.Error(w, `{"message": "Unable to decode query."}`, http.StatusBadRequest)
 		return
 	}
@@ -39,7 +40,7 @@ func (k *kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 	id, err := logOf(pod.Name, &st, name, opts.Previous)
 	if err == nil {
 		var l *cri.Log
-		if l, err = k.node.runtime.LogOf(id); err == nil {
+		if l, err = k.machine.runtime.LogOf(id); err == nil {
 			err = l.Read(r.Context(), flushed(w), k.logOptions(opts))
 		} else {
 			err = fmt.Errorf("unable to retrieve container logs for containerd://%s", id)

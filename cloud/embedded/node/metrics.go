@@ -98,7 +98,7 @@ var podNetwork = []podMetric{
 
 // cadvisorMetrics are the containers' figures under cAdvisor's names.
 func (k *kubelet) cadvisorMetrics(e *exposition) {
-	pods := k.node.runtime.Stats()
+	pods := k.machine.runtime.Stats()
 	for _, m := range cadvisor {
 		for i := range pods {
 			for j := range pods[i].Containers {
@@ -122,7 +122,7 @@ func (k *kubelet) cadvisorMetrics(e *exposition) {
 // resourceMetrics are the figures metrics-server reads.
 func (k *kubelet) resourceMetrics(e *exposition) {
 	s := k.summary()
-	pods := k.node.runtime.Stats()
+	pods := k.machine.runtime.Stats()
 	type family struct {
 		name, kind, help string
 		value            func(*cri.ContainerStats) float64
@@ -152,7 +152,7 @@ func (k *kubelet) resourceMetrics(e *exposition) {
 
 // kubeletMetrics are the kubelet's own figures.
 func (k *kubelet) kubeletMetrics(e *exposition) {
-	pods := k.node.runtime.Stats()
+	pods := k.machine.runtime.Stats()
 	running := 0
 	for _, p := range pods {
 		running += len(p.Containers)

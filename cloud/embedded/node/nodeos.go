@@ -11,35 +11,37 @@ import (
 
 // nodeOS gives the kubelet's code the node's files in place of the host's. Open files cannot be
 // handed out as *os.File; the only ones it asks for, it creates and closes.
-type nodeOS struct{ node *Node }
+type nodeOS struct{ machine *machine }
 
 var _ kubecontainer.OSInterface = nodeOS{}
 
 func (o nodeOS) MkdirAll(name string, perm os.FileMode) error {
-	return o.node.env().MkdirAll(name, perm)
+	return o.machine.env().MkdirAll(name, perm)
 }
 func (o nodeOS) Symlink(target, name string) error {
 	if err := o.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return o.node.env().FS.Symlink(target, name)
+	return o.machine.env().FS.Symlink(target, name)
 }
-func (o nodeOS) Stat(name string) (os.FileInfo, error)     { return o.node.env().FS.Stat(name) }
-func (o nodeOS) Remove(name string) error                  { return o.node.env().FS.Remove(name) }
-func (o nodeOS) RemoveAll(name string) error               { return o.node.env().RemoveAll(name) }
-func (o nodeOS) Chmod(name string, perm os.FileMode) error { return o.node.env().FS.Chmod(name, perm) }
-func (o nodeOS) Hostname() (string, error)                 { return o.node.spec.Name, nil }
+func (o nodeOS) Stat(name string) (os.FileInfo, error) { return o.machine.env().FS.Stat(name) }
+func (o nodeOS) Remove(name string) error              { return o.machine.env().FS.Remove(name) }
+func (o nodeOS) RemoveAll(name string) error           { return o.machine.env().RemoveAll(name) }
+func (o nodeOS) Chmod(name string, perm os.FileMode) error {
+	return o.machine.env().FS.Chmod(name, perm)
+}
+func (o nodeOS) Hostname() (string, error) { return o.machine.spec.Name, nil }
 func (o nodeOS) Chtimes(name string, _, mtime time.Time) error {
-	return o.node.env().FS.Chtimes(name, mtime)
+	return o.machine.env().FS.Chtimes(name, mtime)
 }
 func (o nodeOS) Rename(oldname, newname string) error {
-	return o.node.env().FS.Rename(oldname, newname)
+	return o.machine.env().FS.Rename(oldname, newname)
 }
-func (o nodeOS) ReadDir(name string) ([]os.DirEntry, error) { return o.node.env().FS.ReadDir(name) }
+func (o nodeOS) ReadDir(name string) ([]os.DirEntry, error) { return o.machine.env().FS.ReadDir(name) }
 
 // Create makes an empty file and returns one that swallows what is written.
 func (o nodeOS) Create(name string) (*os.File, error) {
-	if err := o.node.env().WriteFile(name, nil, 0o666); err != nil {
+	if err := o.machine.env().WriteFile(name, nil, 0o666); err != nil {
 		return nil, err
 	}
 	return os.OpenFile(os.DevNull, os.O_WRONLY, 0)

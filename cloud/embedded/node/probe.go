@@ -116,7 +116,7 @@ func (k *kubelet) checkGRPC(ctx context.Context, host, service string, port int,
 func (k *kubelet) checkExec(ctx context.Context, argv []string, containerID string, timeout time.Duration) (probe.Result, string, error) {
 	var out bytes.Buffer
 	limited := ioutils.LimitWriter(&out, maxProbeOutput)
-	err := k.node.runtime.Run(ctx, containerID, argv, cri.Streams{Stdout: limited, Stderr: limited})
+	err := k.machine.runtime.Run(ctx, containerID, argv, cri.Streams{Stdout: limited, Stderr: limited})
 	switch _, exited := errors.AsType[utilexec.CodeExitError](err); {
 	case err == nil:
 		return probe.Success, out.String(), nil

@@ -19,7 +19,8 @@ import (
 )
 
 // firstProbe is how long after its start a container is probed for the first time, besides its
-// initial delay. A program needs a moment to listen.
+// initial delay. A kubelet probes at some moment of the first period. We look early and often in it,
+// without counting failures, so that a pod is ready as soon as its program is.
 const firstProbe = 20 * time.Millisecond
 
 // probeRetries is how often a probe that could not be run is tried again at once.
@@ -59,7 +60,7 @@ type probeRun struct {
 
 func newProber(k *kubelet) *prober {
 	return &prober{
-		kubelet: k, stack: k.node.host.NewStack(), runs: map[probeKey]*probeRun{},
+		kubelet: k, stack: k.machine.host.NewStack(), runs: map[probeKey]*probeRun{},
 		startup: newProbeResults(), liveness: newProbeResults(), readiness: newProbeResults(),
 	}
 }
@@ -143,6 +144,7 @@ func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubeco
 		wait = time.Duration(rand.Float64() * float64(period))
 	}
 	wait = max(wait, 0) + firstProbe
+	early := firstProbe // until when, doubled each time, failures do not count
 	var last results.Result = -1
 	count := int32(0)
 	for {
@@ -157,6 +159,14 @@ func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubeco
 		if key.kind != startupProbe && !p.hasStarted(key, id) {
 			wait = min(period, 100*time.Millisecond) // Others wait for the startup probe.
 			continue
+		}
+		if key.kind != livenessProbe && early < period {
+			early *= 2
+			wait = early
+			if r, _, err := p.check(ctx, key, &spec, id); err != nil || r != probe.Success {
+				continue
+			}
+			early, wait = period, period
 		}
 		result, ok := p.once(ctx, key, &spec, id)
 		if !ok || ctx.Err() != nil {
@@ -204,27 +214,36 @@ func containerSpec(pod *v1.Pod, name string) *v1.Container {
 	return kubecontainer.GetContainerSpec(pod, name)
 }
 
-// once runs a probe and records what an operator should see. ok is false if it said nothing.
-func (p *prober) once(ctx context.Context, key probeKey, spec *v1.Probe, id kubecontainer.ContainerID) (result results.Result, ok bool) {
-	w := p.kubelet.worker(key.pod)
-	if w == nil {
-		return 0, false
-	}
-	pod := w.current()
-	c := containerSpec(pod, key.container)
+// check runs a probe.
+func (p *prober) check(ctx context.Context, key probeKey, spec *v1.Probe, id kubecontainer.ContainerID) (answer probe.Result, output string, err error) {
+	pod, c := p.subject(key)
 	if c == nil {
-		return 0, false
+		return probe.Unknown, "", context.Canceled
 	}
-	st, _ := p.kubelet.statuses.GetPodStatus(pod.UID)
-	var answer probe.Result
-	var output string
-	var err error
+	st, _ := p.kubelet.statuses.GetPodStatus(key.pod)
 	for range probeRetries {
 		if answer, output, err = p.kubelet.check(ctx, spec, pod, c, id.ID, st.PodIP); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
-	if ctx.Err() != nil {
+	return answer, output, err
+}
+
+// subject returns what a probe is about; nil if it is gone.
+func (p *prober) subject(key probeKey) (*v1.Pod, *v1.Container) {
+	w := p.kubelet.worker(key.pod)
+	if w == nil {
+		return nil, nil
+	}
+	pod := w.current()
+	return pod, containerSpec(pod, key.container)
+}
+
+// once runs a probe and records what an operator should see. ok is false if it said nothing.
+func (p *prober) once(ctx context.Context, key probeKey, spec *v1.Probe, id kubecontainer.ContainerID) (result results.Result, ok bool) {
+	answer, output, err := p.check(ctx, key, spec, id)
+	pod, c := p.subject(key)
+	if ctx.Err() != nil || c == nil {
 		return 0, false
 	}
 	switch {

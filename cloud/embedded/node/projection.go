@@ -182,7 +182,7 @@ func runsAs(pod *v1.Pod) *int64 {
 // directory, and the link ..data is switched to it. It reports whether anything changed.
 func (v *podVolumes) writeFiles(dir string, files map[string]volumeutil.FileProjection) (changed bool, err error) {
 	node := v.worker.kubelet.node
-	env := node.env()
+	env := v.worker.kubelet.machine.env()
 	old, _ := env.FS.Readlink(dir + "/" + dataDir)
 	if old != "" && v.same(dir+"/"+old, files) {
 		return false, nil
@@ -230,7 +230,7 @@ func (v *podVolumes) writeFiles(dir string, files map[string]volumeutil.FileProj
 
 // linkFiles makes the top-level names lead through ..data, and removes those that are gone.
 func (v *podVolumes) linkFiles(dir string, files map[string]volumeutil.FileProjection) error {
-	env := v.worker.kubelet.node.env()
+	env := v.worker.kubelet.machine.env()
 	want := map[string]bool{}
 	for name := range files {
 		top, _, _ := strings.Cut(name, "/")
@@ -261,7 +261,7 @@ func (v *podVolumes) linkFiles(dir string, files map[string]volumeutil.FileProje
 
 // same reports whether a directory holds exactly the given files.
 func (v *podVolumes) same(dir string, files map[string]volumeutil.FileProjection) bool {
-	env := v.worker.kubelet.node.env()
+	env := v.worker.kubelet.machine.env()
 	found := 0
 	var walk func(string) bool
 	walk = func(sub string) bool {

@@ -138,7 +138,7 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
-	images, _ := n.runtime.ListImages(k.ctx, nil)
+	images, _ := k.machine.runtime.ListImages(k.ctx, nil)
 	for _, i := range images[:min(len(images), maxImagesInState)] {
 		s.Images = append(s.Images, v1.ContainerImage{Names: append(append([]string{}, i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)})
 	}

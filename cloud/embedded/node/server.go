@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cri-streaming/pkg/streaming/portforward"
@@ -28,7 +30,7 @@ const (
 
 // serve starts the kubelet's HTTPS API on the node's address.
 func (k *kubelet) serve() error {
-	stack := k.node.host.NewStack()
+	stack := k.machine.host.NewStack()
 	l, err := stack.Listen("tcp", fmt.Sprintf(":%d", KubeletPort))
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (k *kubelet) serveRun(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	out, errOut, err := k.node.runtime.ExecSync(r.Context(), id, strings.Fields(r.FormValue("cmd")), 0)
+	out, errOut, err := k.machine.runtime.ExecSync(r.Context(), id, strings.Fields(r.FormValue("cmd")), 0)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -164,7 +166,7 @@ func (k *kubelet) servePortForward(w http.ResponseWriter, r *http.Request) {
 	if p == nil {
 		return
 	}
-	ids, err := k.node.runtime.SandboxesOf(string(p.uid))
+	ids, err := k.machine.runtime.SandboxesOf(string(p.uid))
 	if err != nil || len(ids) == 0 {
 		http.Error(w, fmt.Sprintf("pod not found (%q)", p.name), http.StatusNotFound)
 		return
@@ -209,17 +211,21 @@ func (s streams) open(in io.Reader, out, errOut io.WriteCloser, tty bool, resize
 
 // ExecInContainer implements remotecommand.Executor.
 func (s streams) ExecInContainer(ctx context.Context, _, _, _ string, argv []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
-	return s.kubelet.node.runtime.Run(ctx, s.id, argv, s.open(in, out, errOut, tty, resize))
+	err := s.kubelet.machine.runtime.Run(ctx, s.id, argv, s.open(in, out, errOut, tty, resize))
+	if st, ok := status.FromError(err); ok && err != nil {
+		return errors.New(st.Message()) // Without the words of a remote call.
+	}
+	return err
 }
 
 // AttachContainer implements remotecommand.Attacher.
 func (s streams) AttachContainer(ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
-	return s.kubelet.node.runtime.Connect(ctx, s.id, s.open(in, out, errOut, tty, resize))
+	return s.kubelet.machine.runtime.Connect(ctx, s.id, s.open(in, out, errOut, tty, resize))
 }
 
 // PortForward implements portforward.PortForwarder.
 func (s streams) PortForward(ctx context.Context, _, _ string, port int32, stream io.ReadWriteCloser) error {
-	c, err := s.kubelet.node.runtime.Dial(ctx, s.id, port)
+	c, err := s.kubelet.machine.runtime.Dial(ctx, s.id, port)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,56 +28,14 @@ type MemoryState struct {
 	Total int64 // bytes
 }
 
-// memoryVolume is an emptyDir in memory. It belongs to the machine, not to the kubelet that made it.
-type memoryVolume struct {
-	tree *vfs.Tree
-	disk *vfs.Disk
-}
-
-// mountMemory mounts a volume in memory at a path, or returns the one that is there.
-func (n *Node) mountMemory(at string, size int64) (*memoryVolume, error) {
-	n.mu.Lock()
-	m := n.memory[at]
-	n.mu.Unlock()
-	if m != nil {
-		return m, nil
-	}
-	disk := &vfs.Disk{Name: "tmpfs", Total: size}
-	return n.addMemory(at, vfs.NewTree(vfs.Options{Type: "tmpfs", Disk: disk, Mode: 0o777}), disk)
-}
-
-func (n *Node) addMemory(at string, t *vfs.Tree, disk *vfs.Disk) (*memoryVolume, error) {
-	if err := n.files.Mount(at, t, vfs.MountOptions{Source: "tmpfs"}); err != nil {
-		return nil, err
-	}
-	m := &memoryVolume{t, disk}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.memory[at] = m
-	return m, nil
-}
-
-func (n *Node) unmountMemory(at string) {
-	n.files.Unmount(at)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	delete(n.memory, at)
-}
-
 // Save records all nodes. The kubelets must be stopped, so that nothing is half done.
 func (f *Fleet) Save() ([]State, error) {
 	var list []State
 	for _, n := range f.Nodes() {
-		st, err := n.runtime.Save()
+		s, err := n.hardware().save()
 		if err != nil {
 			return nil, fmt.Errorf("save node %s: %w", n.spec.Name, err)
 		}
-		s := State{Name: n.spec.Name, Disk: n.tree.Clone(nil), Memory: map[string]MemoryState{}, Runtime: st}
-		n.mu.Lock()
-		for at, m := range n.memory {
-			s.Memory[at] = MemoryState{m.tree.Clone(nil), m.disk.Total}
-		}
-		n.mu.Unlock()
 		list = append(list, s)
 	}
 	return list, nil
@@ -87,12 +44,13 @@ func (f *Fleet) Save() ([]State, error) {
 // Restore brings all nodes to a saved state: every container ends, disks are replaced, and the
 // containers of the state start. The kubelets must be stopped.
 func (f *Fleet) Restore(states []State) error {
-	for _, n := range f.nodes {
-		n.runtime.Shutdown()
-	}
 	byName := map[string]*State{}
 	for i := range states {
 		byName[states[i].Name] = &states[i]
+	}
+	// All addresses are free before the first is taken again.
+	for _, n := range f.Nodes() {
+		n.hardware().runtime.Shutdown()
 	}
 	for _, n := range f.Nodes() {
 		s := byName[n.spec.Name]
@@ -107,35 +65,22 @@ func (f *Fleet) Restore(states []State) error {
 }
 
 func (n *Node) restore(s *State) error {
-	if err := os.RemoveAll(n.dir); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(n.dir, 0o700); err != nil {
-		return err
-	}
 	if n.fleet.cfg.Network.Host(n.spec.Address) != n.host { // The node had failed.
 		var err error
 		if n.host, err = n.fleet.cfg.Network.AddHost(n.spec.Address); err != nil {
 			return err
 		}
 	}
-	n.mu.Lock()
-	n.memory = map[string]*memoryVolume{}
-	n.mu.Unlock()
-	n.useDisk(s.Disk)
-	for at, m := range s.Memory {
-		disk := &vfs.Disk{Name: "tmpfs", Total: m.Total}
-		if _, err := n.addMemory(at, m.Files.Clone(disk), disk); err != nil {
-			return err
-		}
+	if err := n.replace(s.Disk); err != nil {
+		return err
 	}
-	return n.runtime.Restore(s.Runtime)
+	return n.hardware().restore(s)
 }
 
 // RemoveDir deletes a directory of a node's disk. It is no error if the node is unknown.
 func (f *Fleet) RemoveDir(node, dir string) error {
 	if n := f.nodes[node]; n != nil {
-		return n.env().RemoveAll(dir)
+		return n.hardware().env().RemoveAll(dir)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (k *kubelet) summary() *statsapi.Summary {
 	s := &statsapi.Summary{}
 	var cpu float64
 	var used time.Duration
-	for _, p := range n.runtime.Stats() {
+	for _, p := range k.machine.runtime.Stats() {
 		ps := k.convertStats(at, &p)
 		for _, c := range p.Containers {
 			cpu += c.CPURate
@@ -35,16 +35,16 @@ func (k *kubelet) summary() *statsapi.Summary {
 		}
 		s.Pods = append(s.Pods, *ps)
 	}
-	memory := n.machine.MemoryUsed() + systemMemory
-	up := n.fleet.cfg.Clock.Since(n.booted)
+	memory := k.machine.cpu.MemoryUsed() + systemMemory
+	up := n.fleet.cfg.Clock.Since(k.machine.booted)
 	s.Node = statsapi.NodeStats{
-		NodeName: n.spec.Name, StartTime: metav1.NewTime(n.booted),
+		NodeName: n.spec.Name, StartTime: metav1.NewTime(k.machine.booted),
 		CPU: &statsapi.CPUStats{Time: at, UsageNanoCores: nano(cpu + systemCPU), UsageCoreNanoSeconds: ptr.To(uint64(used + time.Duration(float64(up)*systemCPU)))},
 		Memory: &statsapi.MemoryStats{
 			Time: at, AvailableBytes: ptr.To(uint64(max(0, n.spec.Memory-memory))), UsageBytes: ptr.To(uint64(memory)),
 			WorkingSetBytes: ptr.To(uint64(memory)), RSSBytes: ptr.To(uint64(memory)), PageFaults: ptr.To(uint64(0)), MajorPageFaults: ptr.To(uint64(0)),
 		},
-		Network: networkStats(at, n.host.Counters()), Fs: k.diskStats(at), Runtime: &statsapi.RuntimeStats{ImageFs: k.diskStats(at), ContainerFs: k.diskStats(at)},
+		Network: networkStats(at, k.machine.host.Counters()), Fs: k.diskStats(at), Runtime: &statsapi.RuntimeStats{ImageFs: k.diskStats(at), ContainerFs: k.diskStats(at)},
 		Rlimit: &statsapi.RlimitStats{Time: at, MaxPID: ptr.To(int64(4194304)), NumOfRunningProcesses: ptr.To(int64(100))},
 	}
 	return s
@@ -54,10 +54,10 @@ func nano(cores float64) *uint64 { return ptr.To(uint64(cores * 1e9)) }
 
 func (k *kubelet) diskStats(at metav1.Time) *statsapi.FsStats {
 	const inodes = 1 << 22
-	_, files := k.node.tree.Used()
+	_, files := k.machine.tree.Used()
 	return &statsapi.FsStats{
-		Time: at, CapacityBytes: ptr.To(uint64(k.node.disk.Total)), UsedBytes: ptr.To(uint64(k.node.disk.Used())),
-		AvailableBytes: ptr.To(uint64(max(0, k.node.disk.Total-k.node.disk.Used()))),
+		Time: at, CapacityBytes: ptr.To(uint64(k.machine.disk.Total)), UsedBytes: ptr.To(uint64(k.machine.disk.Used())),
+		AvailableBytes: ptr.To(uint64(max(0, k.machine.disk.Total-k.machine.disk.Used()))),
 		Inodes:         ptr.To(uint64(inodes)), InodesUsed: ptr.To(uint64(files)), InodesFree: ptr.To(uint64(inodes - files)),
 	}
 }
@@ -123,7 +123,7 @@ func (k *kubelet) volumeStats(at metav1.Time, s *statsapi.PodStats, layer int64)
 			if !ok || dir == "" {
 				continue
 			}
-			bytes, files := k.node.tree.UsedBy(dir)
+			bytes, files := k.machine.tree.UsedBy(dir)
 			if m := w.volumes.inMemory(v.Name); m != nil {
 				bytes, files = m.Used()
 			} else if v.PersistentVolumeClaim == nil && v.HostPath == nil && v.Ephemeral == nil {
@@ -145,7 +145,7 @@ func (k *kubelet) volumeStats(at metav1.Time, s *statsapi.PodStats, layer int64)
 // podStats returns what one pod uses.
 func (k *kubelet) podStats(pod *v1.Pod) *statsapi.PodStats {
 	at := metav1.NewTime(k.node.fleet.cfg.Clock.Now())
-	for _, p := range k.node.runtime.Stats() {
+	for _, p := range k.machine.runtime.Stats() {
 		if p.UID == string(pod.UID) {
 			return k.convertStats(at, &p)
 		}

@@ -140,7 +140,7 @@ func (v *podVolumes) setUp(ctx context.Context, pod *v1.Pod, spec *v1.Volume) (*
 }
 
 func (v *podVolumes) emptyDir(pod *v1.Pod, name string, s *v1.EmptyDirVolumeSource) (*volume, error) {
-	n := v.worker.kubelet.node
+	n := v.worker.kubelet.machine
 	m := &volume{hostPath: v.volumeDir("empty-dir", name)}
 	env := n.env()
 	if err := env.MkdirAll(m.hostPath, 0o777); err != nil {
@@ -171,12 +171,12 @@ func (v *podVolumes) own(pod *v1.Pod, m *volume) error {
 	if m.memory != nil {
 		return m.memory.tree.Own("/", int(*sc.FSGroup), m.readOnly)
 	}
-	return v.worker.kubelet.node.tree.Own(m.hostPath, int(*sc.FSGroup), m.readOnly)
+	return v.worker.kubelet.machine.tree.Own(m.hostPath, int(*sc.FSGroup), m.readOnly)
 }
 
 // hostPath mounts a path of the node, which must be what its type says.
 func (v *podVolumes) hostPath(name string, kind *v1.HostPathType) (*volume, error) {
-	env := v.worker.kubelet.node.env()
+	env := v.worker.kubelet.machine.env()
 	want := v1.HostPathUnset
 	if kind != nil {
 		want = *kind
@@ -258,7 +258,7 @@ func (v *podVolumes) claim(pod *v1.Pod, name string, readOnly bool) (*volume, er
 
 // mountsFor returns the mounts of a container.
 func (v *podVolumes) mountsFor(c *v1.Container, vars []kubecontainer.EnvVar, images kubecontainer.ImageVolumes) ([]kubecontainer.Mount, error) {
-	env := v.worker.kubelet.node.env()
+	env := v.worker.kubelet.machine.env()
 	var list []kubecontainer.Mount
 	for _, m := range c.VolumeMounts {
 		v.mu.Lock()
@@ -298,7 +298,7 @@ func (v *podVolumes) mountsFor(c *v1.Container, vars []kubecontainer.EnvVar, ima
 
 // makeSub creates a sub-directory with the volume's own mode.
 func (v *podVolumes) makeSub(dir, sub string) error {
-	env := v.worker.kubelet.node.env()
+	env := v.worker.kubelet.machine.env()
 	fi, err := env.FS.Stat(dir)
 	if err != nil {
 		return err
@@ -321,7 +321,7 @@ func (v *podVolumes) resize(name string, size *resource.Quantity) error {
 
 // unmount removes the pod's volumes and what only they held.
 func (v *podVolumes) unmount() error {
-	n := v.worker.kubelet.node
+	n := v.worker.kubelet.machine
 	v.mu.Lock()
 	for _, m := range v.mounted {
 		if m.memory != nil {

@@ -407,7 +407,7 @@ func (w *worker) killContainers(ctx context.Context, pod *v1.Pod, observed *kube
 			w.mu.Unlock()
 			time.AfterFunc(left, func() {
 				for _, c := range running.Containers {
-					w.kubelet.node.runtime.Kill(c.ID.ID)
+					w.kubelet.machine.runtime.Kill(c.ID.ID)
 				}
 			})
 		}
@@ -416,7 +416,7 @@ func (w *worker) killContainers(ctx context.Context, pod *v1.Pod, observed *kube
 
 // remove deletes what is left of a pod that the API has forgotten.
 func (w *worker) remove(ctx context.Context) error {
-	n := w.kubelet.node
+	n := w.kubelet.machine
 	sandboxes, err := n.runtime.SandboxesOf(string(w.uid))
 	if err != nil {
 		return err
