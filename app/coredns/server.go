@@ -28,7 +28,7 @@ const (
 func Image() kit.Image {
 	return kit.Image{
 		Names:      []string{"registry.k8s.io/coredns/coredns", "coredns/coredns"},
-		Tags:       []string{"v1.1?.?", "1.1?.?", "v1.1?.??", "latest"},
+		Tags:       `latest|v?1\.\d{1,2}\.\d`,
 		Entrypoint: []string{"/coredns"},
 		Programs:   map[string]kit.Program{"/coredns": Main},
 		Memory:     20 << 20,

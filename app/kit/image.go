@@ -3,10 +3,8 @@ package kit
 import (
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/distribution/reference"
 )
@@ -16,8 +14,9 @@ type Image struct {
 	// Names are the repositories it is found under, in the form people write in manifests
 	// ("busybox", "registry.k8s.io/pause").
 	Names []string
-	// Tags are the tags that exist, as path.Match patterns ("1.3?", "latest"). None means any.
-	Tags []string
+	// Tags is a regular expression that matches the tags which exist ("latest|1\.3\d"). None means
+	// any.
+	Tags string
 
 	Entrypoint []string
 	Cmd        []string
@@ -34,6 +33,8 @@ type Image struct {
 	Memory int64
 	// Size is the size of the image, in bytes, as nodes report it.
 	Size int64
+
+	tags *regexp.Regexp // set when it is registered
 }
 
 // Registry is a set of images. The zero value is empty and usable; it is not safe for concurrent
@@ -77,6 +78,7 @@ func (r *Registry) Register(i Image) {
 		}
 		r.byName[ref.Name()] = &i
 	}
+	i.tags = regexp.MustCompile("^(?:" + i.Tags + ")$")
 	r.images = append(r.images, &i)
 }
 
@@ -105,10 +107,7 @@ func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
 }
 
 func (i *Image) hasTag(tag string) bool {
-	return len(i.Tags) == 0 || slices.ContainsFunc(i.Tags, func(pattern string) bool {
-		ok, err := path.Match(pattern, tag)
-		return ok && err == nil
-	})
+	return i.Tags == "" || i.tags.MatchString(tag)
 }
 
 // FullName completes a reference with its registry and tag.
@@ -118,12 +117,4 @@ func FullName(ref string) (string, error) {
 		return "", fmt.Errorf("%w: %v", ErrInvalidImage, err)
 	}
 	return reference.TagNameOnly(named).String(), nil
-}
-
-var digits = regexp.MustCompile(`^\d+$`)
-
-// IsUID reports whether an image's or a manifest's user is given by number.
-func IsUID(user string) bool {
-	uid, _, _ := strings.Cut(user, ":")
-	return digits.MatchString(uid)
 }

@@ -27,7 +27,7 @@ import (
 func Image() kit.Image {
 	return kit.Image{
 		Names:      []string{"registry.k8s.io/metrics-server/metrics-server"},
-		Tags:       []string{"v0.[678].?"},
+		Tags:       `v0\.[678]\.\d`,
 		Entrypoint: []string{"/metrics-server"},
 		Programs:   map[string]kit.Program{"/metrics-server": Main},
 		User:       "65534",

@@ -178,7 +178,7 @@ func Start(ctx context.Context, opts Options) (c *Cloud, err error) {
 			return nil, err
 		}
 	}
-	c.settle()
+	c.Settle()
 	return c, nil
 }
 
@@ -201,8 +201,9 @@ func (c *Cloud) waitSchedulable(ctx context.Context) error {
 	}
 }
 
-// settle gives back what the start allocated, and from now on favours memory over time.
-func (c *Cloud) settle() {
+// Settle gives back what the start allocated, and from now on favours memory over time. Start calls
+// it; call it again after something big.
+func (c *Cloud) Settle() {
 	debug.SetGCPercent(steadyGC)
 	debug.FreeOSMemory()
 }

@@ -13,7 +13,10 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
+	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -106,6 +109,12 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 		return fail(err)
 	}
 	s := options.NewServerRunOptions()
+	// A registry of its own lets a process start another plane after this one.
+	registry := basecompatibility.NewComponentGlobalsRegistry()
+	if err := registry.Register(basecompatibility.DefaultKubeComponent, compatibility.DefaultBuildEffectiveVersion(), utilfeature.DefaultMutableFeatureGate.DeepCopy()); err != nil {
+		return fail(err)
+	}
+	s.GenericServerRunOptions.ComponentGlobalsRegistry = registry
 	s.SecureServing.Listener = cfg.Listener
 	s.SecureServing.BindAddress, s.SecureServing.BindPort = net.IPv4(127, 0, 0, 1), cfg.Port
 	// The address pods reach the server at. A loopback address is not allowed here.
@@ -135,7 +144,7 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 	if err := set.Parse(flags); err != nil {
 		return fail(err)
 	}
-	if err := s.GenericServerRunOptions.ComponentGlobalsRegistry.Set(); err != nil {
+	if err := registry.Set(); err != nil {
 		return fail(err)
 	}
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})

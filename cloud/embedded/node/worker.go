@@ -59,6 +59,7 @@ func newWorker(k *kubelet, pod *v1.Pod) *worker {
 		pod: pod, reasons: reasons{}, sooner: make(chan struct{}),
 	}
 	w.volumes = newPodVolumes(w)
+	k.probes.adopt(pod)
 	return w
 }
 
@@ -230,6 +231,7 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 			return false, true, nil
 		}
 		w.admitted = true
+		k.runtime.InitializeActuatedPod(k.logger, pod)
 	}
 	if w.pastDeadline(pod) {
 		return false, true, nil
@@ -247,7 +249,6 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 	if err := w.volumes.mount(ctx, pod); err != nil {
 		return false, false, err
 	}
-	k.runtime.InitializeActuatedPod(k.logger, pod)
 	// A kubelet that is stopping must not leave half a pod behind, so this is not interrupted.
 	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, observed, w.pullSecrets(pod), k.backOff, restartsAll(st))
 	w.reasons.record(result)

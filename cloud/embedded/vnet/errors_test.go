@@ -3,6 +3,7 @@ package vnet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -141,6 +142,23 @@ func TestErrorsEqualTheKernels(t *testing.T) {
 				return err
 			}
 			s.Close()
+			return read(c)
+		}), []error{syscall.ECONNRESET}},
+		{"read what arrived before a reset", onConn(func(c, s net.Conn) error {
+			if _, err := c.Write([]byte("unread")); err != nil {
+				return err
+			}
+			if _, err := s.Write([]byte("a")); err != nil {
+				return err
+			}
+			s.SetReadDeadline(time.Now().Add(5 * time.Second))
+			if err := read(s); err != nil {
+				return err
+			}
+			s.Close()
+			if err := read(c); err != nil {
+				return fmt.Errorf("data that arrived was lost: %w", err)
+			}
 			return read(c)
 		}), []error{syscall.ECONNRESET}},
 		{"write to a peer that is gone", onConn(func(c, s net.Conn) error {

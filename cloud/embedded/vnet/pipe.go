@@ -88,10 +88,6 @@ func (p *pipe) read(b []byte, d *deadline, closed <-chan struct{}) (int, error) 
 
 // take copies arrived data to b. A zero result with a positive wait means that data is on its way.
 func (p *pipe) take(b []byte) (n int, err error, wait time.Duration) {
-	if p.reset {
-		wake(p.readable)
-		return 0, syscall.ECONNRESET, 0
-	}
 	for n < len(b) && len(p.segments) > 0 {
 		s := p.segments[0]
 		if wait := p.transit(s); wait > 0 {
@@ -112,10 +108,12 @@ func (p *pipe) take(b []byte) (n int, err error, wait time.Duration) {
 	switch {
 	case n > 0:
 		wake(p.writable)
+	case p.reset:
+		err = syscall.ECONNRESET
 	case p.finished && len(p.segments) == 0:
 		err = io.EOF
 	}
-	if len(p.segments) > 0 || p.finished {
+	if len(p.segments) > 0 || p.finished || p.reset {
 		wake(p.readable) // Another reader may be waiting for the rest.
 	}
 	return n, err, 0
@@ -231,10 +229,17 @@ func (p *pipe) deafen() (lost bool) {
 	return lost
 }
 
-// abort resets the connection: both sides fail from now on.
+// abort resets the connection: both sides fail from now on. Like with the kernel, what has arrived
+// can still be read; what is under way is lost.
 func (p *pipe) abort() {
 	p.mu.Lock()
-	p.reset, p.segments, p.size = true, nil, 0
+	p.reset = true
+	for i, s := range p.segments {
+		if p.transit(s) > 0 {
+			p.segments = p.segments[:i]
+			break
+		}
+	}
 	p.mu.Unlock()
 	wake(p.readable)
 	wake(p.writable)

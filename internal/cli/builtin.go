@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"github.com/aiopslab/aiopslab/app/agnhost"
+	"github.com/aiopslab/aiopslab/app/busybox"
+	"github.com/aiopslab/aiopslab/app/coredns"
+	"github.com/aiopslab/aiopslab/app/curl"
+	"github.com/aiopslab/aiopslab/app/dnsutils"
+	"github.com/aiopslab/aiopslab/app/httpd"
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/metricsserver"
+	"github.com/aiopslab/aiopslab/app/nginx"
+	"github.com/aiopslab/aiopslab/app/nonewprivs"
+	"github.com/aiopslab/aiopslab/app/nonroot"
+	"github.com/aiopslab/aiopslab/app/pause"
+	"github.com/aiopslab/aiopslab/app/resourceconsumer"
+	"github.com/aiopslab/aiopslab/app/shell"
+)
+
+// builtinImages are the images an environment can run.
+func builtinImages() *kit.Registry {
+	tools := shell.Tools()
+	return kit.NewRegistry(
+		coredns.Image(),
+		metricsserver.Image(),
+		pause.Image(),
+		busybox.Image(tools),
+		curl.Image(tools),
+		nginx.Image(tools),
+		httpd.Image(tools),
+		agnhost.Image(tools),
+		agnhost.Nautilus(tools),
+		agnhost.Kitten(tools),
+		nonewprivs.Image(tools),
+		nonroot.Image(tools),
+		dnsutils.Image(tools),
+		resourceconsumer.Image(tools),
+	)
+}

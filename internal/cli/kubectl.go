@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+func newKubectl(s *State) *cobra.Command {
+	return &cobra.Command{
+		Use:   "kubectl",
+		Short: "kubectl, for the running environment",
+		Long: `kubectl, complete, of the same version as the cluster. Unless KUBECONFIG or
+--kubeconfig says otherwise, it talks to the environment that 'aiopslab up'
+started. It never falls back to ~/.kube/config.`,
+		DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			return runKubectl(s, append([]string{"kubectl"}, args...))
+		},
+	}
+}
+
+// runKubectl runs kubectl in this process.
+func runKubectl(s *State, args []string) error {
+	if s.Env("KUBECONFIG") == "" && !slices.ContainsFunc(args, namesCluster) {
+		e, err := theEnvironment(s)
+		if err != nil && needsCluster(args) {
+			return err
+		}
+		if err == nil {
+			if err := os.Setenv("KUBECONFIG", e.Kubeconfig); err != nil {
+				return err
+			}
+		}
+	}
+	cmdutil.BehaviorOnFatal(func(msg string, c int) {
+		if msg != "" {
+			if !strings.HasSuffix(msg, "\n") {
+				msg += "\n"
+			}
+			_, _ = s.Stderr.Write([]byte(msg))
+		}
+		panic(exitStatus(c))
+	})
+	defer cmdutil.DefaultBehaviorOnFatal()
+	err := func() (err error) {
+		defer func() {
+			if r := recover(); r != nil {
+				status, ok := r.(exitStatus)
+				if !ok {
+					panic(r)
+				}
+				err = status
+			}
+		}()
+		streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
+		root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
+			PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
+			ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		})
+		root.SetArgs(args[1:])
+		root.SetIn(s.Stdin)
+		root.SetOut(s.Stdout)
+		root.SetErr(s.Stderr)
+		root.SilenceErrors = true
+		return root.Execute()
+	}()
+	if _, ok := err.(exitStatus); err != nil && !ok {
+		_, _ = s.Stderr.Write([]byte("error: " + err.Error() + "\n"))
+		return exitStatus(ExitError)
+	}
+	return err
+}
+
+// namesCluster reports whether an argument says which cluster to talk to.
+func namesCluster(arg string) bool {
+	for _, flag := range []string{"--kubeconfig", "--server", "-s"} {
+		if arg == flag || strings.HasPrefix(arg, flag+"=") {
+			return true
+		}
+	}
+	return false
+}
+
+// needsCluster reports whether a command talks to a cluster at all.
+func needsCluster(args []string) bool {
+	for _, a := range args[1:] {
+		switch a {
+		case "help", "--help", "-h", "completion", "kustomize", "options", "plugin", "--client":
+			return false
+		}
+	}
+	return len(args) > 1
+}

@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+)
+
+// State is the world of a command.
+type State struct {
+	Args   []string // as of os.Args
+	Env    func(string) string
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Terminal says that Stderr is one, so that progress can be shown.
+	Terminal bool
+}
+
+// Main runs a command and returns its exit code.
+func Main(ctx context.Context, s *State) int {
+	if name := strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe"); name == "kubectl" {
+		return report(s.Stderr, runKubectl(s, s.Args))
+	}
+	root := newRoot(s)
+	root.SetArgs(s.Args[1:])
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	return report(s.Stderr, root.ExecuteContext(ctx))
+}
+
+func newRoot(s *State) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "aiopslab",
+		Short: "A lab in which AI agents learn to run clouds",
+		Long: `AIOpsLab gives you a live Kubernetes cluster in one unprivileged process, in
+under a second: a real API server with real controllers, nodes, kubectl,
+services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          unknownCommand,
+		RunE: func(c *cobra.Command, _ []string) error {
+			return c.Help()
+		},
+	}
+	root.SuggestionsMinimumDistance = 2
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
+	})
+	root.AddCommand(newUp(s), newKubectl(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s))
+	return root
+}
+
+// unknownCommand refuses arguments of the root command and names the nearest command.
+func unknownCommand(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	hint := "Run 'aiopslab --help' to see the commands."
+	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = fmt.Sprintf("Did you mean '%s'?", near[0])
+	}
+	return fail(ExitUsage, fmt.Errorf("unknown command %q", args[0]), hint)
+}
+
+// noArgs refuses arguments of a command that takes none.
+func noArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fail(ExitUsage, fmt.Errorf("%s takes no arguments, got %q", c.CommandPath(), args[0]), fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
+	}
+	return nil
+}
+
+// oneArg asks for exactly one argument.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fail(ExitUsage, fmt.Errorf("%s needs one argument, %s; got %d", c.CommandPath(), what, len(args)), fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
+		}
+		return nil
+	}
+}
+
+func newVersion(s *State) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			version := "unknown"
+			if info, ok := debug.ReadBuildInfo(); ok {
+				version = info.Main.Version
+			}
+			_, err := fmt.Fprintf(s.Stdout, "aiopslab %s (Kubernetes %s)\n", version, controlplane.Version)
+			return err
+		},
+	}
+}
+
+// isNotExist reports whether a file is missing.
+func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }
