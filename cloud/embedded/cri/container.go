@@ -367,7 +367,7 @@ func (c *Container) exited(code int32, reason, message string) {
 	c.mu.Unlock()
 	c.saveLastWords()
 	close(c.done)
-	c.runtime.cfg.OnChange(c.sandbox.podUID())
+	c.runtime.notify(c.sandbox.podUID())
 }
 
 func (c *Container) outOfMemory() {

@@ -94,6 +94,20 @@ func (m *Machine) acquire(ctx context.Context, g *group) error {
 	return ctx.Err()
 }
 
+// yield counts what a group ran and passes its core on if the group is done or another is more
+// entitled to it. It reports whether the group keeps the core.
+func (m *Machine) yield(g *group, ran float64, done bool) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g.virtual += ran
+	if !done && (len(m.waiting) == 0 || m.waiting[0].virtual >= g.virtual) {
+		m.virtual = g.virtual
+		return true
+	}
+	m.release()
+	return false
+}
+
 // release passes a core on. It is called with m.mu held.
 func (m *Machine) release() {
 	if len(m.waiting) == 0 {
@@ -162,26 +176,30 @@ func (g *group) setLimits(l limits) {
 
 // Use implements kit.CPU.
 func (g *group) Use(ctx context.Context, d time.Duration) error {
+	running := false // on a core
 	for d > 0 {
 		slice, wait, changed := g.take(d)
 		if slice == 0 {
+			if running {
+				g.machine.yield(g, 0, true)
+				running = false
+			}
 			if err := g.throttle(ctx, wait, changed); err != nil {
 				return err
 			}
 			continue
 		}
-		if err := g.machine.acquire(ctx, g); err != nil {
-			return err
+		if !running {
+			if err := g.machine.acquire(ctx, g); err != nil {
+				return err
+			}
 		}
 		err := sleep(ctx, slice)
-		g.machine.mu.Lock()
-		g.virtual += slice.Seconds() / float64(g.shares())
-		g.machine.release()
-		g.machine.mu.Unlock()
+		d -= slice
+		running = g.machine.yield(g, slice.Seconds()/float64(g.shares()), d <= 0 || err != nil)
 		if err != nil {
 			return err
 		}
-		d -= slice
 	}
 	return ctx.Err()
 }

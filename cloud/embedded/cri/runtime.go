@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -49,6 +50,7 @@ type Runtime struct {
 	cfg       Config
 	addresses *addresses
 	booted    time.Time
+	silent    atomic.Bool // nobody is told of changes any more
 
 	mu          sync.Mutex
 	interrupted chan struct{}
@@ -67,6 +69,12 @@ func New(cfg Config) *Runtime {
 	return &Runtime{
 		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(), interrupted: make(chan struct{}),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
+	}
+}
+
+func (r *Runtime) notify(podUID string) {
+	if !r.silent.Load() {
+		r.cfg.OnChange(podUID)
 	}
 }
 

@@ -113,7 +113,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	r.mu.Unlock()
 	if was {
 		r.closeNetwork(s)
-		r.cfg.OnChange(s.podUID())
+		r.notify(s.podUID())
 	}
 	return nil
 }

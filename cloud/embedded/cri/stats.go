@@ -154,8 +154,8 @@ func (r *Runtime) KillAll() {
 // Shutdown ends all containers and takes all sandboxes off the network. Nothing is told of it, and
 // the runtime must not be used any more.
 func (r *Runtime) Shutdown() {
+	r.silent.Store(true)
 	r.mu.Lock()
-	r.cfg.OnChange = func(string) {}
 	sandboxes := make([]*sandbox, 0, len(r.sandboxes))
 	for _, s := range r.sandboxes {
 		sandboxes = append(sandboxes, s)

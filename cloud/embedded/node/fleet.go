@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -152,7 +153,7 @@ func (f *Fleet) watch(ctx context.Context) *watches {
 	w.configs, w.secrets = core.ConfigMaps().Lister(), core.Secrets().Lister()
 	w.claims, w.volumes = core.PersistentVolumeClaims().Lister(), core.PersistentVolumes().Lister()
 	w.events = record.NewBroadcaster(record.WithContext(ctx))
-	w.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: f.cfg.Client.CoreV1().Events("")})
+	w.events.StartRecordingToSink(unhurried{&typedcorev1.EventSinkImpl{Interface: f.cfg.Client.CoreV1().Events("")}})
 	w.classes = runtimeclass.NewManager(f.cfg.Client)
 	w.classes.Start(ctx.Done())
 	return w
@@ -243,6 +244,18 @@ func (f *Fleet) Close() {
 // recorder returns who records events in a node's name.
 func (w *watches) recorder(node string) record.EventRecorderLogger {
 	return w.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: "kubelet", Host: node})
+}
+
+// eventDelay is by how much events stay behind what they tell of, so that a burst of pods gets its
+// processor time first.
+const eventDelay = 200 * time.Millisecond
+
+// unhurried is an event sink that waits.
+type unhurried struct{ record.EventSink }
+
+func (u unhurried) Create(e *v1.Event) (*v1.Event, error) {
+	time.Sleep(eventDelay - time.Since(e.LastTimestamp.Time))
+	return u.EventSink.Create(e)
 }
 
 // nodeRef is how the kubelet refers to its node in events.

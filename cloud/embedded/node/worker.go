@@ -238,15 +238,20 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 	}
 	w.noteResize(pod, observed)
 	st := w.status(pod, observed, false)
-	k.statuses.SetPodStatus(k.logger, pod, st)
+	published := publish(func() { k.statuses.SetPodStatus(k.logger, pod, st) })
 	if st.Phase == v1.PodSucceeded || st.Phase == v1.PodFailed {
+		published.now()
 		return false, true, nil
+	}
+	if len(observed.ContainerStatuses) > 0 {
+		published.now()
 	}
 	observed.IPs = nil
 	for _, ip := range st.PodIPs {
 		observed.IPs = append(observed.IPs, ip.IP)
 	}
 	if err := w.volumes.mount(ctx, pod); err != nil {
+		published.now()
 		return false, false, err
 	}
 	// A kubelet that is stopping must not leave half a pod behind, so this is not interrupted.
@@ -256,6 +261,12 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 		if r.Action == kubecontainer.ResizePodInPlace && r.Error != nil {
 			k.statuses.SetPodResizeInProgressCondition(w.uid, v1.PodReasonError, r.Message, pod.Generation)
 		}
+	}
+	acted = len(result.SyncResults) > 0
+	if acted {
+		published.drop() // The next status comes at once.
+	} else {
+		published.now()
 	}
 	if err := result.Error(); err != nil {
 		// What failed shows in the status of the next look; do not wait for the back-off to show it.
@@ -268,7 +279,7 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 	if o, oerr := w.observe(ctx); oerr == nil {
 		w.startProbes(pod, o)
 	}
-	return len(result.SyncResults) > 0, false, nil
+	return acted, false, nil
 }
 
 func restartsAll(st v1.PodStatus) bool {
