@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
@@ -57,7 +56,7 @@ const (
 	DefaultDisk       = 100 << 30
 	MaxNodes          = 100
 	clusterDomain     = "cluster.local"
-	startGC, steadyGC = 400, 75 // GOGC while much is allocated for good, and after
+	startGC, steadyGC = 200, 75 // GOGC while much is allocated for good, and after
 )
 
 // Options say what kind of cluster to start. Only Images is required.
@@ -316,12 +315,10 @@ func (c *Cloud) startLoops(ctx context.Context) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &loops{cancel: cancel}
 	c.loops = l
-	l.factory = informers.NewSharedInformerFactoryWithOptions(c.client, 0, informers.WithTransform(func(obj any) (any, error) {
-		if m, err := meta.Accessor(obj); err == nil {
-			m.SetManagedFields(nil)
-		}
-		return obj, nil
-	}))
+	var err error
+	if l.factory, err = c.plane.NewInformers(); err != nil {
+		return err
+	}
 	l.events = record.NewBroadcaster(record.WithContext(run))
 	l.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
 	proxy, policy := kubeproxy.New(c.network, c.opts.Seed), netpolicy.New(c.network)
@@ -337,8 +334,8 @@ func (c *Cloud) startLoops(ctx context.Context) error {
 	c.network.SetAdmitter(policy)
 	l.wg.Go(func() { prov.Run(run) })
 	var g errgroup.Group
-	g.Go(func() error { return c.plane.StartLoops(ctx) })
-	g.Go(func() error { return c.fleet.Start(ctx) })
+	g.Go(func() error { return c.plane.StartLoops(ctx, l.factory) })
+	g.Go(func() error { return c.fleet.Start(ctx, l.factory) })
 	g.Go(func() error {
 		l.factory.WaitForCacheSync(ctx.Done())
 		return ctx.Err()

@@ -9,14 +9,19 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	apiextensionsapiserver "k8s.io/apiextensions-apiserver/pkg/apiserver"
+	crdopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
 	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/rest"
 	basecompatibility "k8s.io/component-base/compatibility"
+	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 )
@@ -60,6 +65,9 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServe
 		return nil, fmt.Errorf("create kube-apiserver: %w", err)
 	}
 	documents.install(aggregator.GenericAPIServer)
+	// All routes are installed. The definitions are big; they are made again for whoever asks for
+	// documents.
+	c.KubeAPIs.ControlPlane.Generic.OpenAPIV3Config.Definitions = nil
 	prepared, err := aggregator.PrepareRun()
 	if err != nil {
 		return nil, fmt.Errorf("prepare kube-apiserver: %w", err)
@@ -79,12 +87,19 @@ func useNetwork(c *app.Config, dial Dialer) {
 }
 
 // useLazyOpenAPI takes the documents of the built-in groups out of the servers' start. The CRD
-// server keeps its own, small one: without it CRDs get no documents at all.
+// server keeps its own: without it CRDs get no documents at all. Its and the aggregator's are made of
+// their own few definitions instead of everybody's.
 func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
-	kube, aggregator := c.KubeAPIs.ControlPlane.Generic, c.Aggregator.GenericConfig
+	kube, aggregator, crds := c.KubeAPIs.ControlPlane.Generic, c.Aggregator.GenericConfig, c.ApiExtensions.GenericConfig
 	l := newLazyOpenAPI(kube.OpenAPIConfig, kube.OpenAPIV3Config)
 	kube.OpenAPIConfig, aggregator.OpenAPIConfig = nil, nil
 	kube.SkipOpenAPIInstallation = true
+	namer := openapinamer.NewDefinitionNamer(apiextensionsapiserver.Scheme)
+	crds.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(crdopenapi.GetOpenAPIDefinitions, namer)
+	crds.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(crdopenapi.GetOpenAPIDefinitions, namer)
+	crds.OpenAPIConfig.Info.Title, crds.OpenAPIV3Config.Info.Title = openAPITitle, openAPITitle
+	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(aggregatoropenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(aggregatorscheme.Scheme))
+	aggregator.OpenAPIV3Config.Info.Title = openAPITitle
 	chain := aggregator.BuildHandlerChainFunc
 	aggregator.BuildHandlerChainFunc = func(h http.Handler, g *genericapiserver.Config) http.Handler {
 		return chain(l.wrap(h), g)

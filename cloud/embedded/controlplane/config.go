@@ -29,6 +29,8 @@ import (
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 )
 
+const openAPITitle = "Kubernetes"
+
 // newConfig does what kube-apiserver's app.NewConfig does, except that the server talks to itself
 // over the loopback transport. Stock, it makes an RSA certificate for that and shakes hands over
 // TCP, which is a good part of its start. Compare with app.NewConfig and with BuildGenericConfig of
@@ -91,9 +93,9 @@ func genericConfig(s options.CompletedOptions, self *loopback) (*genericapiserve
 	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
 	namer := openapinamer.NewDefinitionNamer([]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}...)
 	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
-	g.OpenAPIConfig.Info.Title = "Kubernetes"
+	g.OpenAPIConfig.Info.Title = openAPITitle
 	g.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
-	g.OpenAPIV3Config.Info.Title = "Kubernetes"
+	g.OpenAPIV3Config.Info.Title = openAPITitle
 	g.LongRunningFunc = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
 
 	s.Etcd.StorageConfig.Transport.TracerProvider = g.TracerProvider

@@ -20,6 +20,8 @@ import (
 const (
 	informerResync = 12 * time.Hour // kube-controller-manager's
 	mapperReset    = 30 * time.Second
+
+	controllerManager = "kube-controller-manager" // as managed fields name it
 )
 
 // controller is one loop of kube-controller-manager.
@@ -43,7 +45,7 @@ type controllerKit struct {
 	timing    Timing
 }
 
-func newControllerKit(config *rest.Config, pki *PKI, timing Timing) (*controllerKit, error) {
+func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (*controllerKit, error) {
 	c, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -52,8 +54,7 @@ func newControllerKit(config *rest.Config, pki *PKI, timing Timing) (*controller
 	if err != nil {
 		return nil, err
 	}
-	k := &controllerKit{config: config, client: c, metadata: md, started: make(chan struct{}), pki: pki, timing: timing}
-	k.informers = informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields))
+	k := &controllerKit{config: config, client: c, metadata: md, informers: f, started: make(chan struct{}), pki: pki, timing: timing}
 	k.objects = informerfactory.NewInformerFactory(k.informers, metadatainformer.NewSharedInformerFactoryWithOptions(md, informerResync, metadatainformer.WithTransform(dropManagedFields)))
 	k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.Discovery()))
 	return k, nil
@@ -61,8 +62,8 @@ func newControllerKit(config *rest.Config, pki *PKI, timing Timing) (*controller
 
 // startControllers runs all controllers until ctx ends. It returns once their caches are filled;
 // done is closed when all have stopped.
-func startControllers(ctx context.Context, config *rest.Config, pki *PKI, timing Timing) (done <-chan struct{}, err error) {
-	k, err := newControllerKit(config, pki, timing)
+func startControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (done <-chan struct{}, err error) {
+	k, err := newControllerKit(config, f, pki, timing)
 	if err != nil {
 		return nil, fmt.Errorf("start controllers: %w", err)
 	}
@@ -87,7 +88,6 @@ func startControllers(ctx context.Context, config *rest.Config, pki *PKI, timing
 	go func() {
 		defer close(stopped)
 		wg.Wait()
-		k.informers.Shutdown()
 	}()
 	return stopped, ctx.Err()
 }

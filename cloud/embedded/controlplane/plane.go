@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 )
@@ -77,11 +78,14 @@ func Start(ctx context.Context, cfg Config) (p *Plane, err error) {
 		}
 	}()
 	var endpoint string
-	if p.etcd, endpoint, err = startEtcd(ctx, cfg.Dir); err != nil {
+	if p.etcd, endpoint, err = startEtcd(cfg.Dir); err != nil {
 		return nil, err
 	}
-	p.store = etcdClient(p.etcd)
+	p.store = newDirectStore(p.etcd.Server).client()
 	if cfg.State != nil {
+		if err := waitEtcd(ctx, p.etcd); err != nil {
+			return nil, err
+		}
 		if err := writeState(ctx, p.store, cfg.State); err != nil {
 			return nil, err
 		}
@@ -113,8 +117,18 @@ func (p *Plane) RESTConfig(name string) *rest.Config {
 	return c
 }
 
-// StartLoops runs the controllers and the scheduler, and returns when their caches are filled.
-func (p *Plane) StartLoops(ctx context.Context) error {
+// NewInformers returns informers that controllers can share. They leave out managed fields.
+func (p *Plane) NewInformers() (informers.SharedInformerFactory, error) {
+	c, err := clientset.NewForConfig(p.RESTConfig(controllerManager))
+	if err != nil {
+		return nil, err
+	}
+	return informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields)), nil
+}
+
+// StartLoops runs the controllers, on the given informers, and the scheduler. It returns when their
+// caches are filled. The informers are not shut down with them.
+func (p *Plane) StartLoops(ctx context.Context, f informers.SharedInformerFactory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopLoops != nil {
@@ -124,7 +138,7 @@ func (p *Plane) StartLoops(ctx context.Context) error {
 	var g errgroup.Group
 	var done [2]<-chan struct{}
 	g.Go(func() (err error) {
-		done[0], err = startControllers(run, p.RESTConfig("kube-controller-manager"), p.cfg.PKI, p.cfg.Timing)
+		done[0], err = startControllers(run, p.RESTConfig(controllerManager), f, p.cfg.PKI, p.cfg.Timing)
 		return err
 	})
 	g.Go(func() (err error) {

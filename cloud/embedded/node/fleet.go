@@ -114,16 +114,17 @@ func (f *Fleet) Nodes() []*Node {
 	return list
 }
 
-// Start starts the kubelets: they register, adopt what runs, and take pods. It returns once all
-// nodes have registered.
-func (f *Fleet) Start(ctx context.Context) error {
+// Start starts the kubelets: they register, adopt what runs, and take pods. They see the cluster
+// through the informers of factory, which the caller shuts down after Stop. It returns once all nodes
+// have registered.
+func (f *Fleet) Start(ctx context.Context, factory informers.SharedInformerFactory) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.running != nil {
 		return nil
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	w := f.watch(run)
+	w := f.watch(run, factory)
 	w.cancel = cancel
 	f.running = w
 	for _, n := range f.Nodes() {
@@ -140,14 +141,8 @@ func (f *Fleet) Start(ctx context.Context) error {
 }
 
 // watch prepares the shared watches.
-func (f *Fleet) watch(ctx context.Context) *watches {
-	w := &watches{}
-	w.factory = informers.NewSharedInformerFactoryWithOptions(f.cfg.Client, 0, informers.WithTransform(func(obj any) (any, error) {
-		if m, err := meta.Accessor(obj); err == nil {
-			m.SetManagedFields(nil)
-		}
-		return obj, nil
-	}))
+func (f *Fleet) watch(ctx context.Context, factory informers.SharedInformerFactory) *watches {
+	w := &watches{factory: factory}
 	core := w.factory.Core().V1()
 	w.pods, w.nodes, w.services = core.Pods().Lister(), core.Nodes().Lister(), core.Services().Lister()
 	w.configs, w.secrets = core.ConfigMaps().Lister(), core.Secrets().Lister()
@@ -227,7 +222,6 @@ func (f *Fleet) stopLocked() {
 	for _, n := range f.nodes {
 		n.stopKubelet()
 	}
-	w.factory.Shutdown()
 	w.events.Shutdown()
 	w.wg.Wait()
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"reflect"
 	"runtime"
 	"sync"
@@ -104,7 +105,7 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 	n := k.node
 	now := metav1.NewTime(n.fleet.cfg.Clock.Now())
 	s := v1.NodeStatus{
-		Capacity: n.capacity(), Allocatable: n.allocatable(),
+		Capacity: v1.ResourceList{}, Allocatable: v1.ResourceList{},
 		Addresses:       []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: n.spec.Address.String()}, {Type: v1.NodeHostName, Address: n.spec.Name}},
 		DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: KubeletPort}},
 		NodeInfo: v1.NodeSystemInfo{
@@ -114,6 +115,11 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 		},
 		RuntimeHandlers: []v1.NodeRuntimeHandler{{Name: ""}, {Name: cri.DefaultHandler}},
 	}
+	// Others may add resources of their own to the capacity; what is there can be allocated.
+	maps.Copy(s.Capacity, old.Capacity)
+	maps.Copy(s.Capacity, n.capacity())
+	maps.Copy(s.Allocatable, s.Capacity)
+	maps.Copy(s.Allocatable, n.allocatable())
 	memory, disk := k.conditions.get()
 	condition := func(kind v1.NodeConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string) {
 		c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: goodReason, Message: goodMessage, LastHeartbeatTime: now, LastTransitionTime: now}
@@ -202,7 +208,7 @@ func statusChanged(a, b *v1.NodeStatus) bool {
 	}
 	ca, ia := strip(a)
 	cb, ib := strip(b)
-	return !reflect.DeepEqual(ca, cb) || ia != ib || !equality.Semantic.DeepEqual(a.Capacity, b.Capacity) || a.NodeInfo.KubeletVersion != b.NodeInfo.KubeletVersion
+	return !reflect.DeepEqual(ca, cb) || ia != ib || !equality.Semantic.DeepEqual(a.Capacity, b.Capacity) || !equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable) || a.NodeInfo.KubeletVersion != b.NodeInfo.KubeletVersion
 }
 
 // machineID derives the identifiers of a machine from its name.
