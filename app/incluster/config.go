@@ -36,6 +36,8 @@ func Config(env *kit.Env) (*rest.Config, error) {
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
 		Dial:            env.Net.DialContext,
 		UserAgent:       env.Args[0],
+		// The line is a copy in memory.
+		DisableCompression: true,
 	}
 	cfg.Wrap(transport.TokenSourceWrapTransport(tokenSource{env}))
 	return cfg, nil

@@ -205,6 +205,7 @@ func (c *Cloud) waitSchedulable(ctx context.Context) error {
 func (c *Cloud) Settle() {
 	debug.SetGCPercent(steadyGC)
 	debug.FreeOSMemory()
+	releaseCode()
 }
 
 // openNetwork makes the cluster's network and opens the API's port on it and on the host.

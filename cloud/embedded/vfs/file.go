@@ -149,7 +149,7 @@ func (n *inode) extend(size int64) {
 		clear(n.data[old:])
 		return
 	}
-	data := make([]byte, size, max(size, min(2*int64(cap(n.data)), size+1<<20)))
+	data := make([]byte, size, max(size, min(2*int64(cap(n.data)), size+size/4)))
 	copy(data, n.data)
 	n.data, n.borrowed = data, false
 }

@@ -1,0 +1,117 @@
+package regex
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// Syntax is a way to write regular expressions.
+type Syntax int
+
+// The syntaxes.
+const (
+	Basic    Syntax = iota // grep, sed, expr
+	Extended               // grep -E, sed -E, find -regextype posix-extended
+	Perl                   // grep -P
+)
+
+// Options change what an expression matches.
+type Options struct {
+	IgnoreCase bool
+	Multiline  bool // ^ and $ match at every line of the text
+	Escapes    bool // \n, \t and \xHH mean what they mean in C, as they do to sed
+}
+
+// Regexp is a compiled expression. It is safe for concurrent use.
+type Regexp struct {
+	std    *regexp.Regexp // nil if it has to be
+	back   *backtracker
+	groups int
+}
+
+// Compile reads an expression. Its error is in the words of the C library.
+func Compile(expr string, syntax Syntax, opts Options) (*Regexp, error) {
+	flags := "(?s"
+	if opts.IgnoreCase {
+		flags += "i"
+	}
+	if opts.Multiline {
+		flags += "m"
+	}
+	flags += ")"
+	if syntax == Perl {
+		if std, err := regexp.Compile(flags + expr); err == nil {
+			return &Regexp{std: std, groups: std.NumSubexp()}, nil
+		}
+	}
+	p := &parser{src: expr, syntax: syntax, opts: opts, fold: opts.IgnoreCase, names: map[string]int{}}
+	root, err := p.parse()
+	if err != nil {
+		return nil, err
+	}
+	re := &Regexp{groups: p.groups}
+	if translated, ok := translate(root); ok && syntax != Perl {
+		if std, err := regexp.Compile(flags + translated); err == nil {
+			std.Longest()
+			re.std = std
+			return re, nil
+		}
+	}
+	re.back = &backtracker{root: root, groups: p.groups, multiline: opts.Multiline}
+	return re, nil
+}
+
+// Literal returns an expression that matches a text itself.
+func Literal(text string, opts Options) *Regexp {
+	flags := ""
+	if opts.IgnoreCase {
+		flags = "(?i)"
+	}
+	return &Regexp{std: regexp.MustCompile(flags + regexp.QuoteMeta(strings.ToValidUTF8(text, "\uFFFD")))}
+}
+
+// Groups returns the number of parenthesised parts.
+func (re *Regexp) Groups() int { return re.groups }
+
+// Match reports whether the expression matches anywhere in s.
+func (re *Regexp) Match(s string) bool {
+	if re.std != nil {
+		return re.std.MatchString(s)
+	}
+	return re.back.find(s, 0) != nil
+}
+
+// Find returns the first match as pairs of offsets, of the whole and of each group; -1 stands for a
+// group that took no part. It is nil if there is none.
+func (re *Regexp) Find(s string) []int {
+	if re.std != nil {
+		return re.std.FindStringSubmatchIndex(s)
+	}
+	return re.back.find(s, 0)
+}
+
+// FindAll returns up to n matches that do not overlap, all if n is negative. An empty match right
+// after another match does not count.
+func (re *Regexp) FindAll(s string, n int) [][]int {
+	if re.std != nil {
+		return re.std.FindAllStringSubmatchIndex(s, n)
+	}
+	var all [][]int
+	previous := -1
+	for at := 0; at <= len(s) && (n < 0 || len(all) < n); {
+		m := re.back.find(s, at)
+		if m == nil {
+			break
+		}
+		if m[1] > m[0] || m[0] != previous {
+			all = append(all, m)
+		}
+		previous = m[1]
+		if at = m[1]; m[1] == m[0] {
+			_, size := utf8.DecodeRuneInString(s[at:])
+			at += max(size, 1)
+		}
+	}
+	return all
+}
