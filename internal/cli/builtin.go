@@ -7,6 +7,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/curl"
 	"github.com/aiopslab/aiopslab/app/dnsutils"
 	"github.com/aiopslab/aiopslab/app/httpd"
+	"github.com/aiopslab/aiopslab/app/httpecho"
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/metricsserver"
 	"github.com/aiopslab/aiopslab/app/nginx"
@@ -28,6 +29,7 @@ func builtinImages() *kit.Registry {
 		curl.Image(tools),
 		nginx.Image(tools),
 		httpd.Image(tools),
+		httpecho.Image(),
 		agnhost.Image(tools),
 		agnhost.Nautilus(tools),
 		agnhost.Kitten(tools),
