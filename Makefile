@@ -5,6 +5,8 @@ export CGO_ENABLED = 0
 
 # A larger GOGC spares the compiler an eighth of its CPU time. It does not change what is built.
 COMPILE = GOGC=400 $(GO)
+TOOL = $(COMPILE) tool -modfile=tools/go.mod
+TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
@@ -23,20 +25,20 @@ run: build ## start a cluster and keep it until Ctrl-C
 	bin/aiopslab up
 
 test: ## run all tests
-	$(COMPILE) test ./...
+	$(TEST) ./...
 
 race: ## run the tests of the packages without a control plane under the race detector
-	CGO_ENABLED=1 $(COMPILE) test -race $(LIGHT)
+	CGO_ENABLED=1 $(TEST) -race $(LIGHT)
 
 lint: ## vet, staticcheck, formatting, tidiness
 	$(COMPILE) vet ./...
 	GOOS=darwin $(COMPILE) vet $(LIGHT)
-	$(COMPILE) tool -modfile=tools/go.mod staticcheck ./...
-	@out=$$($(GO) tool -modfile=tools/go.mod gofumpt -l .); test -z "$$out" || { echo "gofumpt: run 'make fix' for:" $$out; exit 1; }
+	$(TOOL) staticcheck ./...
+	@out=$$($(TOOL) gofumpt -l .); test -z "$$out" || { echo "gofumpt: run 'make fix' for:" $$out; exit 1; }
 	$(GO) mod tidy -diff
 
 fix: ## format and tidy
-	$(GO) tool -modfile=tools/go.mod gofumpt -w .
+	$(TOOL) gofumpt -w .
 	$(GO) mod tidy
 
 bench: build ## measure speed and memory, and compare with stock settings

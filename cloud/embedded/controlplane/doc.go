@@ -5,7 +5,7 @@
 // What an API client can see is stock. What differs from the stock binaries is how the parts are
 // joined, because they share a process and a throw-away life:
 //
-//   - etcd does not fsync, ticks every 10 ms so that its single member elects itself at once, and is
+//   - etcd does not fsync, ticks every 50 ms so that its single member elects itself soon, and is
 //     called directly instead of over gRPC;
 //   - keys are ECDSA; the API server's own clients, the controllers and the scheduler call its
 //     handler directly instead of over TLS;
