@@ -1,0 +1,102 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/propagation"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+const (
+	// MetricsPort is where a service serves its metrics, under /metrics.
+	MetricsPort = 9464
+	// drain is how long a service that was told to stop finishes what it has begun.
+	drain = 5 * time.Second
+)
+
+// Config says what a service is called and how it logs.
+type Config struct {
+	Name string       // in traces and metrics
+	Log  *slog.Logger // default: [NewLog] on standard output
+}
+
+// Service is one running microservice. Its methods may be called concurrently.
+type Service struct {
+	Name string
+	Env  *kit.Env
+	Log  *slog.Logger
+
+	metrics   *metrics
+	provider  *sdktrace.TracerProvider
+	tracer    trace.Tracer
+	propagate propagation.TextMapPropagator
+	closers   []func(context.Context) error
+	server    *http.Server // of the metrics
+	served    sync.WaitGroup
+}
+
+// New starts the log, the traces and the metrics of a service. Close ends them.
+func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
+	s := &Service{Name: cfg.Name, Env: env, Log: cfg.Log, metrics: newMetrics(env), propagate: propagation.TraceContext{}}
+	if s.Log == nil {
+		s.Log = NewLog(env.Stdout, slog.LevelInfo)
+	}
+	if err := s.startTraces(ctx); err != nil {
+		return nil, err
+	}
+	ln, err := env.Net.Listen("tcp", fmt.Sprintf(":%d", MetricsPort))
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: drain}
+	s.served.Go(func() { _ = s.server.Serve(ln) })
+	return s, nil
+}
+
+// Close sends the last spans and closes what the service opened.
+func (s *Service) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), drain)
+	defer cancel()
+	var errs []error
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		errs = append(errs, s.closers[i](ctx))
+	}
+	if s.server != nil {
+		errs = append(errs, s.server.Close())
+	}
+	s.served.Wait()
+	return errors.Join(errs...)
+}
+
+// Registerer is where a service registers metrics of its own.
+func (s *Service) Registerer() prometheus.Registerer { return s.metrics.registry }
+
+// Span starts a span inside the service. End it with [EndSpan].
+func (s *Service) Span(ctx context.Context, name string, opts ...trace.SpanStartOption) (context.Context, trace.Span) {
+	return s.tracer.Start(ctx, name, opts...)
+}
+
+// Fatal logs why the service cannot go on and returns the error that ends it with exit code 1.
+func (s *Service) Fatal(ctx context.Context, msg string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // It was told to stop; nothing is wrong.
+	}
+	log(ctx, s.Log, LevelFatal, msg, slog.Any("error", err))
+	return kit.Exit(1)
+}
+
+// onClose registers what Close does, last first.
+func (s *Service) onClose(f func(context.Context) error) { s.closers = append(s.closers, f) }

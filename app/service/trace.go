@@ -1,0 +1,95 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"runtime"
+	"strconv"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/sdk/resource"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+// exportEvery is how long a span waits for others to be sent with.
+const exportEvery = time.Second
+
+// startTraces begins to send spans to the collector the environment names. There may be none, and
+// it may be down: spans are then dropped, as everywhere.
+func (s *Service) startTraces(ctx context.Context) error {
+	opts := []sdktrace.TracerProviderOption{
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", s.Name),
+			attribute.String("host.name", s.Env.Hostname),
+			attribute.String("telemetry.sdk.language", "go"),
+		)),
+		sdktrace.WithSampler(sdktrace.ParentBased(sampler(s.Env.Getenv("JAEGER_SAMPLE_RATIO")))),
+	}
+	if endpoint := s.Env.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint != "" {
+		u, err := url.Parse(endpoint)
+		if err != nil || u.Host == "" {
+			return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT %q is not a URL such as http://jaeger:4317", endpoint)
+		}
+		conn, err := grpc.NewClient("passthrough:///"+u.Host, append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+		if err != nil {
+			return err
+		}
+		exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn), otlptracegrpc.WithTimeout(drain))
+		if err != nil {
+			return err
+		}
+		opts = append(opts, sdktrace.WithBatcher(exporter, sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(drain)))
+		s.onClose(func(context.Context) error { return conn.Close() })
+	}
+	s.provider = sdktrace.NewTracerProvider(opts...)
+	s.tracer = s.provider.Tracer("github.com/aiopslab/aiopslab/app/service")
+	s.onClose(func(ctx context.Context) error {
+		_ = s.provider.Shutdown(ctx) // A collector that is away is no failure of the service.
+		return nil
+	})
+	return nil
+}
+
+// sampler keeps the given share of traces; all by default.
+func sampler(ratio string) sdktrace.Sampler {
+	r, err := strconv.ParseFloat(ratio, 64)
+	if err != nil || r >= 1 {
+		return sdktrace.AlwaysSample()
+	}
+	return sdktrace.TraceIDRatioBased(r)
+}
+
+// EndSpan ends a span, marked as failed if err is not nil.
+func EndSpan(span trace.Span, err error) {
+	if err != nil {
+		span.SetStatus(codes.Error, err.Error())
+		span.SetAttributes(attribute.Bool("error", true))
+	}
+	span.End()
+}
+
+// dialContext connects through the container's network. Its form is gRPC's.
+func (s *Service) dialContext(ctx context.Context, address string) (net.Conn, error) {
+	return s.Env.Net.DialContext(ctx, "tcp", address)
+}
+
+// log writes a line whose caller is the caller's caller.
+func log(ctx context.Context, l *slog.Logger, level slog.Level, msg string, attrs ...slog.Attr) {
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	var pc [1]uintptr
+	runtime.Callers(3, pc[:])
+	r := slog.NewRecord(time.Now(), level, msg, pc[0])
+	r.AddAttrs(attrs...)
+	_ = l.Handler().Handle(ctx, r)
+}
