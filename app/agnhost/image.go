@@ -10,7 +10,6 @@ import (
 const (
 	agnhostMemory = 12 << 20
 	agnhostSize   = 54 << 20
-	searchPath    = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 )
 
 // Image is agnhost. The tools, by name, are what the image has in /bin: a shell, curl, dig, nc. If a
@@ -36,7 +35,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Names:      []string{"registry.k8s.io/e2e-test-images/agnhost"},
 		Entrypoint: []string{"/agnhost"},
 		Cmd:        []string{"pause"},
-		Vars:       map[string]string{"PATH": searchPath},
+		Vars:       map[string]string{"PATH": kit.DefaultPath},
 		Programs:   programs,
 		Files: map[string]string{
 			"/uploads/":      "",

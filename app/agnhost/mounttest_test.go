@@ -32,7 +32,8 @@ func TestMounttest(t *testing.T) {
 		{"another file system", []string{"--fs_type=/"}, "mount type of \"/\": 2035054128\n", 0},
 		{"hyphens", []string{"--fs-type=/test-volume"}, "mount type of \"/test-volume\": tmpfs\n", 0},
 		{
-			"new file", []string{"--fs_type=/test-volume", "--new_file_0666=/test-volume/f", "--file_perm=/test-volume/f", "--file_mode=/test-volume/f"},
+			"new file",
+			[]string{"--fs_type=/test-volume", "--new_file_0666=/test-volume/f", "--file_perm=/test-volume/f", "--file_mode=/test-volume/f"},
 			`mount type of "/test-volume": tmpfs
 content of file "/test-volume/f": mount-tester new file
 
@@ -45,7 +46,8 @@ perms of file "/test-volume/f": -rw-rw-rw-
 		{"content", []string{"--file_content=/etc/owned"}, "content of file \"/etc/owned\": data\n\n", 0},
 		{"nothing to do", nil, "", 0},
 		{
-			"missing file", []string{"--file_mode=/none", "--file_owner=/none", "--file_content=/none", "--fs_type=/none"},
+			"missing file",
+			[]string{"--file_mode=/none", "--file_owner=/none", "--file_content=/none", "--fs_type=/none"},
 			`error from statfs("/none"): no such file or directory
 error from Stat("/none"): stat /none: no such file or directory
 error from stat("/none"): no such file or directory

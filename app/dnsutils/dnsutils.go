@@ -20,7 +20,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Names:    []string{"registry.k8s.io/e2e-test-images/glibc-dns-testing"},
 		Tags:     `2\.\d\.\d`,
 		Cmd:      []string{"/bin/sh"},
-		Vars:     map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Vars:     map[string]string{"PATH": kit.DefaultPath},
 		Programs: programs,
 		Files: map[string]string{
 			"/etc/os-release":    "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\n",

@@ -26,7 +26,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Cmd:     []string{"httpd-foreground"},
 		WorkDir: prefix,
 		Vars: map[string]string{
-			"PATH":          prefix + "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+			"PATH":          prefix + "/bin:" + kit.DefaultPath,
 			"HTTPD_PREFIX":  prefix,
 			"HTTPD_VERSION": Version,
 		},

@@ -91,8 +91,10 @@ func (e *Env) MkdirAll(name string, perm fs.FileMode) error {
 		}
 		return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
 	}
-	if err := e.MkdirAll(path.Dir(name), perm); err != nil {
-		return err
+	if parent := path.Dir(name); parent != name {
+		if err := e.MkdirAll(parent, perm); err != nil {
+			return err
+		}
 	}
 	err := e.FS.Mkdir(name, perm)
 	if fi, serr := e.FS.Stat(name); serr == nil && fi.IsDir() {

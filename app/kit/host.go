@@ -20,6 +20,7 @@ import (
 func HostEnv() *Env {
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
+	groups, _ := os.Getgroups()
 	vars := map[string]string{}
 	for _, kv := range os.Environ() {
 		k, v, _ := strings.Cut(kv, "=")
@@ -28,20 +29,24 @@ func HostEnv() *Env {
 	env := &Env{
 		Args: os.Args, Vars: vars, Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		PID: os.Getpid(), Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid()},
+		PID: os.Getpid(), Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups},
 		FS: hostFS{}, Net: hostNetwork{}, CPU: hostCPU{}, Memory: &hostMemory{}, Procs: hostProcesses{},
 	}
-	env.OnNotify(func() <-chan syscall.Signal {
-		in, out := make(chan os.Signal, 1), make(chan syscall.Signal, 1)
-		signal.Notify(in, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-		go func() {
-			for s := range in {
-				out <- s.(syscall.Signal)
-			}
-		}()
-		return out
-	})
+	env.OnNotify(sync.OnceValue(hostSignals))
 	return env
+}
+
+// hostSignals takes the signals programs handle, until the process ends.
+func hostSignals() <-chan syscall.Signal {
+	in, out := make(chan os.Signal, 8), make(chan syscall.Signal)
+	signal.Notify(in, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	go func() {
+		for s := range in {
+			out <- s.(syscall.Signal)
+		}
+	}()
+	return out
 }
 
 type hostFS struct{}
@@ -67,7 +72,7 @@ func (hostFS) Chown(name string, uid, gid int) error      { return os.Chown(name
 func (hostFS) Chtimes(name string, mtime time.Time) error { return os.Chtimes(name, mtime, mtime) }
 func (hostFS) StatFS(name string) (FSInfo, error)         { return hostStatFS(name) }
 
-type hostNetwork struct{ net.Dialer }
+type hostNetwork struct{}
 
 func (hostNetwork) Listen(network, address string) (net.Listener, error) {
 	return net.Listen(network, address)
@@ -77,8 +82,8 @@ func (hostNetwork) ListenPacket(network, address string) (net.PacketConn, error)
 	return net.ListenPacket(network, address)
 }
 
-func (n hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	return n.Dialer.DialContext(ctx, network, address)
+func (hostNetwork) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
 func (hostNetwork) LookupHost(ctx context.Context, host string) ([]string, error) {
@@ -146,14 +151,34 @@ func (m *hostMemory) Info() MemoryInfo {
 	return MemoryInfo{Used: m.used}
 }
 
+// hostProcesses starts real processes. It lists only the program itself: in a container there is
+// as a rule nothing else.
 type hostProcesses struct{}
 
-type hostProcess struct{ cmd *exec.Cmd }
+type hostProcess struct {
+	pid  int
+	wait func() int
+}
 
-func (p hostProcess) PID() int { return p.cmd.Process.Pid }
+func (p hostProcess) PID() int  { return p.pid }
+func (p hostProcess) Wait() int { return p.wait() }
 
-func (p hostProcess) Wait() int {
-	err := p.cmd.Wait()
+func (hostProcesses) Start(ctx context.Context, env *Env) (Process, error) {
+	file, err := env.LookPath(env.Args[0])
+	if err != nil {
+		return nil, &ExecError{Name: env.Args[0], Err: err}
+	}
+	cmd := exec.CommandContext(ctx, file, env.Args[1:]...)
+	cmd.Args[0] = env.Args[0]
+	cmd.Env, cmd.Dir = env.Environ(), env.Dir
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.Stdin, env.Stdout, env.Stderr
+	if err := cmd.Start(); err != nil {
+		return nil, &ExecError{Name: env.Args[0], Err: err}
+	}
+	return hostProcess{cmd.Process.Pid, sync.OnceValue(func() int { return hostExitCode(cmd.Wait()) })}, nil
+}
+
+func hostExitCode(err error) int {
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
 			return ExitSignal + int(s.Signal())
@@ -166,23 +191,8 @@ func (p hostProcess) Wait() int {
 	return 0
 }
 
-func (hostProcesses) Start(ctx context.Context, env *Env) (Process, error) {
-	file, err := exec.LookPath(env.Args[0])
-	if err != nil {
-		return nil, &ExecError{Name: env.Args[0], Err: ErrNotInPath}
-	}
-	cmd := exec.CommandContext(ctx, file, env.Args[1:]...)
-	cmd.Args[0] = env.Args[0]
-	cmd.Env, cmd.Dir = env.Environ(), env.Dir
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.Stdin, env.Stdout, env.Stderr
-	if err := cmd.Start(); err != nil {
-		return nil, &ExecError{Name: env.Args[0], Err: err}
-	}
-	return hostProcess{cmd}, nil
-}
-
 func (hostProcesses) List() []ProcessInfo {
-	return []ProcessInfo{{PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args}}
+	return []ProcessInfo{{PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args, User: User{UID: os.Getuid(), GID: os.Getgid()}}}
 }
 
 func (hostProcesses) Signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }

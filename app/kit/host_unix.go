@@ -2,12 +2,16 @@
 
 package kit
 
-import "golang.org/x/sys/unix"
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
 
 func hostStatFS(name string) (FSInfo, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(name, &s); err != nil {
-		return FSInfo{}, err
+		return FSInfo{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
 	}
 	return FSInfo{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}, nil
 }

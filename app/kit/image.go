@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/distribution/reference"
 )
@@ -88,15 +89,11 @@ func (r *Registry) Images() []*Image { return slices.Clone(r.images) }
 // Resolve finds the image a manifest refers to and returns the reference in its full form, such as
 // "docker.io/library/busybox:latest". The error wraps one of the errors above.
 func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
-	full, err = FullName(ref)
+	named, err := parseReference(ref)
 	if err != nil {
 		return "", nil, err
 	}
-	named, err := reference.ParseNormalizedNamed(full)
-	if err != nil {
-		return "", nil, fmt.Errorf("%w: %v", ErrInvalidImage, err)
-	}
-	image = r.byName[named.Name()]
+	full, image = named.String(), r.byName[named.Name()]
 	if image == nil {
 		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchImage)
 	}
@@ -112,9 +109,22 @@ func (i *Image) hasTag(tag string) bool {
 
 // FullName completes a reference with its registry and tag.
 func FullName(ref string) (string, error) {
+	named, err := parseReference(ref)
+	if err != nil {
+		return "", err
+	}
+	return named.String(), nil
+}
+
+func parseReference(ref string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {
-		return "", fmt.Errorf("%w: %v", ErrInvalidImage, err)
+		// The library says "invalid reference format" too, or nearly always.
+		detail := strings.TrimPrefix(strings.TrimPrefix(err.Error(), ErrInvalidImage.Error()), ": ")
+		if detail == "" {
+			return nil, ErrInvalidImage
+		}
+		return nil, fmt.Errorf("%w: %s", ErrInvalidImage, detail)
 	}
-	return reference.TagNameOnly(named).String(), nil
+	return reference.TagNameOnly(named), nil
 }

@@ -35,7 +35,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Entrypoint: []string{"/docker-entrypoint.sh"},
 		Cmd:        []string{"nginx", "-g", "daemon off;"},
 		Vars: map[string]string{
-			"PATH":          "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+			"PATH":          kit.DefaultPath,
 			"NGINX_VERSION": Version,
 		},
 		Programs: programs,

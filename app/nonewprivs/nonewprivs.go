@@ -17,7 +17,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Names:    []string{"registry.k8s.io/e2e-test-images/nonewprivs"},
 		Tags:     `1\.\d`,
 		Cmd:      []string{"nnp"},
-		Vars:     map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Vars:     map[string]string{"PATH": kit.DefaultPath},
 		Programs: programs,
 		Memory:   1 << 20,
 		Size:     7 << 20,

@@ -16,7 +16,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Tags:     `1\.\d`,
 		Cmd:      []string{"/bin/sh"},
 		User:     User,
-		Vars:     map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Vars:     map[string]string{"PATH": kit.DefaultPath},
 		Programs: programs,
 		Files: map[string]string{
 			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",

@@ -31,7 +31,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Names:      []string{"registry.k8s.io/e2e-test-images/resource-consumer"},
 		Tags:       `1\.1?\d`,
 		Entrypoint: []string{"/consumer"},
-		Vars:       map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		Vars:       map[string]string{"PATH": kit.DefaultPath},
 		Programs:   programs,
 		Memory:     6 << 20,
 		Size:       30 << 20,

@@ -257,7 +257,7 @@ func (c *Container) workDir() string {
 
 // environment returns the Env of a program in the container, its streams not yet set.
 func (c *Container) environment(argv []string) *kit.Env {
-	vars := map[string]string{"PATH": defaultPath, "HOSTNAME": c.sandbox.hostname, "HOME": c.home()}
+	vars := map[string]string{"PATH": kit.DefaultPath, "HOSTNAME": c.sandbox.hostname, "HOME": c.home()}
 	for k, v := range c.image.image.Vars {
 		vars[k] = v
 	}
@@ -467,8 +467,10 @@ func (r *Runtime) UpdateContainerResources(_ context.Context, id string, res *ru
 	defer c.mu.Unlock()
 	now := c.config.GetLinux().GetResources()
 	for _, f := range []struct{ to, from *int64 }{
-		{&now.CpuPeriod, &res.Linux.CpuPeriod}, {&now.CpuQuota, &res.Linux.CpuQuota},
-		{&now.CpuShares, &res.Linux.CpuShares}, {&now.MemoryLimitInBytes, &res.Linux.MemoryLimitInBytes},
+		{&now.CpuPeriod, &res.Linux.CpuPeriod},
+		{&now.CpuQuota, &res.Linux.CpuQuota},
+		{&now.CpuShares, &res.Linux.CpuShares},
+		{&now.MemoryLimitInBytes, &res.Linux.MemoryLimitInBytes},
 	} {
 		if *f.from != 0 {
 			*f.to = *f.from

@@ -7,8 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
-	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +17,6 @@ import (
 )
 
 const (
-	defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 	maxInterp   = 4 // how many "#!" lines may lead to each other
 	signalQueue = 8
 )
@@ -166,7 +163,7 @@ func (ps *processes) lookup(env *kit.Env) (kit.Program, error) {
 		return nil, &kit.ExecError{Err: syscall.ENOENT}
 	}
 	name := env.Args[0]
-	file, err := findExecutable(env, name)
+	file, err := env.LookPath(name)
 	if err != nil {
 		return nil, &kit.ExecError{Name: name, Err: err}
 	}
@@ -189,49 +186,11 @@ func (ps *processes) lookup(env *kit.Env) (kit.Program, error) {
 			args = append(args, arg)
 		}
 		env.Args = append(append(args, file), env.Args[1:]...)
-		if file, err = checkExecutable(env, interp); err != nil {
+		if file, err = env.LookPath(env.Path(interp)); err != nil {
 			return nil, &kit.ExecError{Name: name, Err: err}
 		}
 	}
 	return nil, &kit.ExecError{Name: name, Err: syscall.ELOOP}
-}
-
-func findExecutable(env *kit.Env, name string) (string, error) {
-	if strings.Contains(name, "/") {
-		return checkExecutable(env, env.Path(name))
-	}
-	search := env.Getenv("PATH")
-	if search == "" {
-		search = defaultPath
-	}
-	found := kit.ErrNotInPath
-	for _, dir := range strings.Split(search, ":") {
-		file, err := checkExecutable(env, path.Join(env.Path(dir), name))
-		if err == nil {
-			return file, nil
-		}
-		if err == syscall.EACCES {
-			found = err
-		}
-	}
-	return "", found
-}
-
-func checkExecutable(env *kit.Env, file string) (string, error) {
-	fi, err := env.FS.Stat(file)
-	switch {
-	case errors.Is(err, syscall.ENOENT):
-		return "", &fs.PathError{Op: "stat", Path: file, Err: syscall.ENOENT}
-	case err != nil:
-		return "", errnoOf(err)
-	case fi.IsDir(), fi.Mode()&0o111 == 0:
-		return "", syscall.EACCES
-	}
-	f, err := env.FS.OpenFile(file, os.O_RDONLY, 0)
-	if err != nil {
-		return "", errnoOf(err)
-	}
-	return file, f.Close()
 }
 
 // errnoOf strips an error of its path.

@@ -114,7 +114,7 @@ func newShell(ctx context.Context, env *kit.Env, cfg Config) *Shell {
 	}
 	s.vars["PWD"] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: s.dir}
 	if _, ok := s.vars["PATH"]; !ok {
-		s.vars["PATH"] = expand.Variable{Set: true, Kind: expand.String, Str: tool.DefaultPath}
+		s.vars["PATH"] = expand.Variable{Set: true, Kind: expand.String, Str: kit.DefaultPath}
 	}
 	level, _ := strconv.Atoi(env.Vars["SHLVL"])
 	s.vars["SHLVL"] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: strconv.Itoa(level + 1)}

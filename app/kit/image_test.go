@@ -1,0 +1,106 @@
+package kit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+const digest = "@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+func TestResolve(t *testing.T) {
+	r := NewRegistry(
+		Image{Names: []string{"busybox", "registry.k8s.io/e2e-test-images/busybox"}, Tags: `latest|1\.3\d`},
+		Image{Names: []string{"curlimages/curl"}},
+		Image{Names: []string{"localhost:5000/tool"}, Tags: "v1"},
+	)
+	tests := []struct {
+		ref, full, image string
+		err              error
+	}{
+		{"busybox", "docker.io/library/busybox:latest", "busybox", nil},
+		{"busybox:1.36", "docker.io/library/busybox:1.36", "busybox", nil},
+		{"library/busybox", "docker.io/library/busybox:latest", "busybox", nil},
+		{"docker.io/busybox:1.36", "docker.io/library/busybox:1.36", "busybox", nil},
+		{"index.docker.io/library/busybox", "docker.io/library/busybox:latest", "busybox", nil},
+		{"registry.k8s.io/e2e-test-images/busybox:1.37", "registry.k8s.io/e2e-test-images/busybox:1.37", "busybox", nil},
+		{"curlimages/curl:anything", "docker.io/curlimages/curl:anything", "curlimages/curl", nil},
+		{"localhost:5000/tool:v1", "localhost:5000/tool:v1", "localhost:5000/tool", nil},
+		// A digest says which version, whatever the tag.
+		{"busybox" + digest, "docker.io/library/busybox" + digest, "busybox", nil},
+		{"busybox:1.36" + digest, "docker.io/library/busybox:1.36" + digest, "busybox", nil},
+
+		{"busybox:2.0", "docker.io/library/busybox:2.0", "", ErrNoSuchVersion},
+		// The expression matches whole tags.
+		{"busybox:1.36-musl", "docker.io/library/busybox:1.36-musl", "", ErrNoSuchVersion},
+		{"localhost:5000/tool", "localhost:5000/tool:latest", "", ErrNoSuchVersion},
+		{"busybux", "docker.io/library/busybux:latest", "", ErrNoSuchImage},
+		{"quay.io/library/busybox", "quay.io/library/busybox:latest", "", ErrNoSuchImage},
+		{"someone/busybox", "docker.io/someone/busybox:latest", "", ErrNoSuchImage},
+		{"", "", "", ErrInvalidImage},
+		{"busy box", "", "", ErrInvalidImage},
+		{"BusyBox", "", "", ErrInvalidImage},
+		{"busybox:", "", "", ErrInvalidImage},
+		{"busybox@sha256:12", "", "", ErrInvalidImage},
+	}
+	for _, tt := range tests {
+		full, image, err := r.Resolve(tt.ref)
+		if full != tt.full || !errors.Is(err, tt.err) || (image == nil) != (tt.image == "") {
+			t.Errorf("%q: %q, %v, %v", tt.ref, full, image, err)
+			continue
+		}
+		if image != nil && image.Names[0] != tt.image {
+			t.Errorf("%q: image %q", tt.ref, image.Names[0])
+		}
+		if err != nil && strings.Count(err.Error(), tt.err.Error()) != 1 {
+			t.Errorf("%q: the error repeats itself: %v", tt.ref, err)
+		}
+	}
+	if len(r.Images()) != 3 {
+		t.Errorf("%d images", len(r.Images()))
+	}
+	if _, _, err := new(Registry).Resolve("busybox"); !errors.Is(err, ErrNoSuchImage) {
+		t.Errorf("the zero registry: %v", err)
+	}
+}
+
+func TestRegisterRefuses(t *testing.T) {
+	tests := []struct {
+		image Image
+		text  string
+	}{
+		{Image{}, "needs a name"},
+		{Image{Names: []string{"busybox:1.36"}}, "not the name of an image"},
+		{Image{Names: []string{"Busy"}}, "not the name of an image"},
+		{Image{Names: []string{"docker.io/library/nginx"}}, "registered twice"},
+		{Image{Names: []string{"a", "library/a"}}, "registered twice"},
+		{Image{Names: []string{"b"}, Tags: "("}, "missing closing )"},
+	}
+	for _, tt := range tests {
+		func() {
+			defer func() {
+				if text, ok := recover().(string); !ok || !strings.Contains(text, tt.text) {
+					t.Errorf("%v: panic %q", tt.image.Names, text)
+				}
+			}()
+			NewRegistry(Image{Names: []string{"nginx"}}, tt.image)
+		}()
+	}
+}
+
+func FuzzResolve(f *testing.F) {
+	for _, s := range []string{"busybox", "a/b:c", "x@y", "localhost:5000/x:1" + digest} {
+		f.Add(s)
+	}
+	r := NewRegistry(Image{Names: []string{"busybox"}})
+	f.Fuzz(func(t *testing.T, ref string) {
+		full, _, err := r.Resolve(ref)
+		if errors.Is(err, ErrInvalidImage) {
+			return
+		}
+		// A full name is its own full name.
+		if again, err := FullName(full); err != nil || again != full {
+			t.Errorf("%q: %q, then %q, %v", ref, full, again, err)
+		}
+	})
+}
