@@ -1,0 +1,113 @@
+package policy
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// version is a release or a pseudo-version: what is built is what was published.
+var version = regexp.MustCompile(`^v\d+\.\d+\.\d+(-(\w+\.)*(0\.)?\d{14}-[0-9a-f]{12})?(\+incompatible)?$`)
+
+func TestDependenciesArePinned(t *testing.T) {
+	out, err := goCommand("mod", "edit", "-json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type mod struct{ Path, Version string }
+	var file struct {
+		Require []mod
+		Replace []struct{ Old, New mod }
+	}
+	if err := json.Unmarshal([]byte(out), &file); err != nil {
+		t.Fatal(err)
+	}
+	replaced := map[string]bool{}
+	for _, r := range file.Replace {
+		replaced[r.Old.Path] = true
+		switch {
+		case r.New.Version == "":
+			t.Errorf("%s is replaced by a directory, %s", r.Old.Path, r.New.Path)
+		case r.New.Path != r.Old.Path:
+			t.Errorf("%s is replaced by a fork, %s", r.Old.Path, r.New.Path)
+		case !version.MatchString(r.New.Version):
+			t.Errorf("%s is replaced by %s, which is no release", r.Old.Path, r.New.Version)
+		}
+	}
+	for _, r := range file.Require {
+		if !replaced[r.Path] && !version.MatchString(r.Version) {
+			t.Errorf("%s is required at %s, which is no release", r.Path, r.Version)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	for v, ok := range map[string]bool{
+		"v1.2.3":                                true,
+		"v2.0.0+incompatible":                   true,
+		"v0.0.0-20250403215159-8d39553ac7cf":    true,
+		"v1.2.4-0.20250403215159-8d39553ac7cf":  true,
+		"v1.0.0-rc.1":                           false,
+		"master":                                false,
+		"v1.2":                                  false,
+		"v1.0.0-rc.1.0.20250403215159-8d39553a": false,
+	} {
+		if version.MatchString(v) != ok {
+			t.Errorf("%s: %v", v, !ok)
+		}
+	}
+}
+
+// licences are phrases of the licences under which code may be linked. The Mozilla licence binds
+// only changes to the licensed files themselves, and we make none.
+var licences = []string{
+	"Apache License",
+	"Permission is hereby granted, free of charge",      // MIT
+	"Redistribution and use in source and binary forms", // BSD
+	"Permission to use, copy, modify, and",              // ISC
+	"Mozilla Public License",
+}
+
+func TestLicences(t *testing.T) {
+	checked := map[string]bool{}
+	for _, p := range packages(t).all {
+		m := p.Module
+		if m == nil || m.Main || checked[m.Path] {
+			continue
+		}
+		checked[m.Path] = true
+		if m.Dir == "" {
+			continue // It is not in the module cache.
+		}
+		if !permissive(m.Dir) {
+			t.Errorf("%s: no licence in %s is known to be permissive", m.Path, m.Dir)
+		}
+	}
+}
+
+// permissive reports whether a directory has a licence that is one of the known ones.
+func permissive(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	for _, d := range entries {
+		name := strings.ToLower(d.Name())
+		if !strings.HasPrefix(name, "licen") && !strings.HasPrefix(name, "copying") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, d.Name()))
+		if err != nil {
+			continue
+		}
+		for _, phrase := range licences {
+			if strings.Contains(string(text), phrase) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,146 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// rooms are the packages of the module from the upper to the lower ones. A room is a directory with
+// all below it; the longest match counts. A package may import its own room and lower ones.
+var rooms = []string{
+	"cmd",
+	"internal/bench",
+	"test",
+	"internal/cli",
+	"server",
+	"campaign",
+	"report",
+	"session",
+	"agent",
+	"llm",
+	"aci",
+	"guard",
+	"grade",
+	"problem",
+	"fault",
+	"workload",
+	"observe",
+	"app",
+	"cloud",
+	"record",
+	"internal/policy",
+	"internal/strict",
+	"app/kit",
+}
+
+// testRooms are the upper rooms that the tests of a room may import as well.
+var testRooms = map[string][]string{
+	"cloud": {"app"}, // A cloud is tested with applications in it.
+}
+
+// linkers are the rooms that may link the control plane; whoever does pays tens of seconds for each
+// link. Anybody's integration tests may.
+var linkers = []string{"cmd/aiopslab", "internal/cli", "internal/bench", "cloud/embedded"}
+
+// light are the packages below cloud/embedded that must do without it.
+var light = []string{
+	"cloud/embedded/cri", "cloud/embedded/kubeproxy", "cloud/embedded/netpolicy",
+	"cloud/embedded/provisioner", "cloud/embedded/vfs", "cloud/embedded/vnet",
+}
+
+// controlPlane are the packages that make a binary a control plane.
+var controlPlane = []string{
+	"go.etcd.io/etcd/server", "k8s.io/kubernetes/cmd", "k8s.io/kubernetes/pkg/controlplane",
+}
+
+// room returns the room a package is in.
+func room(pkg string) (string, bool) {
+	best := ""
+	for _, r := range rooms {
+		if within(pkg, r) && len(r) > len(best) {
+			best = r
+		}
+	}
+	return best, best != ""
+}
+
+// within reports whether a package is dir or below it.
+func within(pkg, dir string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+func withinAny(pkg string, dirs []string) bool {
+	return slices.ContainsFunc(dirs, func(dir string) bool { return within(pkg, dir) })
+}
+
+// mayImport judges an import of one package of the module by another.
+func mayImport(from, to string, test bool) bool {
+	a, _ := room(from)
+	b, _ := room(to)
+	if test && slices.Contains(testRooms[a], b) {
+		return true
+	}
+	return slices.Index(rooms, a) <= slices.Index(rooms, b)
+}
+
+func TestImportsPointDownwards(t *testing.T) {
+	for _, p := range packages(t).own {
+		if _, ok := room(p.name); !ok {
+			t.Errorf("%s is in no room: add its directory to rooms, or put it where it belongs", p.name)
+			continue
+		}
+		check := func(imports []string, test bool) {
+			for _, i := range imports {
+				to, ok := strings.CutPrefix(i, module+"/")
+				if _, known := room(to); ok && known && !mayImport(p.name, to, test) {
+					t.Errorf("%s must not import %s, which is in an upper room", p.name, to)
+				}
+			}
+		}
+		check(p.Imports, false)
+		check(p.TestImports, true)
+		check(p.XTestImports, true)
+	}
+}
+
+func TestMayImport(t *testing.T) {
+	tests := []struct {
+		from, to string
+		test, ok bool
+	}{
+		{"internal/cli", "cloud/embedded", false, true},
+		{"cloud/embedded", "internal/cli", false, false},
+		{"cloud/embedded", "app/kit", false, true},
+		{"cloud/embedded", "app/nginx", false, false},
+		{"cloud/embedded", "app/nginx", true, true},
+		{"app/kit", "app/kittest", false, false},
+		{"app/kittest", "cloud/embedded/vfs", false, true},
+		{"app/nginx", "app/kit", false, true},
+		{"record", "session", true, false},
+		{"session", "record", false, true},
+	}
+	for _, tt := range tests {
+		if got := mayImport(tt.from, tt.to, tt.test); got != tt.ok {
+			t.Errorf("%s importing %s (test: %v): %v", tt.from, tt.to, tt.test, got)
+		}
+	}
+}
+
+func TestWhoLinksTheControlPlane(t *testing.T) {
+	graph := packages(t)
+	for _, p := range graph.own {
+		if withinAny(p.name, linkers) && !withinAny(p.name, light) {
+			continue
+		}
+		if path := graph.path(p.ImportPath, controlPlane); path != nil {
+			t.Errorf("%s links the control plane: %s", p.name, strings.Join(path, " > "))
+		}
+	}
+}
+
+func TestPackagesHaveDocs(t *testing.T) {
+	for _, p := range packages(t).own {
+		if p.Doc == "" && len(p.GoFiles) > 0 {
+			t.Errorf("%s has no package comment: say what it is, for whom, and what always holds", p.name)
+		}
+	}
+}
