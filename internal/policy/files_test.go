@@ -15,7 +15,7 @@ var unwanted = []struct {
 	why  string
 }{
 	{regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`), "finish it, or open an issue"},
-	{regexp.MustCompile(`(^|[\s"'=(` + "`" + `])/(work|workspace|builds)/`), "a path of somebody's machine"},
+	{regexp.MustCompile(`(^|[\s"'=(` + "`" + `])/(work|builds)/`), "a path of somebody's machine"},
 	{regexp.MustCompile(`/(Users|home)/\w+/(go|src|git|code|projects|Documents|Desktop)/`), "a path of somebody's machine"},
 	{regexp.MustCompile(`/root/(go|\.cache)/|\.\./shared/`), "a path of somebody's machine"},
 	{regexp.MustCompile(`(?i)\b[\w.-]*(artifactory|jfrog|nexus|registry-(proxy|mirror)|goproxy)[\w-]*\.\w+`), "a registry proxy that others do not have"},
