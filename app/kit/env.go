@@ -30,6 +30,11 @@ type Env struct {
 	Memory Memory
 	Procs  Processes
 
+	// Scratch is a directory of the machine itself, for the rare program whose library must map its
+	// files into memory. It is the container's own, need not exist yet, and goes with the container.
+	// Everything else belongs into FS.
+	Scratch string
+
 	signals func() <-chan syscall.Signal
 }
 

@@ -24,7 +24,8 @@ type Machine struct {
 	User      kit.User
 	Resources Resources
 
-	net network
+	net     network
+	scratch string
 
 	mu   sync.Mutex
 	main *Run // the first program started: process 1
@@ -89,7 +90,7 @@ func (m *Machine) Env(args ...string) *kit.Env {
 		PID: 1, Hostname: m.Name, User: m.User,
 		FS: m.Namespace.As(m.User), Net: m.net,
 		CPU: &m.Resources, Memory: (*ledger)(&m.Resources),
-		Procs: processes{m},
+		Procs: processes{m}, Scratch: m.scratch,
 	}
 	for k, v := range m.Vars {
 		env.Vars[k] = v

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -59,6 +60,7 @@ func (w *World) Machine(name, addr string) *Machine {
 		Tree: tree, Namespace: vfs.NewNamespace(tree),
 		Programs: map[string]kit.Program{},
 		net:      network{host.NewStack(), w},
+		scratch:  filepath.Join(w.t.TempDir(), name),
 	}
 	w.t.Cleanup(host.Close)
 	return m

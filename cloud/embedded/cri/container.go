@@ -269,6 +269,7 @@ func (c *Container) environment(argv []string) *kit.Env {
 		Args: argv, Vars: vars, Dir: c.workDir(), Stdin: nothing{}, Stdout: io.Discard, Stderr: io.Discard,
 		Hostname: c.sandbox.hostname, User: c.user, FS: files,
 		Net: network{c.stack, c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: groupMemory{c.group}, Procs: c.procs,
+		Scratch: c.hostFile(".scratch"),
 	}
 }
 
@@ -452,8 +453,9 @@ func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
 	r.mu.Lock()
 	delete(r.containers, id)
 	r.mu.Unlock()
-	_ = os.Remove(c.lastWords(".log"))
-	_ = os.Remove(c.lastWords(".message"))
+	_ = os.Remove(c.hostFile(".log"))
+	_ = os.Remove(c.hostFile(".message"))
+	_ = os.RemoveAll(c.hostFile(".scratch"))
 	return r.env().RemoveAll(containerDir(id))
 }
 

@@ -11,9 +11,10 @@ import (
 // maxLastWords is how much of a log the kubelet looks at for a termination message.
 const maxLastWords = 2048
 
-// lastWords is a file on the host. The kubelet's code reads termination messages, and the end of the
-// log of a container that failed, from the disk; everything else of a container is in memory.
-func (c *Container) lastWords(suffix string) string {
+// hostFile names a file on the host. The kubelet's code reads termination messages, and the end of
+// the log of a container that failed, from the disk, and a program may have a scratch directory
+// there; everything else of a container is in memory.
+func (c *Container) hostFile(suffix string) string {
 	return filepath.Join(c.runtime.cfg.Dir, c.id+suffix)
 }
 
@@ -21,7 +22,7 @@ func (c *Container) lastWords(suffix string) string {
 func (c *Container) saveLastWords() {
 	if at := c.terminationPath(); at != "" {
 		if b, err := c.runtime.env().ReadFile(at); err == nil && len(b) > 0 {
-			_ = os.WriteFile(c.lastWords(".message"), b, 0o600)
+			_ = os.WriteFile(c.hostFile(".message"), b, 0o600)
 		}
 	}
 	if c.exitCode == 0 {
@@ -38,7 +39,7 @@ func (c *Container) saveLastWords() {
 	for line := range bytes.Lines(text) {
 		fmt.Fprintf(&lines, "%s stdout F %s\n", stamp, bytes.TrimSuffix(line, []byte("\n")))
 	}
-	_ = os.WriteFile(c.lastWords(".log"), lines.Bytes(), 0o600)
+	_ = os.WriteFile(c.hostFile(".log"), lines.Bytes(), 0o600)
 }
 
 // terminationPath is where on the node the container's termination message is.

@@ -21,7 +21,7 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 		ExitCode: c.exitCode, Reason: c.reason, Message: c.message,
 		Image:    &runtimeapi.ImageSpec{Image: c.image.full, UserSpecifiedImage: c.config.Image.UserSpecifiedImage},
 		ImageRef: c.image.repoDigest(), ImageId: c.image.id,
-		Labels: c.config.Labels, Annotations: c.config.Annotations, LogPath: c.lastWords(".log"),
+		Labels: c.config.Labels, Annotations: c.config.Annotations, LogPath: c.hostFile(".log"),
 		Resources:  &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
 		User:       &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: int64(c.user.UID), Gid: int64(c.user.GID)}},
 		StopSignal: c.config.StopSignal,
@@ -35,7 +35,7 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 	message := c.terminationPath()
 	for _, m := range c.config.Mounts {
 		if m.HostPath == message && message != "" {
-			m = &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: c.lastWords(".message")}
+			m = &runtimeapi.Mount{ContainerPath: m.ContainerPath, HostPath: c.hostFile(".message")}
 		}
 		s.Mounts = append(s.Mounts, m)
 	}
