@@ -1,0 +1,61 @@
+package hotel
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+
+	"github.com/bradfitz/gomemcache/memcache"
+
+	"github.com/aiopslab/aiopslab/app/service"
+)
+
+// cached looks keys up in memcached, and those it does not have with load, whose answers it keeps.
+// A cache that is down makes a service slow, not wrong: what goes wrong with it is logged.
+func cached[T any](ctx context.Context, s *service.Service, c *memcache.Client, keys []string, load func(ctx context.Context, missing []string) (map[string]T, error)) (map[string]T, error) {
+	found := make(map[string]T, len(keys))
+	var items map[string]*memcache.Item
+	err := s.Store(ctx, "memcached", "get", func(context.Context) (err error) {
+		items, err = c.GetMulti(keys)
+		return err
+	})
+	if err != nil {
+		s.Log.WarnContext(ctx, "Memcached error while trying to get", slog.Any("keys", keys), slog.Any("error", err))
+	}
+	var missing []string
+	for _, k := range keys {
+		var v T
+		if item, ok := items[k]; ok && json.Unmarshal(item.Value, &v) == nil {
+			found[k] = v
+		} else {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return found, nil
+	}
+	loaded, err := load(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	for k, v := range loaded {
+		found[k] = v
+		if items != nil { // The cache answered: it is worth a try.
+			keep(ctx, s, c, k, v)
+		}
+	}
+	return found, nil
+}
+
+// keep writes one value to the cache.
+func keep(ctx context.Context, s *service.Service, c *memcache.Client, key string, v any) {
+	b, err := json.Marshal(v)
+	if err == nil {
+		err = s.Store(ctx, "memcached", "set", func(context.Context) error {
+			return c.Set(&memcache.Item{Key: key, Value: b})
+		})
+	}
+	if err != nil {
+		s.Log.WarnContext(ctx, "Memcached error while trying to set", slog.String("key", key), slog.Any("error", err))
+	}
+}

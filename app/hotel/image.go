@@ -1,0 +1,30 @@
+package hotel
+
+import "github.com/aiopslab/aiopslab/app/kit"
+
+// programs are the services by name.
+var programs = map[string]kit.Program{
+	"frontend": frontendMain, "search": searchMain, "geo": geoMain, "rate": rateMain, "profile": profileMain,
+	"recommendation": recommendationMain, "user": userMain, "reservation": reservationMain,
+}
+
+// Image has every service as a program of that name. The tools, by name, are what it has in /bin.
+func Image(tools map[string]kit.Program) kit.Image {
+	i := kit.Image{
+		Names:    []string{"aiopslab/hotel-reservation"},
+		Tags:     `latest|v1(\.\d+)*`,
+		Vars:     map[string]string{"PATH": "/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
+		WorkDir:  "/workspace",
+		Programs: map[string]kit.Program{},
+		Files:    map[string]string{"/workspace/config.json": defaultConfig},
+		Memory:   14 << 20,
+		Size:     180 << 20,
+	}
+	for name, tool := range tools {
+		i.Programs["/bin/"+name] = tool
+	}
+	for name, p := range programs {
+		i.Programs["/go/bin/"+name] = p
+	}
+	return i
+}
