@@ -1,0 +1,117 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cpuTime is what this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// echo answers HTTP requests on a connection with as little work as can be.
+func echo(c net.Conn) {
+	defer c.Close()
+	in := bufio.NewReader(c)
+	for {
+		req, err := http.ReadRequest(in)
+		if err != nil {
+			return
+		}
+		io.Copy(io.Discard, req.Body)
+		if _, err := io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"); err != nil {
+			return
+		}
+	}
+}
+
+// BenchmarkGenerator tells what a request costs, the least possible server included, and how late
+// the generator is at 2000 requests/s.
+func BenchmarkGenerator(b *testing.B) {
+	m, err := BuiltinMix("hotel-mixed")
+	if err != nil {
+		b.Fatal(err)
+	}
+	target := Target{BaseURL: "http://app", DialContext: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go echo(server)
+		return client, nil
+	}}
+	const rate = 2000
+	s := Spec{
+		Mix: MixRef{m}, Arrivals: &Arrivals{Rate: Constant(rate)},
+		Duration: time.Duration(b.N) * time.Second / rate,
+	}
+	g, err := New(s, target)
+	if err != nil {
+		b.Fatal(err)
+	}
+	before := cpuTime()
+	b.ReportAllocs()
+	b.ResetTimer()
+	if err := g.Run(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	snap := g.Snapshot()
+	n := float64(max(snap.Wanted, 1))
+	b.ReportMetric(float64((cpuTime()-before).Microseconds())/n, "cpu-us/request")
+	b.ReportMetric(float64(snap.Lag.P50.Microseconds()), "lag-p50-us")
+	b.ReportMetric(float64(snap.Lag.P99.Microseconds()), "lag-p99-us")
+	b.ReportMetric(n/snap.Elapsed.Seconds(), "requests/s")
+	if f := snap.Window("whole").Total.Failed; f > 0 {
+		b.Errorf("%d requests failed: %+v", f, snap.Failures)
+	}
+}
+
+func BenchmarkRequest(b *testing.B) {
+	for _, mix := range Mixes() {
+		b.Run(mix, func(b *testing.B) {
+			m, _ := BuiltinMix(mix)
+			c, err := m.chooser()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for i := uint64(0); b.Loop(); i++ {
+				if _, err := c.pick(1, i, "").request(1, i, 0); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkArrivals(b *testing.B) {
+	for name, r := range map[string]Rate{
+		"constant": Constant(1000),
+		"daily":    {{Daily: &Daily{Mean: 1000, Amplitude: 0.8}}},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := (&Arrivals{Rate: r}).source(1)
+			for b.Loop() {
+				s.next(1)
+			}
+		})
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	m, _ := BuiltinMix("hotel-mixed")
+	r := newRecorder(m)
+	r.begin()
+	for i := 0; b.Loop(); i++ {
+		r.record(outcome{operation: i % 4, latency: time.Duration(i%1000) * time.Millisecond})
+	}
+}

@@ -1,0 +1,271 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Target is where a load goes.
+type Target struct {
+	BaseURL string // such as "http://frontend:5000"
+	// DialContext connects to host:port. The default is the host's own network.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// Generator is a load. It runs once.
+type Generator struct {
+	spec      Spec
+	base      string
+	transport *http.Transport
+	ops       *chooser
+	recorder  *recorder
+	metrics   *metrics
+
+	scale    atomic.Uint64 // float64 bits
+	wanted   atomic.Int64
+	inFlight atomic.Int64
+	started  atomic.Bool
+	stopped  chan struct{}
+	stopOnce sync.Once
+	requests sync.WaitGroup
+}
+
+// New returns a load that is ready to run.
+func New(spec Spec, target Target) (*Generator, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(target.BaseURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%q is no base URL such as http://frontend:5000", target.BaseURL)
+	}
+	ops, err := spec.Mix.chooser()
+	if err != nil {
+		return nil, err
+	}
+	g := &Generator{
+		spec: spec, base: strings.TrimSuffix(target.BaseURL, "/"), ops: ops,
+		recorder: newRecorder(spec.Mix.Mix), metrics: newMetrics(spec.Mix.Mix),
+		stopped: make(chan struct{}),
+		transport: &http.Transport{
+			DialContext:         target.DialContext,
+			MaxConnsPerHost:     spec.Connections,
+			MaxIdleConnsPerHost: int(spec.maxInFlight()),
+			IdleConnTimeout:     time.Minute,
+			DisableCompression:  true,
+		},
+	}
+	g.Scale(1)
+	return g, nil
+}
+
+// Scale multiplies the rate of an open-loop load from now on: 2 is twice the load. What Spec and
+// seed give is kept for 1.
+func (g *Generator) Scale(factor float64) { g.scale.Store(math.Float64bits(factor)) }
+
+// Run sends requests until the load's duration is over or Stop is called, and returns when the last
+// request has been answered or has timed out. If the context ends first, requests under way are
+// abandoned and not counted.
+func (g *Generator) Run(ctx context.Context) error {
+	if g.started.Swap(true) {
+		return errors.New("a load runs only once; make a new one")
+	}
+	defer g.transport.CloseIdleConnections()
+	g.recorder.begin()
+	defer g.recorder.end()
+	if g.spec.Users != nil {
+		g.runUsers(ctx)
+	} else {
+		g.runArrivals(ctx)
+	}
+	g.requests.Wait()
+	return ctx.Err()
+}
+
+// Stop ends the load: no new requests. It does not wait.
+func (g *Generator) Stop() { g.stopOnce.Do(func() { close(g.stopped) }) }
+
+// sleep waits until a time. It reports whether the load goes on.
+func (g *Generator) sleep(ctx context.Context, until time.Time, timer *time.Timer) bool {
+	d := time.Until(until)
+	if d <= 0 {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-g.stopped:
+			return false
+		default:
+			return true
+		}
+	}
+	timer.Reset(d)
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-g.stopped:
+	}
+	timer.Stop()
+	return false
+}
+
+// runArrivals is the open loop. Only requests under way have a goroutine; the next one is waited for
+// here.
+func (g *Generator) runArrivals(ctx context.Context) {
+	src := g.spec.Arrivals.source(g.spec.Seed)
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	client := g.client(nil)
+	for n := uint64(0); ; n++ {
+		a, ok := src.next(math.Float64frombits(g.scale.Load()))
+		if !ok || g.spec.Duration > 0 && a.At >= g.spec.Duration {
+			return
+		}
+		intended := g.recorder.start.Add(a.At)
+		if !g.sleep(ctx, intended, timer) {
+			return
+		}
+		op := g.ops.pick(g.spec.Seed, n, a.Operation)
+		g.wanted.Add(1)
+		if g.inFlight.Load() >= g.spec.maxInFlight() {
+			g.done(outcome{
+				operation: op.index, failure: Dropped,
+				sample: fmt.Sprintf("not sent: %d requests were under way", g.spec.maxInFlight()),
+			})
+			continue
+		}
+		g.inFlight.Add(1)
+		g.requests.Go(func() {
+			defer g.inFlight.Add(-1)
+			g.recorder.lagged(time.Since(intended))
+			g.send(ctx, client, op, n, 0, intended)
+		})
+	}
+}
+
+// runUsers is the closed loop.
+func (g *Generator) runUsers(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for user := range g.spec.Users.Count {
+		at := g.recorder.start
+		if r := g.spec.Users.SpawnRate; r > 0 {
+			at = at.Add(time.Duration(float64(user) / r * float64(time.Second)))
+		}
+		if !g.sleep(ctx, at, timer) {
+			return
+		}
+		g.requests.Go(func() { g.session(ctx, uint64(user)) })
+	}
+}
+
+// session is what one user does.
+func (g *Generator) session(ctx context.Context, user uint64) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	jar, _ := cookiejar.New(nil) // It never fails without options.
+	client := g.client(jar)
+	think := rand.New(rand.NewPCG(g.spec.Seed, mix64(thinkStream|user)))
+	end := g.recorder.start.Add(forever)
+	if g.spec.Duration > 0 {
+		end = g.recorder.start.Add(g.spec.Duration)
+	}
+	for n := user << userShift; ; n++ {
+		now := time.Now()
+		if !now.Before(end) || !g.sleep(ctx, now, timer) {
+			return
+		}
+		op := g.ops.pick(g.spec.Seed, n, "")
+		g.wanted.Add(1)
+		g.inFlight.Add(1)
+		g.send(ctx, client, op, n, user, now)
+		g.inFlight.Add(-1)
+		pause := g.spec.Users.Think.Min
+		if more := g.spec.Users.Think.Max - pause; more > 0 {
+			pause += time.Duration(think.Int64N(int64(more)))
+		}
+		if !g.sleep(ctx, time.Now().Add(pause), timer) {
+			return
+		}
+	}
+}
+
+func (g *Generator) client(jar http.CookieJar) *http.Client {
+	return &http.Client{
+		Transport: g.transport, Jar: jar,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// maxBody is how much of a body is looked at; the rest is read and forgotten.
+const maxBody = 1 << 20
+
+// send makes one request and records what becomes of it.
+func (g *Generator) send(ctx context.Context, client *http.Client, op *compiled, n, user uint64, intended time.Time) {
+	o := outcome{operation: op.index}
+	status, body, received, err := g.exchange(ctx, client, op, n, user)
+	if err != nil && ctx.Err() != nil {
+		return // Abandoned.
+	}
+	o.latency, o.received = time.Since(intended), received
+	if err != nil {
+		o.failure, o.sample = classify(err), err.Error()
+	} else {
+		o.failure, o.sample = op.judge(status, body)
+	}
+	g.done(o)
+}
+
+func (g *Generator) exchange(ctx context.Context, client *http.Client, op *compiled, n, user uint64) (status int, body []byte, received int64, err error) {
+	r, err := op.request(g.spec.Seed, n, user)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, g.spec.timeout())
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, r.Method, g.base+r.Path, strings.NewReader(r.Body))
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	for _, h := range r.Headers {
+		req.Header.Set(h.Name, h.Value)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, nil, 0, err
+	}
+	defer resp.Body.Close()
+	keep := int64(sampleSize)
+	if op.expect != nil {
+		keep = maxBody
+	}
+	body, err = io.ReadAll(io.LimitReader(resp.Body, keep))
+	if err == nil {
+		received, err = io.Copy(io.Discard, resp.Body)
+	}
+	return resp.StatusCode, body, received + int64(len(body)), err
+}
+
+func (g *Generator) done(o outcome) {
+	g.recorder.record(o)
+	g.metrics.record(g.spec.Mix.Operations[o.operation].Name, o)
+}
+
+// Snapshot returns the indicators as of now.
+func (g *Generator) Snapshot() *Snapshot {
+	s := g.recorder.snapshot()
+	s.Wanted, s.InFlight = g.wanted.Load(), g.inFlight.Load()
+	return s
+}

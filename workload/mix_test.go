@@ -1,0 +1,196 @@
+package workload
+
+import (
+	"math"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func plan(t *testing.T, mix string, seed uint64, n int) []Planned {
+	t.Helper()
+	m, err := BuiltinMix(mix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Spec{Mix: MixRef{m}, Arrivals: &Arrivals{Rate: Constant(100)}, Seed: seed}
+	list, err := s.Plan(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// Every built-in mix has the parts it says, and every request of it is well-formed.
+func TestBuiltinMixes(t *testing.T) {
+	const n = 20_000
+	parts := map[string]map[string]float64{
+		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
+		"social-compose-post": {"compose-post": 1},
+		"social-mixed":        {"read-home-timeline": 0.6, "read-user-timeline": 0.3, "compose-post": 0.1},
+	}
+	if got := Mixes(); len(got) != len(parts) {
+		t.Errorf("mixes %v", got)
+	}
+	for mix, want := range parts {
+		counts := map[string]int{}
+		size := n
+		if mix == "social-compose-post" {
+			size = 2000
+		}
+		for _, p := range plan(t, mix, 3, size) {
+			counts[p.Operation]++
+			if _, err := url.ParseRequestURI(p.Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for op, part := range want {
+			sigma := math.Sqrt(float64(size) * part * (1 - part))
+			if math.Abs(float64(counts[op])-part*float64(size)) > 4*sigma {
+				t.Errorf("%s: %d of %d are %s, want a part of %g", mix, counts[op], size, op, part)
+			}
+		}
+		if len(counts) != len(want) {
+			t.Errorf("%s: %v", mix, counts)
+		}
+	}
+}
+
+var forms = map[string]*regexp.Regexp{
+	"search":             regexp.MustCompile(`^GET /hotels\?inDate=2015-04-(09|1\d|2[0-3])&outDate=2015-04-(1\d|2[0-4])&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
+	"recommend":          regexp.MustCompile(`^GET /recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
+	"user":               regexp.MustCompile(`^POST /user\?username=Cornell_\d{1,3}&password=\d{10,30} $`),
+	"reserve":            regexp.MustCompile(`^POST /reservation\?inDate=2015-04-\d\d&outDate=2015-04-\d\d&lat=[\d.]+&lon=-[\d.]+&hotelId=\d{1,2}&customerName=Cornell_\d{1,3}&username=Cornell_\d{1,3}&password=\d{10,30}&number=1 $`),
+	"read-home-timeline": regexp.MustCompile(`^GET /wrk2-api/home-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
+	"read-user-timeline": regexp.MustCompile(`^GET /wrk2-api/user-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
+}
+
+func TestRequestForms(t *testing.T) {
+	for _, mix := range Mixes() {
+		for _, p := range plan(t, mix, 5, 2000) {
+			if re := forms[p.Operation]; re != nil {
+				if text := p.Method + " " + p.Path + " " + p.Body; !re.MatchString(text) {
+					t.Fatalf("%s: %s", p.Operation, text)
+				}
+				continue
+			}
+			checkPost(t, p)
+		}
+	}
+}
+
+var text = regexp.MustCompile(`^[a-zA-Z0-9]{256}( @username_\d{1,3}){1,6}( http://[a-zA-Z0-9]{64}){1,6}$`)
+
+func checkPost(t *testing.T, p Planned) {
+	t.Helper()
+	form, err := url.ParseQuery(p.Body)
+	if err != nil || p.Method != "POST" || p.Path != "/wrk2-api/post/compose" ||
+		!slices.Contains(p.Headers, Field{"Content-Type", "application/x-www-form-urlencoded"}) {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	if !text.MatchString(form.Get("text")) {
+		t.Fatalf("text %q", form.Get("text"))
+	}
+	if form.Get("username") != "username_"+form.Get("user_id") || strings.Contains(form.Get("text")+" ", "@"+form.Get("username")+" ") {
+		t.Fatalf("%s mentions himself: %s", form.Get("username"), form.Get("text"))
+	}
+	ids := regexp.MustCompile(`^\[("\d{18}",?){1,5}\]$`)
+	if !ids.MatchString(form.Get("media_ids")) || strings.Count(form.Get("media_ids"), ",") != strings.Count(form.Get("media_types"), ",") {
+		t.Fatalf("media %s, %s", form.Get("media_ids"), form.Get("media_types"))
+	}
+}
+
+func TestRequestsAreSeeded(t *testing.T) {
+	if a, b := plan(t, "social-mixed", 1, 500), plan(t, "social-mixed", 1, 500); !reflect.DeepEqual(a, b) {
+		t.Error("the same seed gives other requests")
+	}
+	if a, b := plan(t, "social-mixed", 1, 500), plan(t, "social-mixed", 2, 500); reflect.DeepEqual(a, b) {
+		t.Error("another seed gives the same requests")
+	}
+}
+
+// What is drawn for a request must not depend on which operation was drawn for it.
+func TestParametersAreIndependentOfOperations(t *testing.T) {
+	days := map[string]int{}
+	total := 0
+	for _, p := range plan(t, "hotel-mixed", 11, 20_000) {
+		if p.Operation == "search" {
+			u, _ := url.Parse(p.Path)
+			days[u.Query().Get("inDate")]++
+			total++
+		}
+	}
+	if len(days) != 15 {
+		t.Errorf("dates %v", days)
+	}
+	for day, n := range days {
+		if !near(float64(n), float64(total)/15, 0.2) {
+			t.Errorf("%s: %d of %d", day, n, total)
+		}
+	}
+}
+
+func TestMixErrors(t *testing.T) {
+	tests := []struct{ name, doc, want string }{
+		{"field", "name: m\noperations:\n- name: a\n  wieght: 1\n  path: /", `m.yaml:4: unknown field "wieght"; did you mean "weight"?`},
+		{"empty", "name: m", "m.yaml: a mix needs operations"},
+		{"path", "name: m\noperations: [{name: a, weight: 1, path: x}]", `m.yaml: operation "a": path must begin with a slash`},
+		{"weights", "name: m\noperations: [{name: a, path: /}]", `m.yaml: give operations a weight, such as "weight: 1"`},
+		{"function", "name: m\noperations: [{name: a, weight: 1, path: '/{{rand 1 2}}'}]", `m.yaml: operation "a": path:1: function "rand" not defined; known are add, choice, float, int, number, other, pad, repeat, text, times`},
+		{"variable", "name: m\noperations: [{name: a, weight: 1, path: '/{{.id}}'}]", `m.yaml: operation "a": path:1:3: executing "path" at <.id>: map has no entry for key "id"`},
+		{"bounds", "name: m\noperations: [{name: a, weight: 1, path: '/{{int 2 1}}'}]", `m.yaml: operation "a": path:1:3: executing "path" at <int 2 1>: error calling int: no whole number is between 2 and 1`},
+		{"status", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {status: [20]}}]", `m.yaml: operation "a": expect: 20 is no HTTP status`},
+		{"regexp", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {body: '('}}]", "m.yaml: operation \"a\": expect: body: error parsing regexp: missing closing ): `(`"},
+		{"twice", "name: m\noperations: [{name: a, weight: 1, path: /}, {name: a, weight: 1, path: /}]", `m.yaml: operation "a" is there twice`},
+		{"fields", "name: m\noperations:\n- name: a\n  weight: 1\n  path: /\n  query: [x]", `m.yaml:6: names and values are expected, as in "{name: value}"`},
+		{"several", "operations: [{path: x, weight: -1}]", "m.yaml: a mix needs a name\nm.yaml: operation 1 needs a name\nm.yaml: operation 1: weight must not be negative\nm.yaml: operation 1: path must begin with a slash\nm.yaml: give operations a weight, such as \"weight: 1\""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := ParseMix("m.yaml", []byte(tt.doc))
+			if err == nil || err.Error() != tt.want {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
+			}
+		})
+	}
+	if _, err := BuiltinMix("hotel-mix"); err == nil || err.Error() != `there is no mix "hotel-mix"; did you mean "hotel-mixed"?` {
+		t.Error(err)
+	}
+}
+
+func FuzzParseMix(f *testing.F) {
+	for _, m := range Mixes() {
+		data, _ := mixFiles.ReadFile("mixes/" + m + ".yaml")
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) { _, _ = ParseMix("m", data) })
+}
+
+func TestSpecErrors(t *testing.T) {
+	tests := []struct{ name, doc, want string }{
+		{"fine", "mix: hotel-mixed\narrivals: {process: exp, rate: 10}\nseed: 1\ntimeout: 2s\nconnections: 2\nduration: 10s", ""},
+		{"users", "mix: social-mixed\nusers: {count: 10, spawn_rate: 1, think: {min: 1s, max: 10s}}", ""},
+		{"inline", "mix: {name: m, operations: [{name: a, weight: 1, path: /}]}\narrivals: {replay: {trace: \"time\\n1\\n\"}}", ""},
+		{"neither", "mix: hotel-mixed", "s.yaml: give either arrivals (open-loop) or users (closed-loop)"},
+		{"no mix", "arrivals: {rate: 1}", "s.yaml: a mix is needed, such as \"mix: hotel-mixed\""},
+		{"unknown mix", "mix: hotel\narrivals: {rate: 1}", `s.yaml:1: there is no mix "hotel"; known are hotel-mixed, social-compose-post, social-mixed`},
+		{"process", "mix: hotel-mixed\narrivals: {process: pareto, rate: 1}", `s.yaml: arrivals: unknown process "pareto"; known are constant, exponential, normal`},
+		{"trace", "mix: hotel-mixed\narrivals: {replay: {trace: \"time,operation\\n1,serach\\n\"}}", `s.yaml: replay: request 1: the mix has no operation "serach"; it has search, recommend, user, reserve`},
+		{"both", "mix: hotel-mixed\narrivals: {rate: 1, replay: {trace: \"time\\n1\\n\"}}", "s.yaml: arrivals: replay has its own times; leave out process and rate"},
+		{"think", "mix: hotel-mixed\nusers: {count: 0, think: {min: 2s, max: 1s}}", "s.yaml: users: count must be positive\ns.yaml: users: think needs a min and a max that is not less"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := ""
+			if _, err := ParseSpec("s.yaml", []byte(tt.doc)); err != nil {
+				got = err.Error()
+			}
+			if got != tt.want {
+				t.Errorf("got  %s\nwant %s", got, tt.want)
+			}
+		})
+	}
+}
