@@ -9,5 +9,5 @@
 //	  /reservation      user; reservation
 //
 // Names, ports, topology and data are those of DeathStarBench's application. [Image] has all
-// services as programs; [Manifests] deploys them with their stores.
+// services as programs; [App] has the manifests that deploy them with their stores.
 package hotel

@@ -1,0 +1,62 @@
+// Package app describes the applications that run on a cloud: what they are called, what they are
+// made of and who calls whom. The applications themselves are below: app/hotel, app/social.
+package app
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+)
+
+// App is an application: plain Kubernetes manifests, and what one must know of it to use it.
+type App struct {
+	Name        string // as users write it: "hotel-reservation"
+	Title       string // as prompts call it: "Hotel Reservation"
+	Namespace   string
+	Description string
+	Operations  []string // what its users can do
+	Manifests   fs.FS    // *.yaml, without a namespace
+
+	Frontend Endpoint // where requests go
+	Label    string   // key of the pod label whose value is the service's name
+	Services []Service
+	Mix      string // name of the request mix its load is made of
+}
+
+// Endpoint is a port of a Kubernetes Service.
+type Endpoint struct {
+	Service string
+	Port    int
+}
+
+// Service is one deployment of an application.
+type Service struct {
+	Name  string
+	Kind  string // "service", "mongodb", "redis", "memcached" or "infrastructure"
+	Calls []string
+}
+
+// Host is the frontend's address inside the cluster.
+func (a *App) Host() string {
+	return fmt.Sprintf("%s.%s:%d", a.Frontend.Service, a.Namespace, a.Frontend.Port)
+}
+
+// Service returns a service by name.
+func (a *App) Service(name string) (Service, bool) {
+	i := slices.IndexFunc(a.Services, func(s Service) bool { return s.Name == name })
+	if i < 0 {
+		return Service{}, false
+	}
+	return a.Services[i], true
+}
+
+// Summary is what an agent is told of the application.
+func (a *App) Summary() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Service Name: %s\nNamespace: %s\nDescription: %s\nSupported Operations:\n", a.Title, a.Namespace, a.Description)
+	for _, op := range a.Operations {
+		fmt.Fprintf(&b, "  - %s\n", op)
+	}
+	return b.String()
+}

@@ -1,0 +1,218 @@
+// Package manifest applies plain Kubernetes YAML to a cluster and waits for what it deploys.
+package manifest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+)
+
+// fieldManager is the name kubectl apply --server-side has.
+const fieldManager = "kubectl"
+
+// parallel is how many objects are applied at once.
+const parallel = 8
+
+// Read returns the objects of all *.yaml files, in the order of the file names.
+func Read(files fs.FS) ([]*unstructured.Unstructured, error) {
+	names, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	for _, name := range names {
+		b, err := fs.ReadFile(files, name)
+		if err != nil {
+			return nil, err
+		}
+		list, err := Parse(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		objects = append(objects, list...)
+	}
+	return objects, nil
+}
+
+// Parse returns the objects of YAML documents.
+func Parse(b []byte) ([]*unstructured.Unstructured, error) {
+	var objects []*unstructured.Unstructured
+	dec := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(b), 4096)
+	for {
+		u := &unstructured.Unstructured{}
+		if err := dec.Decode(u); errors.Is(err, io.EOF) {
+			return objects, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if len(u.Object) > 0 {
+			objects = append(objects, u)
+		}
+	}
+}
+
+// order puts what others need first: namespaces and definitions, then configuration, then what runs.
+func order(u *unstructured.Unstructured) int {
+	switch u.GetKind() {
+	case "Namespace", "CustomResourceDefinition":
+		return 0
+	case "Deployment", "StatefulSet", "DaemonSet", "Job", "CronJob", "Pod":
+		return 2
+	}
+	return 1
+}
+
+// Client applies objects to one cluster. It remembers what kinds of objects the cluster has.
+type Client struct {
+	dynamic dynamic.Interface
+	mapper  meta.RESTMapper
+}
+
+// NewClient returns a client of the cluster at cfg.
+func NewClient(cfg *rest.Config) (*Client, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // The objects of an application come at once.
+	d, err := discovery.NewDiscoveryClientForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfig(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+}
+
+// Apply creates or changes objects, as kubectl apply --server-side does. Namespaced objects without
+// a namespace go to the given one, which is created if need be.
+func (c *Client) Apply(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
+	if namespace != "" {
+		ns := &unstructured.Unstructured{}
+		ns.SetAPIVersion("v1")
+		ns.SetKind("Namespace")
+		ns.SetName(namespace)
+		objects = append([]*unstructured.Unstructured{ns}, objects...)
+	}
+	for stage := range 3 {
+		g, ctx := errgroup.WithContext(ctx)
+		g.SetLimit(parallel)
+		for _, u := range objects {
+			if order(u) == stage {
+				g.Go(func() error { return c.apply(ctx, namespace, u) })
+			}
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
+	r, u, err := c.resource(namespace, u)
+	if err == nil {
+		_, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+	}
+	if err != nil {
+		return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return nil
+}
+
+// resource is where an object lives, and the object with its namespace.
+func (c *Client) resource(namespace string, u *unstructured.Unstructured) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+	gvk := u.GroupVersionKind()
+	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, u, err
+	}
+	if m.Scope.Name() != meta.RESTScopeNameNamespace {
+		return c.dynamic.Resource(m.Resource), u, nil
+	}
+	if u.GetNamespace() == "" {
+		u = u.DeepCopy()
+		u.SetNamespace(namespace)
+	}
+	return c.dynamic.Resource(m.Resource).Namespace(u.GetNamespace()), u, nil
+}
+
+// WaitReady waits until all Deployments, StatefulSets and DaemonSets among the objects have all
+// their pods ready. When ctx ends it says which have not.
+func (c *Client) WaitReady(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
+	var errs []error
+	for _, u := range objects {
+		if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
+			continue
+		}
+		r, u, err := c.resource(namespace, u)
+		if err == nil {
+			err = waitReady(ctx, r, u.GetName())
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// waitReady watches one object until its pods are ready.
+func waitReady(ctx context.Context, r dynamic.ResourceInterface, name string) error {
+	for {
+		u, err := r.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if ready(u) {
+			return nil
+		}
+		w, err := r.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: name, ResourceVersion: u.GetResourceVersion()}))
+		if err != nil {
+			return err
+		}
+		for e := range w.ResultChan() {
+			if u, ok := e.Object.(*unstructured.Unstructured); ok && ready(u) {
+				w.Stop()
+				return nil
+			}
+		}
+		w.Stop()
+		if ctx.Err() != nil {
+			return fmt.Errorf("not ready: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// ready reports whether a workload runs what its specification says.
+func ready(u *unstructured.Unstructured) bool {
+	number := func(path ...string) int64 {
+		n, _, _ := unstructured.NestedInt64(u.Object, path...)
+		return n
+	}
+	if number("status", "observedGeneration") < u.GetGeneration() {
+		return false
+	}
+	if u.GetKind() == "DaemonSet" {
+		want := number("status", "desiredNumberScheduled")
+		return number("status", "numberReady") == want && number("status", "updatedNumberScheduled") == want
+	}
+	want, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if !found {
+		want = 1
+	}
+	return number("status", "readyReplicas") == want && number("status", "updatedReplicas") == want && number("status", "replicas") == want
+}
