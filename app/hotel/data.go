@@ -204,11 +204,3 @@ func nightsOf(bookings []booking) []night {
 	}
 	return docs
 }
-
-func anys[T any](docs []T) []any {
-	list := make([]any, len(docs))
-	for i, d := range docs {
-		list[i] = d
-	}
-	return list
-}

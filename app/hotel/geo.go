@@ -32,11 +32,11 @@ func geoMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://admin:admin@"+c["GeoMongoAddress"]+"/?authSource=admin", geoDatabase, map[string][]any{geoDocuments: anys(points())})
+	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["GeoMongoAddress"]+"/?authSource=admin", geoDatabase, map[string][]any{geoDocuments: service.Documents(points())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize geo database", err)
 	}
-	hotels, err := all[point](ctx, s, db.Collection(geoDocuments), bson.D{})
+	hotels, err := service.FindAll[point](ctx, s, db.Collection(geoDocuments), bson.D{})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to get geo data", err)
 	}

@@ -23,7 +23,7 @@ func profileMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://"+c["ProfileMongoAddress"], "profile-db", map[string][]any{"hotels": anys(profiles())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["ProfileMongoAddress"], "profile-db", map[string][]any{"hotels": service.Documents(profiles())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize profile database", err)
 	}
@@ -42,7 +42,7 @@ type profile struct {
 
 // GetProfiles describes hotels in the order they were asked for; unknown ones are left out.
 func (p *profile) GetProfiles(ctx context.Context, req *hotelpb.ProfilesRequest) (*hotelpb.ProfilesResult, error) {
-	found, err := cached(ctx, p.s, p.cache, req.HotelIds, p.load)
+	found, err := service.Cached(ctx, p.s, p.cache, req.HotelIds, p.load)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (p *profile) GetProfiles(ctx context.Context, req *hotelpb.ProfilesRequest)
 }
 
 func (p *profile) load(ctx context.Context, ids []string) (map[string]hotelProfile, error) {
-	docs, err := all[hotelProfile](ctx, p.s, p.hotels, bson.M{"id": bson.M{"$in": ids}})
+	docs, err := service.FindAll[hotelProfile](ctx, p.s, p.hotels, bson.M{"id": bson.M{"$in": ids}})
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func rateMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://admin:admin@"+c["RateMongoAddress"]+"/?authSource=admin", rateDatabase, map[string][]any{rateDocuments: anys(ratePlans())})
+	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["RateMongoAddress"]+"/?authSource=admin", rateDatabase, map[string][]any{rateDocuments: service.Documents(ratePlans())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize rate database", err)
 	}
@@ -48,7 +48,7 @@ type rate struct {
 
 // GetRates returns the rate plans of hotels, dearest first.
 func (r *rate) GetRates(ctx context.Context, req *hotelpb.RatesRequest) (*hotelpb.RatesResult, error) {
-	byHotel, err := cached(ctx, r.s, r.cache, req.HotelIds, r.load)
+	byHotel, err := service.Cached(ctx, r.s, r.cache, req.HotelIds, r.load)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (r *rate) GetRates(ctx context.Context, req *hotelpb.RatesRequest) (*hotelp
 
 // load reads plans from the database. A hotel without one has an empty list, which is worth caching.
 func (r *rate) load(ctx context.Context, hotels []string) (map[string][]ratePlan, error) {
-	plans, err := all[ratePlan](ctx, r.s, r.plans, bson.M{"hotelId": bson.M{"$in": hotels}})
+	plans, err := service.FindAll[ratePlan](ctx, r.s, r.plans, bson.M{"hotelId": bson.M{"$in": hotels}})
 	if err != nil {
 		return nil, err
 	}

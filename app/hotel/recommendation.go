@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/service"
 )
 
 const recommendationCost = 200 * time.Microsecond
@@ -23,11 +24,11 @@ func recommendationMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://"+c["RecommendMongoAddress"], "recommendation-db", map[string][]any{"recommendation": anys(recommendables())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["RecommendMongoAddress"], "recommendation-db", map[string][]any{"recommendation": service.Documents(recommendables())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize recommendation database", err)
 	}
-	hotels, err := all[recommendable](ctx, s, db.Collection("recommendation"), bson.D{})
+	hotels, err := service.FindAll[recommendable](ctx, s, db.Collection("recommendation"), bson.D{})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to get hotels data", err)
 	}

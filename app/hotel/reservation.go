@@ -32,8 +32,8 @@ func reservationMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://"+c["ReserveMongoAddress"], "reservation-db", map[string][]any{
-		"number": anys(capacities()), "reservation": anys(reservations()), "night": anys(nightsOf(reservations())),
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["ReserveMongoAddress"], "reservation-db", map[string][]any{
+		"number": service.Documents(capacities()), "reservation": service.Documents(reservations()), "night": service.Documents(nightsOf(reservations())),
 	})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize reservation database", err)
@@ -75,7 +75,7 @@ func (r *reservation) CheckAvailability(ctx context.Context, req *hotelpb.Reserv
 			keys = append(keys, nightID(h, d))
 		}
 	}
-	taken, err := cached(ctx, r.s, r.cache, keys, r.taken)
+	taken, err := service.Cached(ctx, r.s, r.cache, keys, r.taken)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (r *reservation) book(ctx context.Context, hotel, date string, rooms, limit
 	if err != nil {
 		return false, err
 	}
-	keep(ctx, r.s, r.cache, nightID(hotel, date), after.Taken)
+	service.Keep(ctx, r.s, r.cache, nightID(hotel, date), after.Taken)
 	return true, nil
 }
 
@@ -172,7 +172,7 @@ func (r *reservation) release(ctx context.Context, hotel, date string, rooms int
 
 // taken reads how many rooms are taken in nights.
 func (r *reservation) taken(ctx context.Context, ids []string) (map[string]int, error) {
-	docs, err := all[night](ctx, r.s, r.nights, bson.M{"_id": bson.M{"$in": ids}})
+	docs, err := service.FindAll[night](ctx, r.s, r.nights, bson.M{"_id": bson.M{"$in": ids}})
 	if err != nil {
 		return nil, err
 	}
@@ -192,12 +192,12 @@ func (r *reservation) capacities(ctx context.Context, hotels []string) (map[stri
 	for i, h := range hotels {
 		keys[i] = h + "_cap"
 	}
-	byKey, err := cached(ctx, r.s, r.cache, keys, func(ctx context.Context, missing []string) (map[string]int, error) {
+	byKey, err := service.Cached(ctx, r.s, r.cache, keys, func(ctx context.Context, missing []string) (map[string]int, error) {
 		ids := make([]string, len(missing))
 		for i, k := range missing {
 			ids[i] = k[:len(k)-len("_cap")]
 		}
-		docs, err := all[capacity](ctx, r.s, r.capacity, bson.M{"hotelId": bson.M{"$in": ids}})
+		docs, err := service.FindAll[capacity](ctx, r.s, r.capacity, bson.M{"hotelId": bson.M{"$in": ids}})
 		if err != nil {
 			return nil, err
 		}

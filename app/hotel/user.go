@@ -26,7 +26,7 @@ func userMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := openDatabase(ctx, s, "mongodb://"+c["UserMongoAddress"], "user-db", map[string][]any{"user": anys(users())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["UserMongoAddress"], "user-db", map[string][]any{"user": service.Documents(users())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize user database", err)
 	}

@@ -1,4 +1,4 @@
-package hotel
+package service
 
 import (
 	"context"
@@ -6,13 +6,11 @@ import (
 	"log/slog"
 
 	"github.com/bradfitz/gomemcache/memcache"
-
-	"github.com/aiopslab/aiopslab/app/service"
 )
 
-// cached looks keys up in memcached, and those it does not have with load, whose answers it keeps.
+// Cached looks keys up in memcached, and those it does not have with load, whose answers it keeps.
 // A cache that is down makes a service slow, not wrong: what goes wrong with it is logged.
-func cached[T any](ctx context.Context, s *service.Service, c *memcache.Client, keys []string, load func(ctx context.Context, missing []string) (map[string]T, error)) (map[string]T, error) {
+func Cached[T any](ctx context.Context, s *Service, c *memcache.Client, keys []string, load func(ctx context.Context, missing []string) (map[string]T, error)) (map[string]T, error) {
 	found := make(map[string]T, len(keys))
 	var items map[string]*memcache.Item
 	err := s.Store(ctx, "memcached", "get", func(context.Context) (err error) {
@@ -41,14 +39,14 @@ func cached[T any](ctx context.Context, s *service.Service, c *memcache.Client, 
 	for k, v := range loaded {
 		found[k] = v
 		if items != nil { // The cache answered: it is worth a try.
-			keep(ctx, s, c, k, v)
+			Keep(ctx, s, c, k, v)
 		}
 	}
 	return found, nil
 }
 
-// keep writes one value to the cache.
-func keep(ctx context.Context, s *service.Service, c *memcache.Client, key string, v any) {
+// Keep writes one value to the cache.
+func Keep(ctx context.Context, s *Service, c *memcache.Client, key string, v any) {
 	b, err := json.Marshal(v)
 	if err == nil {
 		err = s.Store(ctx, "memcached", "set", func(context.Context) error {

@@ -1,4 +1,4 @@
-package hotel
+package service
 
 import (
 	"context"
@@ -11,8 +11,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/auth"
-
-	"github.com/aiopslab/aiopslab/app/service"
 )
 
 const (
@@ -27,9 +25,9 @@ const (
 	codeAuthenticationFailed = 18
 )
 
-// openDatabase connects to a MongoDB database and fills its empty collections. It waits for a
+// OpenDatabase connects to a MongoDB database and fills its empty collections. It waits for a
 // server that cannot be reached; one that refuses the credentials is a reason to give up.
-func openDatabase(ctx context.Context, s *service.Service, uri, name string, seed map[string][]any) (*mongo.Database, error) {
+func (s *Service) OpenDatabase(ctx context.Context, uri, name string, seed map[string][]any) (*mongo.Database, error) {
 	s.Log.Info("Initializing DB connection...", slog.String("database", name))
 	client, err := s.Mongo(uri)
 	if err != nil {
@@ -104,8 +102,8 @@ func refused(err error) bool {
 	return errors.As(err, &ae)
 }
 
-// all reads a whole collection.
-func all[T any](ctx context.Context, s *service.Service, c *mongo.Collection, filter any) ([]T, error) {
+// FindAll reads the documents that match.
+func FindAll[T any](ctx context.Context, s *Service, c *mongo.Collection, filter any) ([]T, error) {
 	var docs []T
 	err := s.Store(ctx, "mongodb", "find "+c.Name(), func(ctx context.Context) error {
 		cursor, err := c.Find(ctx, filter)
@@ -115,4 +113,13 @@ func all[T any](ctx context.Context, s *service.Service, c *mongo.Collection, fi
 		return cursor.All(ctx, &docs)
 	})
 	return docs, err
+}
+
+// Documents turns a list into what a seed is made of.
+func Documents[T any](docs []T) []any {
+	list := make([]any, len(docs))
+	for i, d := range docs {
+		list[i] = d
+	}
+	return list
 }
