@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 )
@@ -72,5 +71,3 @@ func mustNew(t testing.TB, s Spec, target Target) *Generator {
 
 // near tells whether got differs from want by at most a part of it.
 func near(got, want, part float64) bool { return got >= want*(1-part) && got <= want*(1+part) }
-
-func seconds(d time.Duration) float64 { return d.Seconds() }
