@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
+	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.opentelemetry.io/otel/attribute"
@@ -83,4 +84,15 @@ func (s *Service) Store(ctx context.Context, system, operation string, f func(co
 	s.metrics.store.WithLabelValues(system, operation, result).Observe(time.Since(start).Seconds())
 	EndSpan(span, failure)
 	return err
+}
+
+// Redis returns a client of a Redis server.
+func (s *Service) Redis(address string) *redis.Client {
+	c := redis.NewClient(&redis.Options{
+		Addr: address, Dialer: s.Env.Net.DialContext, ClientName: s.Name, PoolSize: 64,
+		DialTimeout: time.Second, ReadTimeout: time.Second, WriteTimeout: time.Second,
+		DisableIdentity: true,
+	})
+	s.onClose(func(context.Context) error { return c.Close() })
+	return c
 }

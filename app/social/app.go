@@ -1,0 +1,66 @@
+package social
+
+import (
+	"embed"
+	"io/fs"
+
+	"github.com/aiopslab/aiopslab/app"
+)
+
+//go:embed manifests/*.yaml
+var files embed.FS
+
+// App is SocialNetwork.
+func App() *app.App {
+	manifests, err := fs.Sub(files, "manifests")
+	if err != nil {
+		panic(err) // The directory is embedded above.
+	}
+	part := func(name string, calls ...string) app.Service {
+		return app.Service{Name: name, Kind: "service", Calls: calls}
+	}
+	services := []app.Service{
+		part("nginx-thrift", "compose-post-service", "home-timeline-service", "user-timeline-service", "user-service", "social-graph-service"),
+		part("media-frontend", "media-mongodb"),
+		part("compose-post-service", "unique-id-service", "text-service", "user-service", "media-service", "post-storage-service", "user-timeline-service", "home-timeline-service"),
+		part("text-service", "url-shorten-service", "user-mention-service"),
+		part("url-shorten-service", "url-shorten-mongodb", "url-shorten-memcached"),
+		part("user-mention-service", "user-mongodb", "user-memcached"),
+		part("user-service", "user-mongodb", "user-memcached", "social-graph-service"),
+		part("social-graph-service", "social-graph-mongodb", "social-graph-redis", "user-service"),
+		part("post-storage-service", "post-storage-mongodb", "post-storage-memcached"),
+		part("user-timeline-service", "user-timeline-mongodb", "user-timeline-redis", "post-storage-service"),
+		part("home-timeline-service", "home-timeline-redis", "post-storage-service", "social-graph-service"),
+		part("media-service"),
+		part("unique-id-service"),
+	}
+	for _, s := range []struct {
+		kind  string
+		names []string
+	}{
+		{"mongodb", []string{"url-shorten-mongodb", "user-mongodb", "media-mongodb", "post-storage-mongodb", "social-graph-mongodb", "user-timeline-mongodb"}},
+		{"redis", []string{"home-timeline-redis", "social-graph-redis", "user-timeline-redis"}},
+		{"memcached", []string{"user-memcached", "url-shorten-memcached", "media-memcached", "post-storage-memcached"}},
+		{"infrastructure", []string{"jaeger"}},
+	} {
+		for _, name := range s.names {
+			services = append(services, app.Service{Name: name, Kind: s.kind})
+		}
+	}
+	return &app.App{
+		Name: "social-network", Title: "Social Network", Namespace: "test-social-network",
+		Description: "A social network with unidirectional follow relationships. Its services keep users, the graph of who follows whom, posts with mentions, links and media, and the timelines on which they are read.",
+		Operations: []string{
+			"Create text posts with mentions, links and media",
+			"Read posts",
+			"Read the entire user timeline",
+			"Register and log in using user credentials",
+			"Follow and unfollow users",
+		},
+		Manifests: manifests,
+		Frontend:  app.Endpoint{Service: "nginx-thrift", Port: 8080},
+		Label:     "app",
+		Services:  services,
+		Mix:       "social-network",
+	}
+}
