@@ -3,13 +3,15 @@ package hotel
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/service"
 )
 
-// config is config.json in the working directory: where everything is.
+// config is config.json in the working directory, if there is one: where everything is.
 type config map[string]string
 
 const defaultConfig = `{
@@ -43,6 +45,9 @@ func start(ctx context.Context, env *kit.Env, name string) (*service.Service, co
 	s.Log.Info("Reading config...")
 	var c config
 	b, err := env.ReadFile("config.json")
+	if errors.Is(err, fs.ErrNotExist) {
+		b, err = []byte(defaultConfig), nil
+	}
 	if err == nil {
 		err = json.Unmarshal(b, &c)
 	}
