@@ -48,6 +48,6 @@ func App() *app.App {
 		Frontend:  app.Endpoint{Service: "frontend", Port: 5000},
 		Label:     "io.kompose.service",
 		Services:  services,
-		Mix:       "hotel-reservation",
+		Mix:       "hotel-mixed",
 	}
 }

@@ -61,6 +61,6 @@ func App() *app.App {
 		Frontend:  app.Endpoint{Service: "nginx-thrift", Port: 8080},
 		Label:     "app",
 		Services:  services,
-		Mix:       "social-network",
+		Mix:       "social-mixed",
 	}
 }
