@@ -6,9 +6,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -52,7 +52,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 	s := &server{env: env, file: *conf, counters: newCounters()}
 	text, err := env.ReadFile(*conf)
 	if err != nil {
-		return fmt.Errorf("loading Caddyfile via flag: open %s: no such file or directory", *conf)
+		return fmt.Errorf("loading Caddyfile via flag: %w", err)
 	}
 	if err := s.load(string(text)); err != nil {
 		return err
@@ -74,9 +74,21 @@ type server struct {
 // site is a server block at work.
 type site struct {
 	block
-	plugins []plugin
-	cluster *cluster // of its kubernetes plug-in, if it has one
-	logs    bool
+	plugins  []plugin
+	clusters []*cluster // of its kubernetes plug-ins
+	logs     bool       // questions
+	errors   bool       // what goes wrong
+}
+
+// stop ends what its plug-ins started.
+func (st *site) stop() {
+	for _, c := range st.clusters {
+		c.stop()
+	}
+}
+
+func (b block) has(name string) bool {
+	return slices.ContainsFunc(b.directives, func(d directive) bool { return d.name == name })
 }
 
 // load puts a Corefile into effect.
@@ -89,20 +101,22 @@ func (s *server) load(text string) error {
 	for _, b := range blocks {
 		st, err := s.build(b)
 		if err != nil {
+			stopAll(sites)
 			return err
 		}
 		sites = append(sites, st)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	old := s.blocks
+	stopAll(s.blocks)
 	s.text, s.blocks = text, sites
-	for _, o := range old {
-		if o.cluster != nil {
-			o.cluster.stop()
-		}
-	}
 	return nil
+}
+
+func stopAll(sites []*site) {
+	for _, st := range sites {
+		st.stop()
+	}
 }
 
 func (s *server) has(name string) (directive, bool) {
@@ -118,7 +132,15 @@ func (s *server) has(name string) (directive, bool) {
 	return directive{}, false
 }
 
+// run serves until ctx ends.
 func (s *server) run(ctx context.Context) error {
+	defer func() {
+		s.mu.RLock()
+		defer s.mu.RUnlock()
+		stopAll(s.blocks)
+	}()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	ports := map[string]bool{}
 	for _, b := range s.blocks {
@@ -141,14 +163,7 @@ func (s *server) run(ctx context.Context) error {
 	}
 	fmt.Fprintf(s.env.Stdout, "CoreDNS-%s\n%s/%s, %s, \n", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
 	err := g.Wait()
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, b := range s.blocks {
-		if b.cluster != nil {
-			b.cluster.stop()
-		}
-	}
-	if errors.Is(err, context.Canceled) {
+	if _, told := errors.AsType[kit.Killed](err); told || errors.Is(err, context.Canceled) {
 		fmt.Fprintln(s.env.Stdout, "[INFO] SIGTERM: Shutting down servers then terminating")
 		return nil
 	}
@@ -163,9 +178,10 @@ func (s *server) listen(ctx context.Context, g *errgroup.Group, port string) err
 	}
 	l, err := s.env.Net.Listen("tcp", ":"+port)
 	if err != nil {
+		pc.Close()
 		return err
 	}
-	handler := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { s.answer(ctx, w, q, port) })
+	handler := dns.HandlerFunc(func(w dns.ResponseWriter, q *dns.Msg) { s.serve(w, q, port) })
 	for _, srv := range []*dns.Server{{PacketConn: pc, Handler: handler}, {Listener: l, Handler: handler}} {
 		g.Go(func() error { return kit.IgnoreClosed(srv.ActivateAndServe()) })
 	}
@@ -210,7 +226,7 @@ func (s *server) ready(w http.ResponseWriter, r *http.Request) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, b := range s.blocks {
-		if b.cluster != nil && !b.cluster.synced() {
+		if slices.ContainsFunc(b.clusters, func(c *cluster) bool { return !c.synced() }) {
 			http.Error(w, "kubernetes", http.StatusServiceUnavailable)
 			return
 		}
@@ -260,73 +276,74 @@ func (s *server) site(name, port string) (*site, string) {
 	return best, in
 }
 
-// answer answers one question.
-func (s *server) answer(ctx context.Context, w dns.ResponseWriter, q *dns.Msg, port string) {
+// maxAliases is how many names a chain of aliases may have.
+const maxAliases = 8
+
+// serve answers one question.
+func (s *server) serve(w dns.ResponseWriter, q *dns.Msg, port string) {
 	start := time.Now()
 	m := new(dns.Msg).SetReply(q)
+	m.RecursionAvailable = true
 	if len(q.Question) == 0 {
 		m.Rcode = dns.RcodeFormatError
 		_ = w.WriteMsg(m)
 		return
 	}
-	question := q.Question[0]
-	name := strings.ToLower(question.Name)
-	st, in := s.site(name, port)
-	if st == nil {
-		m.Rcode = dns.RcodeRefused
-	} else {
-		r := &request{name: name, original: question.Name, kind: question.Qtype, msg: m}
-		for _, p := range st.plugins {
-			if p(r) {
-				break
-			}
-		}
-		if !r.answered {
-			m.Rcode = dns.RcodeRefused
-		}
-		if r.err != nil {
-			fmt.Fprintf(s.env.Stdout, "[ERROR] plugin/errors: 2 %s %s: %v\n", question.Name, dns.TypeToString[question.Qtype], r.err)
-		}
-		if st.logs {
-			fmt.Fprintf(s.env.Stdout, "[INFO] %s - %d %q %s %s %d %.9fs\n", w.RemoteAddr(), q.Id,
-				fmt.Sprintf("%s %s %s udp %d %v %d", dns.TypeToString[question.Qtype], dns.ClassToString[question.Qclass], question.Name, q.Len(), q.CheckingDisabled, 512),
-				dns.RcodeToString[m.Rcode], "qr,aa,rd", m.Len(), time.Since(start).Seconds())
-		}
+	question, protocol := q.Question[0], w.RemoteAddr().Network()
+	st, zone := s.answer(m, question, port, maxAliases)
+	kind, rcode := dns.TypeToString[question.Qtype], dns.RcodeToString[m.Rcode]
+	size, dnssec := dns.MinMsgSize, false
+	if o := q.IsEdns0(); o != nil {
+		size, dnssec = int(o.UDPSize()), o.Do()
 	}
-	s.counters.count(in, dns.TypeToString[question.Qtype], dns.RcodeToString[m.Rcode])
-	if _, udp := w.RemoteAddr().(interface{ Network() string }); udp && w.RemoteAddr().Network() == "udp" {
-		size := dns.MinMsgSize
-		if o := q.IsEdns0(); o != nil {
-			size = int(o.UDPSize())
-		}
+	if st != nil && st.logs {
+		asked := fmt.Sprintf("%s %s %s %s %d %v %d", kind, dns.ClassToString[question.Qclass], question.Name, protocol, q.Len(), dnssec, size)
+		fmt.Fprintf(s.env.Stdout, "[INFO] %s - %d %q %s %s %d %.9fs\n", w.RemoteAddr(), q.Id, asked, rcode, flagsOf(m), m.Len(), time.Since(start).Seconds())
+	}
+	s.counters.count(zone, protocol, kind, rcode)
+	if protocol == "udp" {
 		m.Truncate(size)
 	}
 	_ = w.WriteMsg(m)
 }
 
-// counters are the metrics of the prometheus plug-in.
-type counters struct {
-	mu   sync.Mutex
-	seen map[[3]string]int // zone, type, rcode
+// answer fills in a reply. It returns who answered, and for which zone.
+func (s *server) answer(m *dns.Msg, q dns.Question, port string, aliases int) (*site, string) {
+	name := strings.ToLower(q.Name)
+	st, zone := s.site(name, port)
+	if st == nil || len(st.plugins) == 0 {
+		m.Rcode = dns.RcodeRefused
+		return st, zone
+	}
+	r := &request{name: name, original: q.Name, kind: q.Qtype, msg: m}
+	r.resolve = func(name string) []dns.RR {
+		if aliases == 0 {
+			return nil
+		}
+		target := &dns.Msg{}
+		s.answer(target, dns.Question{Name: name, Qtype: q.Qtype, Qclass: q.Qclass}, port, aliases-1)
+		return target.Answer
+	}
+	if !slices.ContainsFunc(st.plugins, func(p plugin) bool { return p(r) }) {
+		r.err = errNoPlugin
+		r.done(dns.RcodeServerFailure)
+	}
+	if r.err != nil && st.errors {
+		fmt.Fprintf(s.env.Stdout, "[ERROR] plugin/errors: 2 %s %s: %v\n", q.Name, dns.TypeToString[q.Qtype], r.err)
+	}
+	return st, zone
 }
 
-func newCounters() *counters { return &counters{seen: map[[3]string]int{}} }
-
-func (c *counters) count(zone, kind, rcode string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.seen[[3]string{zone, kind, rcode}]++
-}
-
-func (c *counters) serve(w http.ResponseWriter, _ *http.Request) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	io.WriteString(w, "# HELP coredns_dns_responses_total Counter of response status codes.\n# TYPE coredns_dns_responses_total counter\n")
-	for k, n := range c.seen {
-		fmt.Fprintf(w, "coredns_dns_responses_total{plugin=\"\",rcode=%q,server=\"dns://:53\",view=\"\",zone=%q} %d\n", k[2], k[0], n)
+// flagsOf lists the flags of a reply as the log does.
+func flagsOf(m *dns.Msg) string {
+	list := "qr"
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"aa", m.Authoritative}, {"tc", m.Truncated}, {"rd", m.RecursionDesired}, {"ra", m.RecursionAvailable}, {"ad", m.AuthenticatedData}, {"cd", m.CheckingDisabled}} {
+		if f.set {
+			list += "," + f.name
+		}
 	}
-	io.WriteString(w, "# HELP coredns_dns_requests_total Counter of DNS requests made per zone, protocol and family.\n# TYPE coredns_dns_requests_total counter\n")
-	for k, n := range c.seen {
-		fmt.Fprintf(w, "coredns_dns_requests_total{family=\"1\",proto=\"udp\",server=\"dns://:53\",type=%q,view=\"\",zone=%q} %d\n", k[1], k[0], n)
-	}
+	return list
 }
