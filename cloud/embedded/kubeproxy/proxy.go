@@ -42,11 +42,13 @@ type Proxy struct {
 	rand   *rand.Rand
 }
 
-// key is an address traffic can be sent to. A zero address stands for every node's.
+// key is an address traffic can be sent to. A zero address stands for every node's. A loopback
+// address is that of one node.
 type key struct {
 	protocol string
 	addr     netip.Addr
 	port     uint16
+	node     netip.Addr // of a loopback address
 }
 
 // node is what the proxy knows of a node.
@@ -75,6 +77,8 @@ type choice struct {
 	endpoint netip.AddrPort
 	used     time.Time
 }
+
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // New returns a proxy without services.
 func New(n *vnet.Network, seed uint64) *Proxy {
@@ -200,8 +204,7 @@ func (p *Proxy) onPod(obj any, gone bool) {
 				continue
 			}
 			target := endpoint{netip.AddrPortFrom(addr, uint16(port.ContainerPort)), pod.Spec.NodeName}
-			for _, host := range p.hostAddrs(pod, port.HostIP) {
-				k := key{strings.ToLower(string(port.Protocol)), host, uint16(port.HostPort)}
+			for _, k := range hostKeys(pod, port) {
 				p.routes[k] = &route{endpoints: []endpoint{target}}
 				p.hostPort[pod.UID] = append(p.hostPort[pod.UID], k)
 			}
@@ -209,15 +212,25 @@ func (p *Proxy) onPod(obj any, gone bool) {
 	}
 }
 
-// hostAddrs are the addresses of a pod's node that a host port is open on.
-func (p *Proxy) hostAddrs(pod *v1.Pod, hostIP string) []netip.Addr {
-	if a, err := netip.ParseAddr(hostIP); err == nil && !a.IsUnspecified() {
-		return []netip.Addr{a}
+// hostKeys are the addresses of a pod's node that a host port is open on.
+func hostKeys(pod *v1.Pod, port v1.ContainerPort) []key {
+	node, err := netip.ParseAddr(pod.Status.HostIP)
+	if err != nil {
+		return nil
 	}
-	if a, err := netip.ParseAddr(pod.Status.HostIP); err == nil {
-		return []netip.Addr{a}
+	k := key{protocol: strings.ToLower(string(port.Protocol)), addr: node, port: uint16(port.HostPort)}
+	local := k
+	local.addr, local.node = loopback, node
+	switch a, err := netip.ParseAddr(port.HostIP); {
+	case err != nil || a.IsUnspecified():
+		return []key{k, local}
+	case a.IsLoopback():
+		local.addr = a
+		return []key{local}
+	default:
+		k.addr = a
+		return []key{k}
 	}
-	return nil
 }
 
 // rebuild computes the routes of one service anew. It is called with p.mu held.
@@ -243,7 +256,7 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 		port := &s.Spec.Ports[i]
 		endpoints := p.endpoints(name, port)
 		add := func(addr netip.Addr, number int32, local, external bool) {
-			k := key{strings.ToLower(string(port.Protocol)), addr, uint16(number)}
+			k := key{protocol: strings.ToLower(string(port.Protocol)), addr: addr, port: uint16(number)}
 			r := &route{endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
 			if o := old[k]; o != nil && o.sticky != nil {
 				o.mu.Lock()
@@ -311,11 +324,15 @@ func (p *Proxy) endpoints(name types.NamespacedName, port *v1.ServicePort) []end
 func (p *Proxy) Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
-	r := p.routes[key{protocol, dst.Addr(), dst.Port()}]
+	k, addressed := key{protocol: protocol, addr: dst.Addr(), port: dst.Port()}, dst.Addr()
+	if dst.Addr().IsLoopback() {
+		k.node, addressed = src, src
+	}
+	r := p.routes[k]
 	from := src
-	if r == nil && p.isNode(dst.Addr()) {
+	if r == nil && p.isNode(addressed) {
 		if r = p.routes[key{protocol: protocol, port: dst.Port()}]; r != nil && r.external {
-			from = dst.Addr() // The node that was addressed decides what is local.
+			from = addressed // The node that was addressed decides what is local.
 		}
 	}
 	if r == nil {

@@ -39,7 +39,7 @@ func connect(client *Stack, server *listener, port uint16, dialled *net.TCPAddr)
 	back := newPipe(&path{net: n, src: server.stack.host.addr, dst: client.host.addr})
 	source := &net.TCPAddr{IP: client.host.addr.AsSlice(), Port: int(port)}
 	target := &net.TCPAddr{IP: server.stack.host.addr.AsSlice(), Port: server.addr.Port}
-	if dialled.IP.IsLoopback() {
+	if dialled.IP.IsLoopback() && server.stack.host == client.host {
 		source.IP, target.IP = dialled.IP, dialled.IP
 	}
 	c = &Conn{local: source, remote: dialled, in: back, out: there, from: client.host, to: server.stack.host, stack: client, closed: make(chan struct{})}

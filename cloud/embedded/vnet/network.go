@@ -27,7 +27,8 @@ type Config struct {
 // Router rewrites destinations before traffic leaves a host, as kube-proxy does.
 type Router interface {
 	// Route returns where traffic from src to dst goes; dst itself if it is not a service.
-	// protocol is "tcp" or "udp". The error is ErrReject or ErrDrop. It must not block.
+	// protocol is "tcp" or "udp". The error is ErrReject or ErrDrop. It must not block. Connections
+	// to a loopback address, which is src's own, pass here too; such datagrams do not.
 	Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error)
 }
 

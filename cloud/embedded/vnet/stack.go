@@ -170,14 +170,15 @@ func (s *Stack) dialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 func (s *Stack) syn(ctx context.Context, to netip.AddrPort) (c *Conn, err error) {
 	h, n := s.host, s.host.net
 	refused := sysError("connect", syscall.ECONNREFUSED)
-	dst, target := to, h
-	if !to.Addr().IsLoopback() {
-		switch dst, err = n.route(h.addr, "tcp", to); {
-		case err == ErrDrop:
-			return nil, nil
-		case err != nil:
-			return nil, refused
-		}
+	dst, err := n.route(h.addr, "tcp", to)
+	switch {
+	case err == ErrDrop:
+		return nil, nil
+	case err != nil:
+		return nil, refused
+	}
+	target := h
+	if !dst.Addr().IsLoopback() {
 		target = n.Host(dst.Addr())
 		if target == nil {
 			return nil, s.unreachable(ctx, dst.Addr())
