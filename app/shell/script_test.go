@@ -35,6 +35,7 @@ func runScripts(t *testing.T, shell string, tests []scriptTest) {
 func TestLanguage(t *testing.T) {
 	runScripts(t, "sh", []scriptTest{
 		{name: "echo", script: "echo hello world", out: "hello world\n"},
+		{name: "names of variables no script can use", script: `env a-b=1 sh -c 'env | grep a-b; echo ${a-b}'`, out: "a-b=1\nb\n"},
 		{name: "variables", script: `a=1 b="x  y"; echo $a "$b" $b ${b}z`, out: "1 x  y x y x yz\n"},
 		{name: "defaults", script: `echo ${a:-d} ${a-e} ${b:=f} $b ${b:+g} ${c+h}.`, out: "d e f f g .\n"},
 		{name: "default is not evaluated in vain", script: `a=1; echo ${a:-$(echo no >&2)}`, out: "1\n"},

@@ -50,6 +50,7 @@ func TestSystemTools(t *testing.T) {
 		{cmd: "[ $(date +%s) -gt 1700000000 ] && echo now; [ $(($(date +%s) - $(date -d '1 hour ago' +%s))) -eq 3600 ] && echo ago; TZ=CET-1 date -d @0 '+%H %Z'; touch -d @60 f; date -u -r f +%s", out: "now\nago\n01 CET\n60\n"},
 		{cmd: "date -d nonsense", err: "date: invalid date 'nonsense'\n", code: 1},
 		{cmd: "free -m; free | head -1", out: "             total        used        free      shared  buff/cache   available\nMem:          8192         128        8064           0           0        8064\nSwap:            0           0           0\n             total        used        free      shared  buff/cache   available\n", own: true},
+		{cmd: "mount -t nosuch; mount -t $(mount | head -1 | cut -d' ' -f5) | grep -c ' on / '", out: "1\n"},
 		{cmd: "dmesg", err: "dmesg: klogctl: Operation not permitted\n", code: 1},
 		{cmd: "vi abc", err: "vi: there is no full-screen editor here; use sed -i 's/old/new/' FILE, or cat >FILE <<'EOF'\n", code: 1},
 		{cmd: "tty; clear | od -c | head -1", out: "not a tty\n0000000 033   [   H 033   [   J\n"},

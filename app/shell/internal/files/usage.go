@@ -255,6 +255,9 @@ var mount = tool.Tool{
 			return c.Fail(1, "permission denied (are you root?)")
 		}
 		for _, m := range mounts(c.Env) {
+			if t := c.Opts.Get("t", ""); t != "" && t != m.Type {
+				continue
+			}
 			mode := "rw"
 			if m.ReadOnly {
 				mode = "ro"

@@ -104,10 +104,9 @@ func newShell(ctx context.Context, env *kit.Env, cfg Config) *Shell {
 		meter:   tool.Meter{CPU: env.CPU},
 		fg:      &foreground{},
 	}
+	// A name no script could use, such as "a-b", is passed on to programs all the same.
 	for name, value := range env.Vars {
-		if syntax.ValidName(name) {
-			s.vars[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
-		}
+		s.vars[name] = expand.Variable{Set: true, Exported: true, Kind: expand.String, Str: value}
 	}
 	for name, value := range map[string]string{"IFS": " \t\n", "OPTIND": "1", "PS2": "> ", "PS4": "+ "} {
 		s.vars[name] = expand.Variable{Set: true, Kind: expand.String, Str: value}
