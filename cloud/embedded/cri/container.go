@@ -157,12 +157,21 @@ func (c *Container) mountAll() error {
 	if c.files, err = r.cfg.Files.Sub(root); err != nil {
 		return err
 	}
-	for at, build := range map[string]func() (*vfs.Tree, error){"/dev": c.devTree, "/proc": c.procTree, "/sys": c.sysTree} {
-		t, err := build()
+	for _, m := range []struct {
+		at    string
+		build func() (*vfs.Tree, error)
+		opts  vfs.MountOptions
+	}{
+		{"/dev", c.devTree, vfs.MountOptions{}},
+		{"/proc", c.procTree, vfs.MountOptions{}},
+		{"/sys", sysTree, vfs.MountOptions{ReadOnly: true}},
+		{"/sys/fs/cgroup", c.groupTree, vfs.MountOptions{ReadOnly: true, Source: "cgroup"}},
+	} {
+		t, err := m.build()
 		if err != nil {
 			return err
 		}
-		if err := c.files.Mount(at, t, vfs.MountOptions{}); err != nil {
+		if err := c.files.Mount(m.at, t, m.opts); err != nil {
 			return err
 		}
 	}

@@ -128,14 +128,20 @@ func (c *Container) procTree() (*vfs.Tree, error) {
 	return t, nil
 }
 
-// sysTree is a container's /sys: its control group, version 2.
-func (c *Container) sysTree() (*vfs.Tree, error) {
+// sysTree is a container's /sys.
+func sysTree() (*vfs.Tree, error) {
 	t := vfs.NewTree(vfs.Options{Type: "sysfs", Mode: 0o555})
 	for _, dir := range []string{"/fs", "/fs/cgroup"} {
 		if err := t.Root().Mkdir(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
+	return t, nil
+}
+
+// groupTree is a container's view of its control group, version 2.
+func (c *Container) groupTree() (*vfs.Tree, error) {
+	t := vfs.NewTree(vfs.Options{Type: "cgroup2", Mode: 0o555})
 	g := c.group
 	snapshot := func() (limits, groupStats, int64) {
 		g.mu.Lock()
@@ -164,7 +170,7 @@ func (c *Container) sysTree() (*vfs.Tree, error) {
 				s.used.Microseconds(), s.used.Microseconds(), s.periods, s.throttledPeriods, s.throttled.Microseconds())
 		},
 	} {
-		if err := t.AddDevice("/fs/cgroup/"+name, 0o444, generated(func() string { return content(snapshot()) })); err != nil {
+		if err := t.AddDevice("/"+name, 0o444, generated(func() string { return content(snapshot()) })); err != nil {
 			return nil, err
 		}
 	}
