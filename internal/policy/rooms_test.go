@@ -45,7 +45,7 @@ var linkers = []string{"cmd/aiopslab", "internal/cli", "internal/bench", "cloud/
 
 // light are the packages below cloud/embedded that must do without it.
 var light = []string{
-	"cloud/embedded/cri", "cloud/embedded/kubeproxy", "cloud/embedded/netpolicy",
+	"cloud/embedded/cri", "cloud/embedded/kubeproxy", "cloud/embedded/loopback", "cloud/embedded/netpolicy",
 	"cloud/embedded/provisioner", "cloud/embedded/vfs", "cloud/embedded/vnet",
 }
 

@@ -24,6 +24,8 @@ import (
 	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/loopback"
 )
 
 // Dialer opens connections into the cluster's network.
@@ -31,7 +33,7 @@ type Dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 
 // apiServer is a running kube-apiserver.
 type apiServer struct {
-	self    *loopback
+	self    *loopback.Transport
 	config  *rest.Config // the server's own identity, over self
 	stopped chan error   // receives one value when the server has shut down
 }
@@ -45,7 +47,7 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServe
 	if err != nil {
 		return nil, err
 	}
-	self := &loopback{}
+	self := &loopback.Transport{}
 	c, err := newConfig(opts, self)
 	if err != nil {
 		return nil, err
@@ -73,7 +75,7 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServe
 		return nil, fmt.Errorf("prepare kube-apiserver: %w", err)
 	}
 	s := &apiServer{self: self, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
-	self.serve(aggregator.GenericAPIServer.Handler)
+	self.Serve(aggregator.GenericAPIServer.Handler)
 	go func() { s.stopped <- prepared.Run(ctx) }()
 	return s, nil
 }

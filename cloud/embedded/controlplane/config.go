@@ -27,6 +27,8 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/loopback"
 )
 
 const openAPITitle = "Kubernetes"
@@ -35,7 +37,7 @@ const openAPITitle = "Kubernetes"
 // over the loopback transport. Stock, it makes an RSA certificate for that and shakes hands over
 // TCP, which is a good part of its start. Compare with app.NewConfig and with BuildGenericConfig of
 // k8s.io/kubernetes/pkg/controlplane/apiserver when the version of Kubernetes changes.
-func newConfig(opts options.CompletedOptions, self *loopback) (*app.Config, error) {
+func newConfig(opts options.CompletedOptions, self *loopback.Transport) (*app.Config, error) {
 	generic, informers, storage, err := genericConfig(opts, self)
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func newConfig(opts options.CompletedOptions, self *loopback) (*app.Config, erro
 	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: extensions, Aggregator: aggregator}, nil
 }
 
-func genericConfig(s options.CompletedOptions, self *loopback) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
+func genericConfig(s options.CompletedOptions, self *loopback.Transport) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
 	fail := func(err error) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
 		return nil, nil, nil, fmt.Errorf("configure kube-apiserver: %w", err)
 	}
@@ -71,7 +73,7 @@ func genericConfig(s options.CompletedOptions, self *loopback) (*genericapiserve
 	if err := s.SecureServing.SecureServingOptions.ApplyTo(&g.SecureServing); err != nil {
 		return fail(err)
 	}
-	g.LoopbackClientConfig = self.config()
+	g.LoopbackClientConfig = self.Config()
 	client, err := clientset.NewForConfig(g.LoopbackClientConfig)
 	if err != nil {
 		return fail(err)

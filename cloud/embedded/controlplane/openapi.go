@@ -29,15 +29,21 @@ type lazyOpenAPI struct {
 	kube       *genericapiserver.GenericAPIServer
 	aggregator *genericapiserver.GenericAPIServer
 
-	groups map[string]func() http.Handler // by path ("apis/apps/v1"): builds the group's document, once
+	groups map[string]group // by path ("apis/apps/v1")
 
 	v2Once    sync.Once
 	v2Handler http.Handler
 	v2Err     error
 }
 
+// group is the document of a built-in group.
+type group struct {
+	hash  string              // identifies it; built-in groups change with the version only
+	build func() http.Handler // builds it, once
+}
+
 func newLazyOpenAPI(v2 *common.Config, v3 *common.OpenAPIV3Config) *lazyOpenAPI {
-	return &lazyOpenAPI{v2: v2, v3: v3, ready: make(chan struct{}), groups: map[string]func() http.Handler{}}
+	return &lazyOpenAPI{v2: v2, v3: v3, ready: make(chan struct{}), groups: map[string]group{}}
 }
 
 // install tells which servers' routes are documented.
@@ -45,12 +51,16 @@ func (l *lazyOpenAPI) install(aggregator *genericapiserver.GenericAPIServer) {
 	l.aggregator = aggregator
 	l.kube = aggregator.NextDelegate().(*genericapiserver.GenericAPIServer)
 	for _, ws := range l.kube.Handler.GoRestfulContainer.RegisteredWebServices() {
-		l.groups[strings.Trim(ws.RootPath(), "/")] = sync.OnceValue(func() http.Handler {
-			c, m := restful.NewContainer(), mux.NewPathRecorderMux("openapi-v3")
-			c.Add(ws)
-			routes.OpenAPI{V3Config: l.v3}.InstallV3(c, m)
-			return m
-		})
+		path := strings.Trim(ws.RootPath(), "/")
+		l.groups[path] = group{
+			hash: fmt.Sprintf("%X", sha256.Sum256([]byte(Version+"/"+path))),
+			build: sync.OnceValue(func() http.Handler {
+				c, m := restful.NewContainer(), mux.NewPathRecorderMux("openapi-v3")
+				c.Add(ws)
+				routes.OpenAPI{V3Config: l.v3}.InstallV3(c, m)
+				return m
+			}),
+		}
 	}
 	close(l.ready)
 }
@@ -64,24 +74,19 @@ func (l *lazyOpenAPI) wrap(next http.Handler) http.Handler {
 			return
 		}
 		<-l.ready
-		group, isV3 := strings.CutPrefix(path, "/openapi/v3")
-		group = strings.Trim(group, "/")
-		switch build := l.groups[group]; {
+		name, isV3 := strings.CutPrefix(path, "/openapi/v3")
+		name = strings.Trim(name, "/")
+		switch g, builtin := l.groups[name]; {
 		case path == "/openapi/v2":
 			l.serveV2(w, r)
-		case isV3 && group == "":
+		case isV3 && name == "":
 			l.serveIndex(w, r, next)
-		case isV3 && build != nil:
-			serveGroup(w, r, group, build())
+		case isV3 && builtin:
+			g.serve(w, r)
 		default:
 			next.ServeHTTP(w, r)
 		}
 	})
-}
-
-// hash identifies a document. Those of built-in groups change with the version only.
-func hash(group string) string {
-	return fmt.Sprintf("%X", sha256.Sum256([]byte(Version+"/"+group)))
 }
 
 // serveIndex adds the built-in groups to the index of the stock code.
@@ -96,8 +101,8 @@ func (l *lazyOpenAPI) serveIndex(w http.ResponseWriter, r *http.Request, next ht
 	if err := json.Unmarshal(recorder.Body.Bytes(), &index); err != nil || index.Paths == nil {
 		index.Paths = map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}
 	}
-	for group := range l.groups {
-		index.Paths[group] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: "/openapi/v3/" + group + "?hash=" + hash(group)}
+	for path, g := range l.groups {
+		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: "/openapi/v3/" + path + "?hash=" + g.hash}
 	}
 	b, err := json.Marshal(index)
 	if err != nil {
@@ -114,19 +119,19 @@ func (l *lazyOpenAPI) serveIndex(w http.ResponseWriter, r *http.Request, next ht
 	_, _ = w.Write(b)
 }
 
-// serveGroup serves a document that is built. Its hash is ours, not the one kube-openapi computes
-// from the content and would redirect to.
-func serveGroup(w http.ResponseWriter, r *http.Request, group string, document http.Handler) {
+// serve serves the document. Its hash is ours, not the one kube-openapi computes from the content
+// and would redirect to.
+func (g group) serve(w http.ResponseWriter, r *http.Request) {
 	r = r.Clone(r.Context())
 	q := r.URL.Query()
-	if q.Get("hash") == hash(group) {
+	if q.Get("hash") == g.hash {
 		w.Header().Set("Cache-Control", "public, immutable")
 		w.Header().Set("Vary", "Accept")
 	}
 	q.Del("hash")
 	r.URL.RawQuery = q.Encode()
-	r.URL.Path = "/openapi/v3/" + group
-	document.ServeHTTP(w, r)
+	r.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+	g.build().ServeHTTP(w, r)
 }
 
 // serveV2 serves the one big document, with CRDs merged in.

@@ -1,8 +1,15 @@
-package controlplane
+// Package loopback lets the API server's own clients, the controllers, the scheduler and the nodes,
+// call its handler in the same process: no sockets, no TLS, no HTTP/2 framing.
+//
+//	t := &loopback.Transport{}
+//	client, err := kubernetes.NewForConfig(t.Config())
+//	t.Serve(server.Handler)
+package loopback
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
@@ -12,22 +19,23 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// loopback is a transport that calls an http.Handler in the same process: no sockets, no TLS, no
-// HTTP/2 framing. The API server's own clients, the controllers, the scheduler and the nodes use it.
-type loopback struct {
+// maxBuffered is how many bytes of a response may wait for their reader.
+const maxBuffered = 1 << 20
+
+var errNotStarted = errors.New("the API server has not started")
+
+// Transport is an http.RoundTripper that calls a handler. It is safe for concurrent use.
+type Transport struct {
 	mu      sync.RWMutex
 	handler http.Handler
 }
 
-// maxBuffered is how many bytes of a response may wait for their reader.
-const maxBuffered = 1 << 20
-
-// config returns a client configuration over the transport with the API server's own identity.
-func (l *loopback) config() *rest.Config {
+// Config returns a client configuration over the transport with a token of its own.
+func (t *Transport) Config() *rest.Config {
 	return &rest.Config{
 		Host:          "http://kubernetes.default.svc",
 		BearerToken:   uuid.NewString(),
-		Transport:     l,
+		Transport:     t,
 		QPS:           -1,
 		ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"},
 		// There is no line to save.
@@ -35,20 +43,24 @@ func (l *loopback) config() *rest.Config {
 	}
 }
 
-func (l *loopback) serve(h http.Handler) {
-	l.mu.Lock()
-	l.handler = h
-	l.mu.Unlock()
+// Serve sets the handler. Until then requests fail.
+func (t *Transport) Serve(h http.Handler) {
+	t.mu.Lock()
+	t.handler = h
+	t.mu.Unlock()
 }
 
 // RoundTrip runs the handler in a goroutine and returns once it has answered with a header. The
 // body streams: closing it ends the handler's request.
-func (l *loopback) RoundTrip(req *http.Request) (*http.Response, error) {
-	l.mu.RLock()
-	h := l.handler
-	l.mu.RUnlock()
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	t.mu.RLock()
+	h := t.handler
+	t.mu.RUnlock()
 	if h == nil {
-		return nil, errors.New("the API server has not started")
+		if req.Body != nil {
+			req.Body.Close()
+		}
+		return nil, errNotStarted
 	}
 	ctx, cancel := context.WithCancel(req.Context())
 	in := req.Clone(ctx)
@@ -68,9 +80,12 @@ func (l *loopback) RoundTrip(req *http.Request) (*http.Response, error) {
 			r := recover()
 			stop()
 			in.Body.Close()
-			if r != nil {
+			switch {
+			case r != nil:
 				w.fail(io.ErrUnexpectedEOF) // What a client sees of an aborted handler.
-			} else {
+			case ctx.Err() != nil:
+				w.fail(context.Cause(ctx)) // Whatever the handler made of it.
+			default:
 				w.finish()
 			}
 			cancel()
@@ -118,7 +133,7 @@ func (w *response) WriteHeader(status int) {
 func (w *response) writeHeader(status int) {
 	w.once.Do(func() {
 		w.result = &http.Response{
-			Status: http.StatusText(status), StatusCode: status,
+			Status: fmt.Sprintf("%d %s", status, http.StatusText(status)), StatusCode: status,
 			Proto: "HTTP/2.0", ProtoMajor: 2,
 			Header: w.header.Clone(), Body: w.body(), ContentLength: -1, Request: w.req,
 		}
