@@ -87,7 +87,8 @@ func (r *Registry) Register(i Image) {
 func (r *Registry) Images() []*Image { return slices.Clone(r.images) }
 
 // Resolve finds the image a manifest refers to and returns the reference in its full form, such as
-// "docker.io/library/busybox:latest". The error wraps one of the errors above.
+// "docker.io/library/busybox:latest". The error wraps one of the errors above; with ErrNoSuchVersion
+// comes the image that has others.
 func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
 	named, err := parseReference(ref)
 	if err != nil {
@@ -98,7 +99,7 @@ func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
 		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchImage)
 	}
 	if tagged, ok := named.(reference.Tagged); ok && !image.hasTag(tagged.Tag()) {
-		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
+		return full, image, fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
 	}
 	return full, image, nil
 }

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -69,7 +70,7 @@ type Options struct {
 	Disk   int64 // of each node, in bytes; DefaultDisk
 
 	Listen   string    // where the API is served on the host; any port of 127.0.0.1 by default
-	Dir      string    // in which to keep temporary files; the system's temporary directory by default
+	Dir      string    // the cluster's own, removed by Close; a new temporary directory by default
 	Snapshot *Snapshot // what to start from; a new cluster by default
 	Seed     uint64    // of what is random on the network
 
@@ -140,45 +141,60 @@ func (o *Options) complete() error {
 
 // Start brings a cluster up. It returns when the API is ready, all controllers are synced and all
 // nodes are Ready; WaitReady waits for the add-ons too. The cluster lives until Close.
-func Start(ctx context.Context, opts Options) (c *Cloud, err error) {
+func Start(ctx context.Context, opts Options) (*Cloud, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
 	quietLogs()
 	debug.SetGCPercent(startGC)
-	c = &Cloud{opts: opts}
-	defer func() {
-		if err != nil {
-			_ = c.Close()
-		}
-	}()
-	if c.dir, err = os.MkdirTemp(opts.Dir, "aiopslab-"); err != nil {
+	c := &Cloud{opts: opts}
+	if err := c.start(ctx); err != nil {
+		err = cmp.Or(c.Err(), err)
+		_ = c.Close()
 		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cloud) start(ctx context.Context) (err error) {
+	if c.dir = c.opts.Dir; c.dir == "" {
+		if c.dir, err = os.MkdirTemp("", "aiopslab-"); err != nil {
+			return err
+		}
 	}
 	if err := c.openNetwork(); err != nil {
-		return nil, err
+		return err
 	}
-	opts.Progress("starting etcd and the API server")
+	c.opts.Progress("starting etcd and the API server")
 	if err := c.startPlane(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	opts.Progress("starting controllers, scheduler and nodes")
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.plane.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	c.opts.Progress("starting controllers, scheduler and nodes")
 	if err := c.startFleet(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.startLoops(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	if opts.Snapshot == nil {
+	if c.opts.Snapshot == nil {
 		if err := c.waitSchedulable(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		if err := c.installAddons(ctx); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	c.Settle()
-	return c, nil
+	return nil
 }
 
 // waitSchedulable returns when the node controller has seen that the nodes are ready. Pods that are
@@ -381,10 +397,28 @@ func (c *Cloud) Node(name string) *node.Node { return c.fleet.Node(name) }
 // Network returns the cluster's network.
 func (c *Cloud) Network() *vnet.Network { return c.network }
 
+// Done is closed when the cluster breaks down, for instance because its disk is full, and Err tells
+// why then. All that is left to do with it is Close.
+func (c *Cloud) Done() <-chan struct{} { return c.plane.Done() }
+
+// Err returns why the cluster broke down, or nil.
+func (c *Cloud) Err() error {
+	if c.plane == nil {
+		return nil
+	}
+	return c.plane.Err()
+}
+
 // Close implements cloud.Cloud.
 func (c *Cloud) Close() error {
 	var err error
 	c.closeOnce.Do(func() {
+		if c.Err() != nil { // What waits for the store would wait forever.
+			c.plane.Close()
+			c.listen.Close()
+			err = removeAll(c.dir)
+			return
+		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.stopLoops()

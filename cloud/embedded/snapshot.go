@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bufio"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"encoding/gob"
@@ -67,11 +68,15 @@ func ReadSnapshot(r io.Reader) (*Snapshot, error) {
 	}
 	z, err := gzip.NewReader(b)
 	if err != nil {
-		return nil, fmt.Errorf("read snapshot: %w", err)
+		return nil, fmt.Errorf("the snapshot is damaged: %w", err)
 	}
 	s := &Snapshot{}
-	if err := gob.NewDecoder(z).Decode(s); err != nil {
-		return nil, fmt.Errorf("read snapshot: %w", err)
+	err = gob.NewDecoder(z).Decode(s)
+	if err == nil {
+		_, err = io.Copy(io.Discard, z) // Gets to the checksum.
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the snapshot is damaged: %w", err)
 	}
 	if s.Version != controlplane.Version {
 		return nil, fmt.Errorf("the snapshot is of Kubernetes %s, this is %s", s.Version, controlplane.Version)
@@ -105,6 +110,9 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	snap, ok := s.(*Snapshot)
 	if !ok {
 		return fmt.Errorf("a %T is not a snapshot of this cloud", s)
+	}
+	if !bytes.Equal(snap.PKI.CACert, c.pki.CACert) {
+		return errors.New("the snapshot is of another cluster")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 
 // The control socket of an environment takes orders from other commands of the same user.
 
-// serveControl serves it until ctx ends.
-func serveControl(ctx context.Context, c *embedded.Cloud, socket string) error {
+// serveControl serves it until the process ends.
+func serveControl(c *embedded.Cloud, socket string) error {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
@@ -36,15 +36,14 @@ func serveControl(ctx context.Context, c *embedded.Cloud, socket string) error {
 		}
 		return c.Reset(ctx, snap)
 	}))
-	srv := &http.Server{Handler: m}
-	context.AfterFunc(ctx, func() { srv.Close() })
-	go func() { _ = srv.Serve(l) }()
+	go func() { _ = http.Serve(l, m) }()
 	return nil
 }
 
 func order(f func(ctx context.Context, file string) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		if err := f(r.Context(), r.FormValue("file")); err != nil {
+		// Half an order is worse than one that nobody waits for any more.
+		if err := f(context.WithoutCancel(r.Context()), r.FormValue("file")); err != nil {
 			w.WriteHeader(http.StatusInternalServerError)
 			_ = json.NewEncoder(w).Encode(err.Error())
 		}
@@ -86,21 +85,35 @@ func sendOrder(ctx context.Context, s *State, what, file string) error {
 func saveSnapshot(ctx context.Context, c *embedded.Cloud, file string) error {
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("take a snapshot: %w", err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(file), ".snapshot-*")
 	if err != nil {
-		return err
+		return fmt.Errorf("write %s: %w", file, reason(err))
 	}
 	defer os.Remove(f.Name())
 	_, err = snap.WriteTo(f)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = os.Rename(f.Name(), file)
 	}
-	return os.Rename(f.Name(), file)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, reason(err))
+	}
+	return nil
+}
+
+// reason strips an error of the names of temporary files.
+func reason(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		return e.Err
+	}
+	return err
 }
 
 func readSnapshot(file string) (*embedded.Snapshot, error) {
@@ -134,7 +147,7 @@ func newReset(s *State) *cobra.Command {
 		Use:   "reset FILE",
 		Short: "Bring the running environment back to a snapshot",
 		Long: `Bring the running environment back to a snapshot that it saved, or was started
-from. Whatever happened since is undone, in well under a second.`,
+from: objects, containers and volumes. Whatever happened since is undone.`,
 		Args: oneArg("the snapshot's file"),
 		RunE: func(c *cobra.Command, args []string) error { return orderFile(c.Context(), s, "reset", args[0]) },
 	}

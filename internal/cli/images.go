@@ -1,31 +1,60 @@
 package cli
 
 import (
-	"cmp"
+	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/app/kit"
 )
 
 func newImages(s *State) *cobra.Command {
 	return &cobra.Command{
-		Use:   "images",
+		Use:   "images [IMAGE...]",
 		Short: "List the container images that an environment can run",
-		Long: `List the container images that an environment can run. A pod with any other image
-gets ErrImagePull, as one would without a network. docs/images.md tells how to
-add one.`,
-		Args: noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "IMAGE\tTAGS")
-			for _, i := range builtinImages().Images() {
-				tags := cmp.Or(i.Tags, "any")
-				for _, name := range i.Names {
-					fmt.Fprintf(w, "%s\t%s\n", name, tags)
-				}
+		Long: `List the container images that an environment can run. With arguments, tell
+whether it can run those: a pod with any other gets ErrImagePull, as it does
+from a registry that has no such image. docs/images.md tells how to add one.`,
+		Example: `  aiopslab images
+  aiopslab images nginx:1.27 busybox`,
+		RunE: func(_ *cobra.Command, args []string) error {
+			images := builtinImages()
+			if len(args) == 0 {
+				return listImages(s, images)
 			}
-			return w.Flush()
+			var errs []error
+			for _, ref := range args {
+				full, image, err := images.Resolve(ref)
+				if err != nil {
+					errs = append(errs, explainImage(ref, image, err))
+					continue
+				}
+				fmt.Fprintf(s.Stdout, "%s is %s\n", ref, full)
+			}
+			return fail(ExitError, errors.Join(errs...), "Run 'aiopslab images' to see all there are.")
 		},
 	}
+}
+
+func listImages(s *State, images *kit.Registry) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "IMAGE\tALSO AS")
+	for _, i := range images.Images() {
+		fmt.Fprintf(w, "%s\t%s\n", i.Names[0], strings.Join(i.Names[1:], ", "))
+	}
+	return w.Flush()
+}
+
+// explainImage says why an image cannot be had.
+func explainImage(ref string, image *kit.Image, err error) error {
+	switch {
+	case errors.Is(err, kit.ErrNoSuchVersion):
+		return fmt.Errorf("%s: there is no such tag; those that exist match %s", ref, image.Tags)
+	case errors.Is(err, kit.ErrNoSuchImage):
+		return fmt.Errorf("%s: there is no such image", ref)
+	}
+	return fmt.Errorf("%s: %w", ref, err)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -28,16 +29,8 @@ started. It never falls back to ~/.kube/config.`,
 
 // runKubectl runs kubectl in this process.
 func runKubectl(s *State, args []string) error {
-	if s.Env("KUBECONFIG") == "" && !slices.ContainsFunc(args, namesCluster) {
-		e, err := theEnvironment(s)
-		if err != nil && needsCluster(args) {
-			return err
-		}
-		if err == nil {
-			if err := os.Setenv("KUBECONFIG", e.Kubeconfig); err != nil {
-				return err
-			}
-		}
+	if err := pointKubectl(s, args); err != nil {
+		return err
 	}
 	cmdutil.BehaviorOnFatal(func(msg string, c int) {
 		if msg != "" {
@@ -76,6 +69,22 @@ func runKubectl(s *State, args []string) error {
 		return exitStatus(ExitError)
 	}
 	return err
+}
+
+// pointKubectl makes kubectl talk to the running environment, unless it is told which cluster to
+// talk to.
+func pointKubectl(s *State, args []string) error {
+	if i := slices.Index(args, "--"); i >= 0 {
+		args = args[:i] // What follows is for a container.
+	}
+	if s.Env("KUBECONFIG") != "" || slices.ContainsFunc(args, namesCluster) {
+		return nil
+	}
+	e, err := theEnvironment(s)
+	if err != nil && needsCluster(args) {
+		return err
+	}
+	return os.Setenv("KUBECONFIG", cmp.Or(e.Kubeconfig, os.DevNull))
 }
 
 // namesCluster reports whether an argument says which cluster to talk to.

@@ -2,17 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
-
-	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
 )
 
 // State is the world of a command.
@@ -24,6 +22,14 @@ type State struct {
 	Stderr io.Writer
 	// Terminal says that Stderr is one, so that progress can be shown.
 	Terminal bool
+}
+
+// Process is the state of this process.
+func Process() *State {
+	return &State{
+		Args: os.Args, Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+	}
 }
 
 // Main runs a command and returns its exit code.
@@ -40,6 +46,9 @@ func Main(ctx context.Context, s *State) int {
 }
 
 func newRoot(s *State) *cobra.Command {
+	// Packages of Kubernetes put flags of their own into the process' set, and cobra would offer
+	// them with every command.
+	pflag.CommandLine = pflag.NewFlagSet("aiopslab", pflag.ContinueOnError)
 	root := &cobra.Command{
 		Use:   "aiopslab",
 		Short: "A lab in which AI agents learn to run clouds",
@@ -49,12 +58,13 @@ services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          unknownCommand,
+		Version:       version(),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return c.Help()
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}")
 	root.SuggestionsMinimumDistance = 2
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
 	})
@@ -91,22 +101,3 @@ func oneArg(what string) cobra.PositionalArgs {
 		return nil
 	}
 }
-
-func newVersion(s *State) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print the version",
-		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			version := "unknown"
-			if info, ok := debug.ReadBuildInfo(); ok {
-				version = info.Main.Version
-			}
-			_, err := fmt.Fprintf(s.Stdout, "aiopslab %s (Kubernetes %s)\n", version, controlplane.Version)
-			return err
-		},
-	}
-}
-
-// isNotExist reports whether a file is missing.
-func isNotExist(err error) bool { return errors.Is(err, os.ErrNotExist) }

@@ -1,16 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -26,13 +24,17 @@ const (
 	readyTimeout = 2 * time.Minute
 	// minFree is the free space an environment needs to start: etcd allocates its files ahead.
 	minFree = 64 << 20
+	// maxTempLen is how long the temporary directory's name may be: the control socket's address
+	// starts with it, and has room for 103 bytes on every system.
+	maxTempLen = 103 - len("/aiopslab-env-4294967295/control")
+
+	tempHint = "Choose another directory with AIOPSLAB_TMPDIR."
 )
 
 type upFlags struct {
 	nodes      int
 	listen     string
 	from       string
-	tmp        string
 	kubeconfig string
 }
 
@@ -61,60 +63,53 @@ takes the cluster down when the command ends, and exits with its status.`,
 	flags.IntVar(&f.nodes, "nodes", embedded.DefaultNodes, "how many nodes the cluster has")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback address to serve the Kubernetes API on; port 0 is any")
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also write the kubeconfig to this `file`")
-	flags.StringVar(&f.tmp, "tmpdir", "", "`directory` for temporary files (default $AIOPSLAB_TMPDIR, or the system's)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
 	return c
 }
 
 func up(ctx context.Context, s *State, f *upFlags, command []string) (err error) {
 	start := time.Now()
-	if f.tmp == "" {
-		f.tmp = tempDir(s)
-	}
+	tmp := tempDir(s)
 	opts, err := f.options()
 	if err != nil {
 		return err
 	}
-	if err := checkSpace(f.tmp); err != nil {
+	if err := checkTemp(tmp); err != nil {
 		return err
 	}
-	if _, err := environments(f.tmp); err != nil { // Cleans up after the killed.
+	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	signals, release := catchSignals()
+	defer release()
+	if opts.Dir, err = newDir(tmp); err != nil {
+		return fail(ExitEnvironment, err, tempHint)
+	}
+	defer func() {
+		if rerr := os.RemoveAll(opts.Dir); err == nil && rerr != nil {
+			err = fmt.Errorf("clean up: %w", rerr)
+		}
+	}()
 	verbose := len(command) == 0 || s.Terminal
-	if verbose {
-		fmt.Fprintf(s.Stderr, "Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
-		opts.Progress = func(step string) { fmt.Fprintf(s.Stderr, "  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
+	say := func(format string, args ...any) {
+		if verbose {
+			fmt.Fprintf(s.Stderr, format, args...)
+		}
 	}
-	c, err := embedded.Start(ctx, opts)
+	say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
+	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
+	c, e, err := startInterruptibly(ctx, signals, opts, f.kubeconfig)
 	if err != nil {
-		return startFailure(ctx, err)
+		return err
 	}
 	defer func() {
 		if cerr := c.Close(); err == nil && cerr != nil {
 			err = fmt.Errorf("take the cluster down: %w", cerr)
 		}
 	}()
-	e, err := publish(ctx, c, f)
-	if err != nil {
-		return fail(ExitEnvironment, err, "")
-	}
-	if verbose {
-		opts.Progress("waiting for cluster DNS and metrics")
-	}
-	ready, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := c.WaitReady(ready); err != nil {
-		return startFailure(ctx, err)
-	}
-	c.Settle()
-	if verbose {
-		fmt.Fprintf(s.Stderr, "Ready in %.2f s\n", time.Since(start).Seconds())
-	}
+	say("Ready in %.2f s\n", time.Since(start).Seconds())
 	if len(command) > 0 {
-		return runCommand(ctx, s, e, command)
+		return runCommand(s, c, e, signals, command)
 	}
 	fmt.Fprintf(s.Stdout, `
   export KUBECONFIG=%s
@@ -123,11 +118,63 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 
 Stop with Ctrl-C.
 `, e.Kubeconfig)
-	<-ctx.Done()
-	if verbose {
-		fmt.Fprintln(s.Stderr, "\nTaking the cluster down")
+	select {
+	case <-signals:
+		release() // Who is impatient can kill it with the next.
+		say("\nTaking the cluster down\n")
+		return nil
+	case <-c.Done():
+		return brokenDown(c)
+	case <-ctx.Done():
+		return nil
 	}
-	return nil
+}
+
+// startInterruptibly starts a cluster and returns when it is ready to use, or a signal comes.
+func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string) (*embedded.Cloud, environment, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var c *embedded.Cloud
+	var e environment
+	done := make(chan error, 1)
+	go func() {
+		var err error
+		c, e, err = startCluster(ctx, opts, kubeconfig)
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return c, e, err
+	case sig := <-signals:
+		cancel()
+		if err := <-done; err == nil {
+			_ = c.Close()
+		}
+		return nil, e, statusOf(sig)
+	}
+}
+
+// startCluster starts a cluster and makes it known.
+func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string) (*embedded.Cloud, environment, error) {
+	c, err := embedded.Start(ctx, opts)
+	if err != nil {
+		return nil, environment{}, startFailure(err)
+	}
+	e, err := publish(c, kubeconfig)
+	if err != nil {
+		_ = c.Close()
+		return nil, e, startFailure(err)
+	}
+	opts.Progress("waiting for cluster DNS and metrics")
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	if err := c.WaitReady(ctx); err != nil {
+		err = cmp.Or(c.Err(), err)
+		_ = c.Close()
+		return nil, e, startFailure(err)
+	}
+	c.Settle()
+	return c, e, nil
 }
 
 func plural(n int, word string) string {
@@ -139,7 +186,7 @@ func plural(n int, word string) string {
 
 // options turns the flags into options and refuses what cannot work.
 func (f *upFlags) options() (embedded.Options, error) {
-	opts := embedded.Options{Images: builtinImages(), Nodes: f.nodes, Listen: f.listen, Dir: f.tmp}
+	opts := embedded.Options{Images: builtinImages(), Nodes: f.nodes, Listen: f.listen}
 	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
 		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes), "")
 	}
@@ -161,111 +208,65 @@ func (f *upFlags) options() (embedded.Options, error) {
 	return opts, nil
 }
 
-// checkSpace refuses a temporary directory that cannot hold an environment.
-func checkSpace(dir string) error {
-	hint := "Choose another directory with --tmpdir or AIOPSLAB_TMPDIR."
+// checkTemp refuses a temporary directory that cannot hold an environment.
+func checkTemp(dir string) error {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), hint)
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < minFree {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir, free>>20, minFree>>20), hint)
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir, free>>20, minFree>>20), tempHint)
 	}
 	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), hint)
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
+	}
+	if len(dir) > maxTempLen {
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: the name is longer than %d characters", dir, maxTempLen), tempHint)
 	}
 	return nil
 }
 
 // startFailure explains why a cluster did not start.
-func startFailure(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return exitStatus(ExitSignal + int(syscall.SIGINT))
-	}
+func startFailure(err error) error {
 	hint := ""
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
 		hint = "Another program has the port; leave --listen out to use any free one."
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS):
-		hint = "Choose another directory with --tmpdir or AIOPSLAB_TMPDIR."
+		hint = tempHint
 	}
 	return fail(ExitEnvironment, fmt.Errorf("start the cluster: %w", err), hint)
 }
 
+// brokenDown explains why a cluster has ended by itself.
+func brokenDown(c *embedded.Cloud) error {
+	hint := ""
+	if errors.Is(c.Err(), syscall.ENOSPC) {
+		hint = tempHint
+	}
+	return fail(ExitEnvironment, fmt.Errorf("the cluster broke down: %w", c.Err()), hint)
+}
+
 // publish writes what other processes need to use the environment.
-func publish(ctx context.Context, c *embedded.Cloud, f *upFlags) (environment, error) {
+func publish(c *embedded.Cloud, kubeconfig string) (environment, error) {
 	e := environment{
-		Dir: c.Dir(), PID: os.Getpid(), Started: time.Now(),
+		dir: c.Dir(), PID: os.Getpid(), Started: time.Now(), Server: "https://" + c.Address(),
 		Kubeconfig: filepath.Join(c.Dir(), "kubeconfig"), Control: filepath.Join(c.Dir(), "control"),
 	}
-	b, err := c.Kubeconfig("aiopslab")
+	b, err := c.Kubeconfig(contextName)
 	if err != nil {
 		return e, err
 	}
-	for _, file := range []string{e.Kubeconfig, f.kubeconfig} {
-		if file != "" {
-			if err := os.WriteFile(file, b, 0o600); err != nil {
-				return e, fmt.Errorf("write the kubeconfig: %w", err)
-			}
+	if err := os.WriteFile(e.Kubeconfig, b, 0o600); err != nil {
+		return e, err
+	}
+	if kubeconfig != "" {
+		if err := addToKubeconfig(kubeconfig, b); err != nil {
+			return e, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}
-	if err := serveControl(ctx, c, e.Control); err != nil {
+	if err := serveControl(c, e.Control); err != nil {
 		return e, err
 	}
 	return e, announce(e)
-}
-
-// runCommand runs a command against the environment and takes over its exit status.
-func runCommand(ctx context.Context, s *State, e environment, argv []string) error {
-	bin := filepath.Join(e.Dir, "bin")
-	if err := linkKubectl(bin); err != nil {
-		return err
-	}
-	path := os.Getenv("PATH") + string(os.PathListSeparator) + bin
-	if err := os.Setenv("PATH", path); err != nil { // Where the command itself is looked up.
-		return err
-	}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+e.Kubeconfig)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = s.Stdin, s.Stdout, s.Stderr
-	if err := cmd.Start(); err != nil {
-		code := ExitNotRunnable
-		if errors.Is(err, exec.ErrNotFound) || isNotExist(err) {
-			code = ExitNotFound
-		}
-		return fail(code, fmt.Errorf("run %s: %w", argv[0], err), "")
-	}
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done(): // A terminal sends Ctrl-C to the command too; others get it from us.
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		err = <-done
-	}
-	exit, ok := errors.AsType[*exec.ExitError](err)
-	if !ok {
-		return err
-	}
-	if st, ok := exit.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return exitStatus(ExitSignal + int(st.Signal()))
-	}
-	return exitStatus(exit.ExitCode())
-}
-
-// linkKubectl makes this program available as kubectl, for who has none.
-func linkKubectl(bin string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	if err := os.Mkdir(bin, 0o700); err != nil {
-		return err
-	}
-	name := "kubectl"
-	if runtime.GOOS == "windows" {
-		name += ".exe"
-	}
-	return os.Symlink(self, filepath.Join(bin, name))
 }

@@ -68,29 +68,39 @@ func (embeddedFeatures) Supports(storage.Feature) bool { return true }
 
 // startEtcd runs etcd in dir and returns it with the endpoint to configure kube-apiserver with. It
 // does not wait until it is ready; requests do.
-func startEtcd(dir string) (*embed.Etcd, string, error) {
+func startEtcd(dir string, f *failure) (*embed.Etcd, string, error) {
 	hookStores()
 	wal.SegmentSizeBytes = etcdSegment
 	cfg := embed.NewConfig()
 	cfg.Name, cfg.Dir = "lab", filepath.Join(dir, "etcd")
-	cfg.LogLevel = "fatal"
+	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(f.logger())
 	cfg.UnsafeNoFsync = true
 	cfg.TickMs, cfg.ElectionMs = uint(etcdTick.Milliseconds()), uint(etcdElection*etcdTick.Milliseconds())
 	cfg.QuotaBackendBytes = etcdQuota
 	cfg.SnapshotCount = etcdSnapshotCount
 	cfg.BackendBatchInterval = time.Second
-	// Nobody connects: the listeners are sockets in dir, the advertised address only has to parse.
-	socket := func(name string) []url.URL { return []url.URL{{Scheme: "unix", Path: filepath.Join(dir, name)}} }
+	// It does not listen; the advertised address only has to parse.
 	nowhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:1"}}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = socket("c"), nowhere
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = socket("p"), nowhere
+	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nowhere
+	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, nowhere
 	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
 
-	e, err := embed.StartEtcd(cfg)
-	if err != nil {
-		return nil, "", fmt.Errorf("start etcd in %s: %w", dir, err)
+	started := make(chan error, 1)
+	var e *embed.Etcd
+	go func() {
+		var err error
+		e, err = embed.StartEtcd(cfg)
+		started <- err
+	}()
+	select {
+	case err := <-started:
+		if err != nil {
+			return nil, "", fmt.Errorf("start etcd in %s: %w", dir, err)
+		}
+	case <-f.done:
+		return nil, "", f.err
 	}
-	endpoint := cfg.ListenClientUrls[0].String()
+	endpoint := "unix://" + cfg.Dir
 	directStores.Store(endpoint, newDirectStore(e.Server))
 	return e, endpoint, nil
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ func (t *Timing) complete() {
 type Plane struct {
 	cfg    Config
 	etcd   *embed.Etcd
+	broken *failure
 	store  *clientv3.Client
 	api    *apiServer
 	client clientset.Interface
@@ -68,45 +70,53 @@ type Plane struct {
 
 // Start runs etcd and the API server, and returns when the API is ready. The loops do not run yet.
 // The plane lives until Close, whatever becomes of ctx.
-func Start(ctx context.Context, cfg Config) (p *Plane, err error) {
+func Start(ctx context.Context, cfg Config) (*Plane, error) {
 	cfg.Timing.complete()
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	p = &Plane{cfg: cfg, stop: stop}
-	defer func() {
-		if err != nil {
-			p.Close()
+	p := &Plane{cfg: cfg, stop: stop, broken: newFailure()}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-p.broken.done:
+			cancel()
+		case <-run.Done():
 		}
 	}()
-	var endpoint string
-	if p.etcd, endpoint, err = startEtcd(cfg.Dir); err != nil {
-		return nil, err
-	}
-	p.store = newDirectStore(p.etcd.Server).client()
-	if cfg.State != nil {
-		if err := waitEtcd(ctx, p.etcd); err != nil {
-			return nil, err
-		}
-		if err := writeState(ctx, p.store, cfg.State); err != nil {
-			return nil, err
-		}
-	}
-	if p.api, err = startAPIServer(run, cfg, endpoint); err != nil {
-		return nil, err
-	}
-	c, err := clientset.NewForConfig(p.RESTConfig("aiopslab"))
-	if err != nil {
-		return nil, err
-	}
-	p.client = c
-	g, gctx := errgroup.WithContext(ctx)
-	if cfg.State == nil {
-		g.Go(func() error { return bootstrap(gctx, c, cfg.ServiceCIDR) })
-	}
-	g.Go(func() error { return p.api.waitReady(gctx, c.RESTClient()) })
-	if err := g.Wait(); err != nil {
-		return nil, err
+	if err := p.start(ctx, run); err != nil {
+		p.Close()
+		return nil, cmp.Or(p.Err(), err)
 	}
 	return p, nil
+}
+
+// start does what Start says; run is for what outlives it.
+func (p *Plane) start(ctx, run context.Context) (err error) {
+	var endpoint string
+	if p.etcd, endpoint, err = startEtcd(p.cfg.Dir, p.broken); err != nil {
+		return err
+	}
+	p.store = newDirectStore(p.etcd.Server).client()
+	if p.cfg.State != nil {
+		if err := waitEtcd(ctx, p.etcd); err != nil {
+			return err
+		}
+		if err := writeState(ctx, p.store, p.cfg.State); err != nil {
+			return err
+		}
+	}
+	if p.api, err = startAPIServer(run, p.cfg, endpoint); err != nil {
+		return err
+	}
+	if p.client, err = clientset.NewForConfig(p.RESTConfig("aiopslab")); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	if p.cfg.State == nil {
+		g.Go(func() error { return bootstrap(gctx, p.client, p.cfg.ServiceCIDR) })
+	}
+	g.Go(func() error { return p.api.waitReady(gctx, p.client.CoreV1().RESTClient()) })
+	return g.Wait()
 }
 
 // RESTConfig returns a configuration for clients in the process with the API server's own
@@ -178,8 +188,24 @@ func (p *Plane) State(ctx context.Context) (State, error) { return readState(ctx
 // what is half restored, and remember what is gone.
 func (p *Plane) Restore(ctx context.Context, s State) error { return writeState(ctx, p.store, s) }
 
-// Close stops everything.
+// Done is closed when the control plane breaks down, and Err tells why then. All that is left to do
+// with it is Close.
+func (p *Plane) Done() <-chan struct{} { return p.broken.done }
+
+// Err returns why the control plane broke down, or nil.
+func (p *Plane) Err() error {
+	if p.broken.failed() {
+		return p.broken.err
+	}
+	return nil
+}
+
+// Close stops everything. It does not wait for what a breakdown keeps from stopping.
 func (p *Plane) Close() {
+	if p.broken.failed() {
+		p.stop()
+		return
+	}
 	p.StopLoops()
 	p.stop()
 	if p.api != nil {

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+)
+
+func newVersion(s *State) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version, of Kubernetes too",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprint(s.Stdout, version())
+			return err
+		},
+	}
+}
+
+// version tells what the program was built from and with.
+func version() string {
+	self, commit := "(devel)", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		self = info.Main.Version
+		settings := map[string]string{}
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+		if rev := settings["vcs.revision"]; rev != "" {
+			commit = fmt.Sprintf("commit      %s of %s", rev, settings["vcs.time"])
+			if settings["vcs.modified"] == "true" {
+				commit += ", modified"
+			}
+			commit += "\n"
+		}
+	}
+	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", self, commit, controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
