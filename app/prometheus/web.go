@@ -1,0 +1,181 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"runtime"
+	"time"
+
+	"github.com/grafana/regexp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/prometheus/common/route"
+	"github.com/prometheus/prometheus/config"
+	"github.com/prometheus/prometheus/util/notifications"
+	api "github.com/prometheus/prometheus/web/api/v1"
+)
+
+// shutdownTimeout is how long requests may take to end.
+const shutdownTimeout = time.Second
+
+// serve serves HTTP until the context ends.
+func (s *server) serve(ctx context.Context, ln net.Listener) {
+	srv := &http.Server{Handler: s.routes()}
+	stopped := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(stopped)
+		end, cancel := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer cancel()
+		if srv.Shutdown(end) != nil {
+			_ = srv.Close()
+		}
+	})
+	_ = srv.Serve(ln)
+	if !stop() {
+		<-stopped
+	}
+	s.quit() // Without its API the server is of no use.
+}
+
+func (s *server) routes() http.Handler {
+	v1 := route.New()
+	s.api().Register(v1)
+	m := http.NewServeMux()
+	m.Handle("/api/v1/", http.StripPrefix("/api/v1", v1))
+	m.Handle("GET /metrics", promhttp.HandlerFor(s.reg, promhttp.HandlerOpts{}))
+	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Healthy.") })
+	m.HandleFunc("/-/ready", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Ready.") }))
+	m.HandleFunc("POST /-/reload", s.lifecycle(s.reload))
+	m.HandleFunc("PUT /-/reload", s.lifecycle(s.reload))
+	m.HandleFunc("POST /-/quit", s.lifecycle(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Requesting termination... Goodbye!")
+		s.quit()
+	}))
+	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Prometheus "+Version+". There are no web pages here; the HTTP API is under /api/v1/.")
+	})
+	return m
+}
+
+func (s *server) lifecycle(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.opts.lifecycle {
+			http.Error(w, "Lifecycle API is not enabled.", http.StatusForbidden)
+			return
+		}
+		h(w, r)
+	}
+}
+
+func (s *server) reload(w http.ResponseWriter, r *http.Request) {
+	answer := make(chan error, 1)
+	select {
+	case s.reloads <- answer:
+	case <-r.Context().Done():
+		return
+	}
+	if err := <-answer; err != nil {
+		http.Error(w, "failed to reload config: "+err.Error(), http.StatusInternalServerError)
+	}
+}
+
+func (s *server) whenReady(h http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.ready.Load() {
+			w.Header().Set("X-Prometheus-Stopping", "false")
+			http.Error(w, "Service Unavailable", http.StatusServiceUnavailable)
+			return
+		}
+		h(w, r)
+	}
+}
+
+// api is Prometheus' own HTTP API.
+func (s *server) api() *api.API {
+	return api.NewAPI(
+		s.engine,
+		s.db,
+		nil, nil, // nothing is written through the API
+		s.db,
+		func(context.Context) api.ScrapePoolsRetriever { return s.scraping },
+		func(context.Context) api.TargetRetriever { return s.scraping },
+		func(context.Context) api.AlertmanagerRetriever { return noAlertmanagers{} },
+		func() config.Config { return *s.shown() },
+		s.opts.all,
+		api.GlobalURLOptions{ListenAddress: s.opts.listen, Host: s.opts.external.Host, Scheme: s.opts.external.Scheme},
+		s.whenReady,
+		admin{s.db},
+		s.env.Scratch,
+		s.opts.admin,
+		false, 0, // search
+		s.log.With("component", "web"),
+		func(context.Context) api.RulesRetriever { return s.rules },
+		50_000_000, 10, 1<<20, // limits of remote reads
+		false, // no agent
+		regexp.MustCompile(`^(?:.*)$`),
+		s.runtimeInfo,
+		&api.PrometheusVersion{Version: Version, GoVersion: runtime.Version()},
+		func() []notifications.Notification { return nil },
+		nil,
+		s.reg, s.reg,
+		nil,
+		false, nil, // remote writes
+		false, false, false, // OTLP
+		false,
+		time.Duration(s.opts.lookback),
+		false,
+		false,
+		nil,
+		nil,
+		api.OpenAPIOptions{ExternalURL: s.opts.external.String(), Version: Version},
+		s.parser,
+	)
+}
+
+type noAlertmanagers struct{}
+
+func (noAlertmanagers) Alertmanagers() []*url.URL        { return nil }
+func (noAlertmanagers) DroppedAlertmanagers() []*url.URL { return nil }
+
+func (s *server) runtimeInfo() (api.RuntimeInfo, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return api.RuntimeInfo{
+		StartTime: s.started, CWD: s.env.Dir, Hostname: s.env.Hostname, ServerTime: time.Now(),
+		ReloadConfigSuccess: s.loadedOK, LastConfigTime: s.loadedAt,
+		GOMAXPROCS: s.env.CPU.Info().Cores, StorageRetention: s.opts.retention.String(),
+	}, nil
+}
+
+// registerProcess registers what the container tells about the process.
+func (s *server) registerProcess() {
+	loaded := func(f func() float64) func() float64 {
+		return func() float64 {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return f()
+		}
+	}
+	s.reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "Start time of the process since unix epoch in seconds."},
+			func() float64 { return float64(s.started.UnixNano()) / 1e9 }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "process_cpu_seconds_total", Help: "Total user and system CPU time spent in seconds."},
+			func() float64 { return s.env.CPU.Info().Used.Seconds() }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_resident_memory_bytes", Help: "Resident memory size in bytes."},
+			func() float64 { return float64(s.env.Memory.Info().Used) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_build_info", Help: "A metric with a constant '1' value.", ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}},
+			func() float64 { return 1 }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."},
+			loaded(func() float64 {
+				if s.loadedOK {
+					return 1
+				}
+				return 0
+			})),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."},
+			loaded(func() float64 { return float64(s.loadedAt.Unix()) })),
+	)
+}
