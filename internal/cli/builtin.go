@@ -9,11 +9,13 @@ import (
 	"github.com/aiopslab/aiopslab/app/httpd"
 	"github.com/aiopslab/aiopslab/app/httpecho"
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/kubestatemetrics"
 	"github.com/aiopslab/aiopslab/app/metricsserver"
 	"github.com/aiopslab/aiopslab/app/nginx"
 	"github.com/aiopslab/aiopslab/app/nonewprivs"
 	"github.com/aiopslab/aiopslab/app/nonroot"
 	"github.com/aiopslab/aiopslab/app/pause"
+	"github.com/aiopslab/aiopslab/app/prometheus"
 	"github.com/aiopslab/aiopslab/app/resourceconsumer"
 	"github.com/aiopslab/aiopslab/app/shell"
 )
@@ -24,6 +26,8 @@ func builtinImages() *kit.Registry {
 	return kit.NewRegistry(
 		coredns.Image(),
 		metricsserver.Image(),
+		kubestatemetrics.Image(),
+		prometheus.Image(tools),
 		pause.Image(),
 		busybox.Image(tools),
 		curl.Image(tools),
