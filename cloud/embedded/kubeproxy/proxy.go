@@ -10,6 +10,7 @@
 package kubeproxy
 
 import (
+	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
@@ -34,9 +35,9 @@ type Proxy struct {
 	services map[types.NamespacedName]*v1.Service
 	slices   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice // by service and name
 	routes   map[key]*route
-	owned    map[types.NamespacedName][]key // the keys of a service
+	owned    map[types.NamespacedName]map[key]*route // the routes of a service
 	nodes    map[string]node
-	hostPort map[types.UID][]key // the keys of a pod
+	hostPort map[types.UID]map[key]*route // the routes of a pod
 
 	randMu sync.Mutex
 	rand   *rand.Rand
@@ -86,8 +87,8 @@ func New(n *vnet.Network, seed uint64) *Proxy {
 		network:  n,
 		services: map[types.NamespacedName]*v1.Service{},
 		slices:   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{},
-		routes:   map[key]*route{}, owned: map[types.NamespacedName][]key{},
-		nodes: map[string]node{}, hostPort: map[types.UID][]key{},
+		routes:   map[key]*route{}, owned: map[types.NamespacedName]map[key]*route{},
+		nodes: map[string]node{}, hostPort: map[types.UID]map[key]*route{},
 		rand: rand.New(rand.NewPCG(seed, 0x70726f78)),
 	}
 }
@@ -151,6 +152,9 @@ func (p *Proxy) onSlice(obj any, gone bool) {
 	} else {
 		p.slices[name][s.Name] = s
 	}
+	if len(p.slices[name]) == 0 {
+		delete(p.slices, name)
+	}
 	p.rebuild(name)
 	p.mu.Unlock()
 	p.network.Changed()
@@ -189,25 +193,36 @@ func (p *Proxy) onPod(obj any, gone bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, k := range p.hostPort[pod.UID] {
-		delete(p.routes, k)
-	}
+	p.remove(p.hostPort[pod.UID])
 	delete(p.hostPort, pod.UID)
 	addr, err := netip.ParseAddr(pod.Status.PodIP)
 	over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 	if gone || over || err != nil || pod.Spec.HostNetwork {
 		return
 	}
+	routes := map[key]*route{}
 	for _, c := range pod.Spec.Containers {
 		for _, port := range c.Ports {
 			if port.HostPort == 0 {
 				continue
 			}
-			target := endpoint{netip.AddrPortFrom(addr, uint16(port.ContainerPort)), pod.Spec.NodeName}
+			r := &route{endpoints: []endpoint{{netip.AddrPortFrom(addr, uint16(port.ContainerPort)), pod.Spec.NodeName}}}
 			for _, k := range hostKeys(pod, port) {
-				p.routes[k] = &route{endpoints: []endpoint{target}}
-				p.hostPort[pod.UID] = append(p.hostPort[pod.UID], k)
+				routes[k] = r
 			}
+		}
+	}
+	if len(routes) > 0 {
+		p.hostPort[pod.UID] = routes
+		maps.Copy(p.routes, routes)
+	}
+}
+
+// remove takes routes away, unless somebody else's took their place.
+func (p *Proxy) remove(routes map[key]*route) {
+	for k, r := range routes {
+		if p.routes[k] == r {
+			delete(p.routes, k)
 		}
 	}
 }
@@ -235,16 +250,15 @@ func hostKeys(pod *v1.Pod, port v1.ContainerPort) []key {
 
 // rebuild computes the routes of one service anew. It is called with p.mu held.
 func (p *Proxy) rebuild(name types.NamespacedName) {
-	old := map[key]*route{}
-	for _, k := range p.owned[name] {
-		old[k] = p.routes[k]
-		delete(p.routes, k)
-	}
+	old := p.owned[name]
+	p.remove(old)
 	delete(p.owned, name)
 	s := p.services[name]
 	if s == nil || s.Spec.Type == v1.ServiceTypeExternalName {
 		return
 	}
+	routes := map[key]*route{}
+	p.owned[name] = routes
 	var affinity time.Duration
 	if s.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
 		affinity = time.Duration(v1.DefaultClientIPServiceAffinitySeconds) * time.Second
@@ -258,13 +272,10 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 		add := func(addr netip.Addr, number int32, local, external bool) {
 			k := key{protocol: strings.ToLower(string(port.Protocol)), addr: addr, port: uint16(number)}
 			r := &route{endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
-			if o := old[k]; o != nil && o.sticky != nil {
-				o.mu.Lock()
-				r.sticky = o.sticky
-				o.mu.Unlock()
+			if o := old[k]; o != nil {
+				r.sticky = o.sticky // Nobody uses o any more: that takes p.mu.
 			}
-			p.routes[k] = r
-			p.owned[name] = append(p.owned[name], k)
+			routes[k], p.routes[k] = r, r
 		}
 		inside := ptr.Deref(s.Spec.InternalTrafficPolicy, v1.ServiceInternalTrafficPolicyCluster) == v1.ServiceInternalTrafficPolicyLocal
 		outside := s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal

@@ -2,7 +2,8 @@
 //
 // A [Policy] is a [vnet.Admitter] that is kept current by informers. Traffic is judged when a
 // connection is opened, by the addresses of both ends; what is refused is dropped, as most network
-// plug-ins do. Traffic from a node to the pods on it is always admitted, so that probes work.
+// plug-ins do. Traffic from a node to the pods on it is always admitted, so that probes work, and so
+// is that of a pod with itself.
 package netpolicy
 
 import (
@@ -29,6 +30,7 @@ type Policy struct {
 	mu         sync.RWMutex
 	policies   map[types.UID]*networkingv1.NetworkPolicy
 	pods       map[netip.Addr]*v1.Pod
+	addrs      map[types.UID]netip.Addr // of the pods
 	namespaces map[string]labels.Set
 }
 
@@ -36,7 +38,7 @@ type Policy struct {
 func New(n *vnet.Network) *Policy {
 	return &Policy{
 		network: n, policies: map[types.UID]*networkingv1.NetworkPolicy{},
-		pods: map[netip.Addr]*v1.Pod{}, namespaces: map[string]labels.Set{},
+		pods: map[netip.Addr]*v1.Pod{}, addrs: map[types.UID]netip.Addr{}, namespaces: map[string]labels.Set{},
 	}
 }
 
@@ -90,18 +92,19 @@ func (p *Policy) update(obj any, gone bool) {
 }
 
 func (p *Policy) updatePod(pod *v1.Pod, gone bool) {
-	addr, err := netip.ParseAddr(pod.Status.PodIP)
-	if err != nil || pod.Spec.HostNetwork {
-		return
-	}
-	over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
-	if known := p.pods[addr]; gone || over {
-		if known != nil && known.UID == pod.UID {
-			delete(p.pods, addr)
+	// A pod that starts over has another address.
+	if old, ok := p.addrs[pod.UID]; ok {
+		if p.pods[old].UID == pod.UID {
+			delete(p.pods, old)
 		}
+		delete(p.addrs, pod.UID)
+	}
+	addr, err := netip.ParseAddr(pod.Status.PodIP)
+	over := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
+	if gone || over || err != nil || pod.Spec.HostNetwork {
 		return
 	}
-	p.pods[addr] = pod
+	p.pods[addr], p.addrs[pod.UID] = pod, addr
 }
 
 // Admit implements vnet.Admitter.
@@ -112,8 +115,8 @@ func (p *Policy) Admit(src netip.Addr, protocol string, dst netip.AddrPort) bool
 		return true
 	}
 	from, to := p.pods[src], p.pods[dst.Addr()]
-	if to != nil && to.Status.HostIP == src.String() {
-		return true
+	if to != nil && (to == from || to.Status.HostIP == src.String()) {
+		return true // Nobody is kept from itself, nor a node from its pods.
 	}
 	t := traffic{src: src, dst: dst, protocol: protocol, from: from, to: to}
 	return p.egress(&t) && p.ingress(&t)

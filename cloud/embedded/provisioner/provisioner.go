@@ -5,6 +5,7 @@ package provisioner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -165,7 +166,7 @@ func (p *Provisioner) provision(ctx context.Context, namespace, name string) err
 func (p *Provisioner) nodeFor(c *v1.PersistentVolumeClaim, class *storagev1.StorageClass) (string, error) {
 	for _, mode := range c.Spec.AccessModes {
 		if mode == v1.ReadOnlyMany || mode == v1.ReadWriteMany {
-			return "", fmt.Errorf("NodePath only supports ReadWriteOnce and ReadWriteOncePod (1.22+) access modes")
+			return "", errors.New("NodePath only supports ReadWriteOnce and ReadWriteOncePod (1.22+) access modes")
 		}
 	}
 	if node := c.Annotations[selectedNode]; node != "" {
@@ -176,7 +177,7 @@ func (p *Provisioner) nodeFor(c *v1.PersistentVolumeClaim, class *storagev1.Stor
 	}
 	nodes, err := p.nodes.List(labels.Everything())
 	if err != nil || len(nodes) == 0 {
-		return "", fmt.Errorf("no node has room for the volume")
+		return "", errors.New("no node has room for the volume")
 	}
 	return nodes[0].Name, nil
 }
