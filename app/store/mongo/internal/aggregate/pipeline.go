@@ -129,8 +129,8 @@ func parseMatch(arg value.Value) (stage, error) {
 		return nil, code.Errorf(15959, "the match filter must be an expression in an object")
 	}
 	f, err := query.Parse(arg.Data)
-	return func(_ *Env, docs []value.Doc) ([]value.Doc, error) {
-		return slices.DeleteFunc(slices.Clone(docs), func(d value.Doc) bool { return !f.Match(d) }), nil
+	return func(env *Env, docs []value.Doc) ([]value.Doc, error) {
+		return slices.DeleteFunc(slices.Clone(docs), func(d value.Doc) bool { return !f.MatchVars(d, env.Vars) }), nil
 	}, err
 }
 

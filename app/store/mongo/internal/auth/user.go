@@ -1,8 +1,6 @@
 package auth
 
 import (
-	"crypto/rand"
-
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/value"
@@ -28,10 +26,7 @@ func UserKey(name, db string) string { return db + "." + name }
 
 // NewUser returns a user without a password.
 func NewUser(name, db string) *User {
-	id := make([]byte, 16)
-	rand.Read(id)
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return &User{Name: name, DB: db, ID: id}
+	return &User{Name: name, DB: db, ID: value.NewUUID().Data}
 }
 
 // ParseUser reads a document of admin.system.users.

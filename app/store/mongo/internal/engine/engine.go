@@ -7,7 +7,6 @@
 package engine
 
 import (
-	"crypto/rand"
 	"maps"
 	"slices"
 	"strings"
@@ -77,20 +76,13 @@ func (tx *Tx) Create(db, name string, options value.Doc) (*Collection, error) {
 	if tx.Collection(db, name) != nil {
 		return nil, code.Errorf(code.NamespaceExists, "Collection already exists. NS: %s.%s", db, name)
 	}
-	id := newUUID()
+	id := value.NewUUID()
 	c, err := tx.e.create(db, name, id, options)
 	if err != nil {
 		return nil, err
 	}
 	tx.e.journal.add(bson.D{{Key: "op", Value: opCreate}, {Key: "ns", Value: c.Namespace()}, {Key: "uuid", Value: id}, {Key: "o", Value: c.Options}})
 	return c, nil
-}
-
-func newUUID() bson.Binary {
-	id := make([]byte, 16)
-	rand.Read(id)
-	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
-	return bson.Binary{Subtype: 4, Data: id}
 }
 
 func (e *Engine) create(db, name string, id bson.Binary, options value.Doc) (*Collection, error) {
@@ -107,14 +99,6 @@ func (e *Engine) create(db, name string, id bson.Binary, options value.Doc) (*Co
 	}
 	e.dbs[db][name] = c
 	return c, nil
-}
-
-// Ensure returns a collection and makes it if need be.
-func (tx *Tx) Ensure(db, name string) (*Collection, error) {
-	if c := tx.Collection(db, name); c != nil {
-		return c, nil
-	}
-	return tx.Create(db, name, nil)
 }
 
 // Drop removes a collection.

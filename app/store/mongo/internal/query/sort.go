@@ -96,23 +96,28 @@ func (o Order) CompareKeys(a, b []value.Value) int {
 
 // Sort sorts documents; those that compare equal keep their order.
 func (o Order) Sort(docs []value.Doc) {
+	SortBy(o, docs, func(d value.Doc) value.Doc { return d })
+}
+
+// SortBy sorts what has a document.
+func SortBy[T any](o Order, list []T, doc func(T) value.Doc) {
 	if len(o) == 0 {
 		return
 	}
 	if o[0].Path == natural {
-		slices.Reverse(docs)
+		slices.Reverse(list)
 		return
 	}
 	type keyed struct {
-		key []value.Value
-		doc value.Doc
+		key  []value.Value
+		item T
 	}
-	list := make([]keyed, len(docs))
-	for i, d := range docs {
-		list[i] = keyed{o.Key(d), d}
+	all := make([]keyed, len(list))
+	for i, item := range list {
+		all[i] = keyed{o.Key(doc(item)), item}
 	}
-	slices.SortStableFunc(list, func(a, b keyed) int { return o.CompareKeys(a.key, b.key) })
-	for i, k := range list {
-		docs[i] = k.doc
+	slices.SortStableFunc(all, func(a, b keyed) int { return o.CompareKeys(a.key, b.key) })
+	for i, k := range all {
+		list[i] = k.item
 	}
 }

@@ -1,6 +1,7 @@
 package value
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strconv"
 	"time"
@@ -196,4 +197,12 @@ func (b *Builder) Doc() Doc {
 	}
 	d, _ := bsoncore.AppendDocumentEnd(b.buf, 0)
 	return d
+}
+
+// NewUUID returns a random UUID.
+func NewUUID() bson.Binary {
+	id := make([]byte, 16)
+	rand.Read(id)
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return bson.Binary{Subtype: 4, Data: id}
 }

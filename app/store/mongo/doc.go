@@ -1,0 +1,13 @@
+// Package mongo is the image mongo: a MongoDB server, its shell, and the entry point that sets a new
+// database up.
+//
+// The server speaks the wire protocol of MongoDB 4.4 as a standalone: CRUD with indexes and cursors,
+// aggregation, users and roles with SCRAM authentication, TLS. Its data are in files under --dbpath
+// and survive a restart, or the loss of the last write, where the volume does. What a replica set or
+// a shard would be needed for fails the way it does in a standalone.
+//
+//	registry.Register(mongo.Image(shell.Tools()))
+//
+// The parts are internal packages: value (BSON in place), query, update, expr and aggregate (what is
+// done to documents), engine (storage), auth, wire, server (commands) and shell (mongosh).
+package mongo
