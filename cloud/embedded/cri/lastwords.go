@@ -37,7 +37,12 @@ func (c *Container) saveLastWords() {
 	var lines bytes.Buffer
 	stamp := c.finished.UTC().Format(logTime)
 	for line := range bytes.Lines(text) {
-		fmt.Fprintf(&lines, "%s stdout F %s\n", stamp, bytes.TrimSuffix(line, []byte("\n")))
+		tag := fullLine
+		text, whole := bytes.CutSuffix(line, []byte("\n"))
+		if !whole {
+			tag = partialLine
+		}
+		fmt.Fprintf(&lines, "%s stdout %s %s\n", stamp, tag, text)
 	}
 	_ = os.WriteFile(c.hostFile(".log"), lines.Bytes(), 0o600)
 }

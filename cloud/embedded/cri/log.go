@@ -111,7 +111,7 @@ func (l *Log) notify() {
 	l.changed = make(chan struct{})
 }
 
-// Close ends the log: unfinished lines are completed and followers end.
+// Close ends the log and its followers. A line without an end stays without one, as containerd has it.
 func (l *Log) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,7 @@ func (l *Log) Close() {
 	}
 	for _, stream := range []string{"stdout", "stderr"} {
 		if rest := l.pending[stream]; len(rest) > 0 {
-			l.append(stream, fullLine, rest)
+			l.append(stream, partialLine, rest)
 		}
 	}
 	l.pending, l.closed = nil, true

@@ -51,7 +51,7 @@ func TestLogOptions(t *testing.T) {
 		})
 	}
 	l.Close()
-	if got := read(t, l, LogOptions{Tail: 1}); got != "unfinished\n" {
+	if got := read(t, l, LogOptions{Tail: 1}); got != "unfinished" {
 		t.Errorf("the unfinished line reads %q", got)
 	}
 	if _, err := out.Write([]byte("late")); err == nil {
