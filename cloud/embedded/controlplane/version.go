@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"runtime/debug"
 	"strings"
 	_ "unsafe" // for linkname
 
@@ -24,8 +23,9 @@ var (
 	clientGitVersion, clientGitMajor, clientGitMinor                     string
 )
 
-// Version is the version of Kubernetes that is linked in, such as "v1.37.1".
-var Version = kubernetesVersion()
+// Version is the version of Kubernetes that is linked in, go.mod's. Build information has it too, but
+// not that of test binaries.
+const Version = "v1.37.1"
 
 func init() {
 	_, _ = version.Get(), clientversion.Get() // Both packages are initialised by now.
@@ -35,16 +35,4 @@ func init() {
 	if err := version.SetDynamicVersion(Version); err != nil {
 		panic(err)
 	}
-}
-
-// kubernetesVersion reads the version from the module the binary was built with.
-func kubernetesVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			if d.Path == "k8s.io/kubernetes" {
-				return d.Version
-			}
-		}
-	}
-	return "v" + version.DefaultKubeBinaryVersion + ".0"
 }
