@@ -1,0 +1,17 @@
+// Package jaeger is the image jaegertracing/all-in-one: it receives spans over OTLP, keeps them in
+// memory, and answers Jaeger's query HTTP API.
+//
+//	4317   OTLP over gRPC
+//	4318   OTLP over HTTP, in protobuf and JSON
+//	16686  the query API: /api/services, /api/services/{service}/operations, /api/operations,
+//	       /api/traces, /api/traces/{id}, /api/dependencies
+//	14269  health and metrics
+//
+// The API answers in Jaeger's own JSON. Unlike the original, /api/traces honours lookback. There are
+// no web pages.
+//
+// Spans are kept packed: names, keys and frequent values are numbers into one table, so that a span
+// takes some 60 bytes. The oldest traces go when there are more than --memory.max-traces, or when
+// they take more than --memory.max-bytes, which the original does not have. What is held is stated
+// as the container's memory.
+package jaeger
