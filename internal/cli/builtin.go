@@ -8,6 +8,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/dnsutils"
 	"github.com/aiopslab/aiopslab/app/httpd"
 	"github.com/aiopslab/aiopslab/app/httpecho"
+	"github.com/aiopslab/aiopslab/app/jaeger"
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/kubestatemetrics"
 	"github.com/aiopslab/aiopslab/app/metricsserver"
@@ -28,6 +29,7 @@ func builtinImages() *kit.Registry {
 		metricsserver.Image(),
 		kubestatemetrics.Image(),
 		prometheus.Image(tools),
+		jaeger.Image(),
 		pause.Image(),
 		busybox.Image(tools),
 		curl.Image(tools),
