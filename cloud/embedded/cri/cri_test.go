@@ -425,11 +425,15 @@ func TestImagesThatDoNotExist(t *testing.T) {
 func TestInterruptLeavesContainersAlone(t *testing.T) {
 	l := newLab(t)
 	id := l.run(l.pod("a"), []string{"stubborn"}, nil)
+	says := func(text string) {
+		for !strings.Contains(l.logs(id), text) {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	says("listening") // Or the signal comes too soon to be heard.
 	done := make(chan error, 1)
 	go func() { done <- l.StopContainer(context.Background(), id, 300) }()
-	for !strings.Contains(l.logs(id), "no") { // The signal has arrived.
-		time.Sleep(time.Millisecond)
-	}
+	says("no")
 	l.Interrupt()
 	if err := <-done; status.Code(err) != codes.Canceled {
 		t.Errorf("interrupted stop: %v", err)
