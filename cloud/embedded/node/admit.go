@@ -1,13 +1,14 @@
 package node
 
 import (
-	"fmt"
-
 	v1 "k8s.io/api/core/v1"
-	resourcehelper "k8s.io/component-helpers/resource"
 	v1helper "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration"
 )
 
 // admit decides whether the node takes a pod, which may have been bound to it past the scheduler. A
@@ -16,58 +17,45 @@ func (k *kubelet) admit(pod *v1.Pod, running bool) (reason, message string) {
 	if running {
 		return "", ""
 	}
-	if os := pod.Spec.OS; os != nil && os.Name != v1.Linux {
-		return "PodOSNotSupported", fmt.Sprintf("Failed to admit pod as the OS doesn't match node's OS: %s", v1.Linux)
+	node, err := k.watches.nodes.Get(k.node.spec.Name)
+	if err != nil {
+		return lifecycle.InvalidNodeInfo, "Kubelet cannot get node info."
 	}
-	if node, err := k.watches.nodes.Get(k.node.spec.Name); err == nil {
-		if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err == nil && !ok {
-			return "NodeAffinity", "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"
-		}
-		if _, untolerated := v1helper.FindMatchingUntoleratedTaint(k.logger, node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
-			return t.Effect == v1.TaintEffectNoExecute
-		}, true); untolerated {
-			return "TaintToleration", "Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"
+	var others []*v1.Pod
+	for _, w := range k.all() {
+		if other := w.current(); other.UID != pod.UID && !w.terminated() && !podutil.IsPodTerminal(other) && w.hasStarted() {
+			others = append(others, other)
 		}
 	}
-	return k.fits(pod)
+	return refusal(k.logger, node, others, pod)
 }
 
-// fits checks that the node has what the pod requests.
-func (k *kubelet) fits(pod *v1.Pod) (reason, message string) {
-	used, count := v1.ResourceList{}, 0
-	for _, w := range k.all() {
-		other := w.current()
-		if other.UID == pod.UID || w.terminated() || podutil.IsPodTerminal(other) || !w.hasStarted() {
-			continue
+// refusal says why a node that runs others does not take pod, in the kubelet's words.
+func refusal(logger klog.Logger, node *v1.Node, others []*v1.Pod, pod *v1.Pod) (reason, message string) {
+	if os := pod.Spec.OS; os != nil && os.Name != v1.Linux {
+		return lifecycle.PodOSNotSupported, "Failed to admit pod as the OS field doesn't match node OS"
+	}
+	failure := func(predicate, why string) (string, string) {
+		return predicate, (&lifecycle.PredicateFailureError{PredicateName: predicate, PredicateDesc: why}).Error()
+	}
+	// The scheduler's own checks: resources, node affinity and host ports.
+	info := framework.NewNodeInfo(others...)
+	info.SetNode(node)
+	for _, r := range scheduler.AdmissionCheck(pod, info, true) {
+		short := r.InsufficientResource
+		if short == nil {
+			return failure(r.Name, r.Reason)
 		}
-		count++
-		for name, q := range resourcehelper.PodRequests(other, resourcehelper.PodResourcesOptions{}) {
-			sum := used[name]
-			sum.Add(q)
-			used[name] = sum
+		if _, known := node.Status.Allocatable[short.ResourceName]; known { // The rest is not the node's to give.
+			return lifecycle.InsufficientResourcePrefix + string(short.ResourceName), (&lifecycle.InsufficientResourceError{
+				ResourceName: short.ResourceName, Requested: short.Requested, Used: short.Used, Capacity: short.Capacity,
+			}).Error()
 		}
 	}
-	allocatable := k.node.allocatable()
-	if count+1 > maxPods {
-		return "OutOfpods", fmt.Sprintf("Node didn't have enough resource: pods, requested: 1, used: %d, capacity: %d", count, maxPods)
-	}
-	for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage} {
-		want := resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{})[name]
-		has, taken := allocatable[name], used[name]
-		left := has.DeepCopy()
-		left.Sub(taken)
-		if want.IsZero() || want.Cmp(left) <= 0 {
-			continue
-		}
-		value := func(list v1.ResourceList) int64 {
-			q := list[name]
-			if name == v1.ResourceCPU {
-				return q.MilliValue()
-			}
-			return q.Value()
-		}
-		return "OutOf" + string(name), fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
-			name, value(v1.ResourceList{name: want}), value(used), value(allocatable))
+	if _, untolerated := v1helper.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
+		return t.Effect == v1.TaintEffectNoExecute
+	}, true); untolerated {
+		return failure(tainttoleration.Name, tainttoleration.ErrReasonNotMatch)
 	}
 	return "", ""
 }

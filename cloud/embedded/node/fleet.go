@@ -19,6 +19,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/kubernetes/pkg/kubelet/clustertrustbundle"
 	"k8s.io/kubernetes/pkg/kubelet/runtimeclass"
 	"k8s.io/kubernetes/pkg/kubelet/token"
 	"k8s.io/utils/clock"
@@ -77,6 +78,7 @@ type watches struct {
 	factory  informers.SharedInformerFactory
 	events   record.EventBroadcaster
 	classes  *runtimeclass.Manager
+	trust    clustertrustbundle.Manager
 	pods     corelisters.PodLister
 	nodes    corelisters.NodeLister
 	services corelisters.ServiceLister
@@ -151,6 +153,7 @@ func (f *Fleet) watch(ctx context.Context, factory informers.SharedInformerFacto
 	w.events.StartRecordingToSink(unhurried{&typedcorev1.EventSinkImpl{Interface: f.cfg.Client.CoreV1().Events("")}})
 	w.classes = runtimeclass.NewManager(f.cfg.Client)
 	w.classes.Start(ctx.Done())
+	w.trust = clustertrustbundle.NewLazyInformerManager(ctx, f.cfg.Client, 2*maxPods)
 	return w
 }
 

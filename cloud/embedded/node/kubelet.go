@@ -22,6 +22,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/kuberuntime"
 	"k8s.io/kubernetes/pkg/kubelet/logs"
+	"k8s.io/kubernetes/pkg/kubelet/podcertificate"
 	"k8s.io/kubernetes/pkg/kubelet/status"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"k8s.io/utils/ptr"
@@ -56,6 +57,8 @@ type kubelet struct {
 	probes   *prober
 	server   *http.Server
 
+	certificates func() *podcertificate.IssuingManager
+
 	conditions nodeConditions
 
 	mu      sync.Mutex
@@ -74,6 +77,7 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 	k.backOff.HasExpiredFunc = crashLoopExpired
 	k.statuses = status.NewManager(n.fleet.cfg.Client, k, k, ignoreLatency{})
 	k.probes = newProber(k)
+	k.certificates = sync.OnceValue(k.startCertificates)
 	root := filepath.Join(k.machine.dir, "kubelet")
 	// The pull records and checkpoints of an earlier kubelet would outlive what they tell of.
 	if err := os.RemoveAll(root); err != nil {

@@ -18,6 +18,7 @@ var _ kubecontainer.OSInterface = nodeOS{}
 func (o nodeOS) MkdirAll(name string, perm os.FileMode) error {
 	return o.machine.env().MkdirAll(name, perm)
 }
+
 func (o nodeOS) Symlink(target, name string) error {
 	if err := o.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
@@ -34,9 +35,11 @@ func (o nodeOS) Hostname() (string, error) { return o.machine.spec.Name, nil }
 func (o nodeOS) Chtimes(name string, _, mtime time.Time) error {
 	return o.machine.env().FS.Chtimes(name, mtime)
 }
+
 func (o nodeOS) Rename(oldname, newname string) error {
 	return o.machine.env().FS.Rename(oldname, newname)
 }
+
 func (o nodeOS) ReadDir(name string) ([]os.DirEntry, error) { return o.machine.env().FS.ReadDir(name) }
 
 // Create makes an empty file and returns one that swallows what is written.

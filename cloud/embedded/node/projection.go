@@ -3,7 +3,6 @@ package node
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io/fs"
 	"maps"
 	"path"
@@ -44,7 +43,7 @@ func (v *podVolumes) project(ctx context.Context, pod *v1.Pod, spec *v1.Volume) 
 		files, err = v.downwardFiles(pod, s.DownwardAPI.Items, s.DownwardAPI.DefaultMode)
 	default:
 		plugin = "projected"
-		files, err = v.projectedFiles(ctx, pod, s.Projected)
+		files, err = v.projectedFiles(ctx, pod, spec.Name, s.Projected)
 	}
 	if err != nil {
 		return nil, err
@@ -108,10 +107,10 @@ func (v *podVolumes) downwardFiles(pod *v1.Pod, items []v1.DownwardAPIVolumeFile
 	return files, utilerrors.NewAggregate(errs)
 }
 
-func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, s *v1.ProjectedVolumeSource) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, volume string, s *v1.ProjectedVolumeSource) (map[string]volumeutil.FileProjection, error) {
 	files := map[string]volumeutil.FileProjection{}
 	var errs []error
-	for _, source := range s.Sources {
+	for i, source := range s.Sources {
 		var part map[string]volumeutil.FileProjection
 		var err error
 		switch {
@@ -123,8 +122,10 @@ func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, s *v1.Proj
 			part, err = v.downwardFiles(pod, source.DownwardAPI.Items, s.DefaultMode)
 		case source.ServiceAccountToken != nil:
 			part, err = v.tokenFile(pod, source.ServiceAccountToken, s.DefaultMode)
-		default:
-			err = fmt.Errorf("this node cannot project cluster trust bundles or pod certificates")
+		case source.ClusterTrustBundle != nil:
+			part, err = v.trustFile(ctx, pod, source.ClusterTrustBundle, s.DefaultMode)
+		case source.PodCertificate != nil:
+			part, err = v.certificateFiles(ctx, pod, volume, i, source.PodCertificate, s.DefaultMode)
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -149,14 +150,16 @@ func (v *podVolumes) tokenFile(pod *v1.Pod, s *v1.ServiceAccountTokenProjection,
 	if err != nil {
 		return nil, err
 	}
-	f := volumeutil.FileProjection{Data: []byte(res.Status.Token), Mode: ptr.Deref(mode, v1.ProjectedVolumeSourceDefaultMode)}
-	if uid := runsAs(pod); uid != nil {
-		f.FsUser, f.Mode = uid, 0o600
-	}
-	if sc := pod.Spec.SecurityContext; sc != nil && sc.FSGroup != nil {
+	return map[string]volumeutil.FileProjection{s.Path: credential(pod, []byte(res.Status.Token), mode)}, nil
+}
+
+// credential is a file for the pod's own eyes. Its group, if the volume has one, may read it as well.
+func credential(pod *v1.Pod, data []byte, mode *int32) volumeutil.FileProjection {
+	f := volumeutil.FileProjection{Data: data, Mode: ptr.Deref(mode, v1.ProjectedVolumeSourceDefaultMode), FsUser: runsAs(pod)}
+	if sc := pod.Spec.SecurityContext; f.FsUser != nil || sc != nil && sc.FSGroup != nil {
 		f.Mode = 0o600
 	}
-	return map[string]volumeutil.FileProjection{s.Path: f}, nil
+	return f
 }
 
 // runsAs is the one user all containers of a pod run as, if there is one.

@@ -438,6 +438,7 @@ func (w *worker) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	w.kubelet.forgetCertificates(ctx, w.current())
 	w.kubelet.statuses.RemoveOrphanedStatuses(w.kubelet.logger, w.kubelet.knownPods(w.uid))
 	return n.env().RemoveAll(podDir(w.uid))
 }
