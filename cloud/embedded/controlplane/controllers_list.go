@@ -47,6 +47,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/persistentvolume"
 	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
 	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
+	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
 	"k8s.io/kubernetes/pkg/generated/openapi"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 	satoken "k8s.io/kubernetes/pkg/serviceaccount"
@@ -247,6 +248,14 @@ var controllers = []controller{
 	}},
 	{"persistentvolume-protection", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx), k.informers.Core().V1().PersistentVolumes(), k.client)
+		if err != nil {
+			return nil, err
+		}
+		return workers(c.Run, 1), nil
+	}},
+	{"volumeattributesclass-protection", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
+		core := k.informers.Core().V1()
+		c, err := vacprotection.NewVACProtectionController(klog.FromContext(ctx), k.client, core.PersistentVolumeClaims(), core.PersistentVolumes(), k.informers.Storage().V1().VolumeAttributesClasses())
 		if err != nil {
 			return nil, err
 		}
