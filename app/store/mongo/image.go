@@ -3,12 +3,16 @@ package mongo
 import (
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/server"
+	"github.com/aiopslab/aiopslab/app/store/mongo/internal/shell"
 )
 
 // Image is MongoDB as Docker's library has it. The tools, by name, are what the image has in /bin.
 func Image(tools map[string]kit.Program) kit.Image {
 	programs := map[string]kit.Program{
-		"/usr/bin/mongod": Mongod,
+		"/usr/bin/mongod":  Mongod,
+		"/usr/bin/mongo":   shell.Mongo,
+		"/usr/bin/mongosh": shell.Mongosh,
+		script:             entrypoint,
 	}
 	for name, tool := range tools {
 		programs["/bin/"+name] = tool
