@@ -125,7 +125,7 @@ func (c *Container) procTree() (*vfs.Tree, error) {
 			return nil, err
 		}
 	}
-	return t, nil
+	return t, addParameters(t, c.sandbox.config.GetLinux().GetSysctls())
 }
 
 // sysTree is a container's /sys.

@@ -30,3 +30,28 @@ func TestControlGroupFiles(t *testing.T) {
 		}
 	}
 }
+
+// A pod's own kernel parameters stand beside the kernel's defaults.
+func TestKernelParameters(t *testing.T) {
+	l := newLab(t)
+	pod, err := l.RunPodSandbox(t.Context(), &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "default", Uid: "uid-p"},
+		Linux:    &runtimeapi.LinuxPodSandboxConfig{Sysctls: map[string]string{"kernel.shm_rmid_forced": "1"}},
+	}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ file, want string }{
+		{"/proc/sys/kernel/shm_rmid_forced", "1\n"},
+		{"/proc/sys/net/ipv4/tcp_keepalive_time", "7200\n"},
+	} {
+		id := l.run(pod, []string{"cat", tt.file}, nil)
+		l.ended(id)
+		if got := l.logs(id); got != tt.want {
+			t.Errorf("%s is %q, want %q", tt.file, got, tt.want)
+		}
+		if err := l.RemoveContainer(t.Context(), id); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

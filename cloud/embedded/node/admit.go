@@ -1,11 +1,14 @@
 package node
 
 import (
+	"context"
+
 	v1 "k8s.io/api/core/v1"
 	v1helper "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/kubernetes/pkg/kubelet/sysctl"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/tainttoleration"
@@ -30,6 +33,22 @@ func (k *kubelet) admit(pod *v1.Pod, running bool) (reason, message string) {
 	return refusal(k.logger, node, others, pod)
 }
 
+// safeParameters are the kernel parameters that the kubelet lets pods set: what they change is the
+// pod's alone.
+var safeParameters = func() lifecycle.PodAdmitHandler {
+	list, err := sysctl.NewAllowlist([]string{
+		"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+		"net.ipv4.ip_unprivileged_port_start", "net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout",
+		"net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_keepalive_time",
+		"net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_rmem", "net.ipv4.tcp_slow_start_after_idle",
+		"net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
+	})
+	if err != nil {
+		panic(err)
+	}
+	return list
+}()
+
 // refusal says why a node that runs others does not take pod, in the kubelet's words.
 func refusal(logger klog.Logger, node *v1.Node, others []*v1.Pod, pod *v1.Pod) (reason, message string) {
 	if os := pod.Spec.OS; os != nil && os.Name != v1.Linux {
@@ -51,6 +70,9 @@ func refusal(logger klog.Logger, node *v1.Node, others []*v1.Pod, pod *v1.Pod) (
 				ResourceName: short.ResourceName, Requested: short.Requested, Used: short.Used, Capacity: short.Capacity,
 			}).Error()
 		}
+	}
+	if r := safeParameters.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod}); !r.Admit {
+		return r.Reason, r.Message
 	}
 	if _, untolerated := v1helper.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
 		return t.Effect == v1.TaintEffectNoExecute

@@ -65,6 +65,12 @@ func TestRefusal(t *testing.T) {
 		// This taint is for the scheduler alone.
 		{name: "taint against scheduling", pod: pod("p", nil), taints: []v1.Taint{{Key: "k", Value: "v", Effect: v1.TaintEffectNoSchedule}}},
 		{
+			name: "kernel parameter", pod: pod("p", func(s *v1.PodSpec) {
+				s.SecurityContext = &v1.PodSecurityContext{Sysctls: []v1.Sysctl{{Name: "kernel.msgmax", Value: "1"}}}
+			}),
+			reason: "SysctlForbidden", message: `forbidden sysctl: "kernel.msgmax" not allowlisted`,
+		},
+		{
 			name: "operating system", pod: pod("p", func(s *v1.PodSpec) { s.OS = &v1.PodOS{Name: v1.Windows} }),
 			reason: "PodOSNotSupported", message: "Failed to admit pod as the OS field doesn't match node OS",
 		},

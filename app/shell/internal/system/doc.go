@@ -11,6 +11,6 @@ import "github.com/aiopslab/aiopslab/app/shell/internal/tool"
 func Tools() tool.Set {
 	return tool.NewSet(
 		ps, kill, killall, pkill, pgrep, pidof, top, free, uptime, nproc, uname, arch, hostname, id, whoami,
-		groups, date, dmesg, clear, vi, ttyTool, stty,
+		groups, date, dmesg, sysctl, clear, vi, ttyTool, stty,
 	)
 }
