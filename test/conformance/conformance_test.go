@@ -28,6 +28,13 @@ func TestUnknownGroup(t *testing.T) {
 	}
 }
 
+func TestStamp(t *testing.T) {
+	const want = "-X k8s.io/component-base/version.gitVersion=v1.37.1 -X k8s.io/component-base/version.gitMajor=1 -X k8s.io/component-base/version.gitMinor=37"
+	if got := stamp("v1.37.1"); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestReadReport(t *testing.T) {
 	const focus = `\[sig-cli\].*\[Conformance\]`
 	spec := func(kind, text, state string) string {

@@ -60,7 +60,7 @@ func (r *runner) build(ctx context.Context, progress io.Writer) error {
 		pkg  string
 	}{
 		{"ginkgo", []string{"build"}, "github.com/onsi/ginkgo/v2/ginkgo"},
-		{"e2e.test", []string{"test", "-c", "-ldflags=-s -w"}, "k8s.io/kubernetes/test/e2e"},
+		{"e2e.test", []string{"test", "-c", "-ldflags=-s -w " + stamp(version)}, "k8s.io/kubernetes/test/e2e"},
 	} {
 		out := filepath.Join(r.dir, b.name)
 		if _, err := os.Stat(out); err == nil {
@@ -78,6 +78,14 @@ func (r *runner) build(ctx context.Context, progress io.Writer) error {
 		return err
 	}
 	return os.Symlink(r.product, kubectl)
+}
+
+// stamp tells the linker what version the suite is of: specs pick fixtures by it.
+func stamp(version string) string {
+	const pkg = "k8s.io/component-base/version"
+	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, major, minor)
 }
 
 func goCommand(ctx context.Context, args ...string) (string, error) {
