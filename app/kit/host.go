@@ -54,12 +54,15 @@ func hostSignals() <-chan syscall.Signal {
 
 type hostFS struct{}
 
+// hostFile is a file of the operating system, which can be locked.
+type hostFile struct{ *os.File }
+
 func (hostFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
 	f, err := os.OpenFile(name, flag, perm)
 	if err != nil {
 		return nil, err
 	}
-	return f, nil
+	return hostFile{f}, nil
 }
 func (hostFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (hostFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }

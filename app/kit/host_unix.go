@@ -15,3 +15,10 @@ func hostStatFS(name string) (FSInfo, error) {
 	}
 	return FSInfo{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}, nil
 }
+
+func (f hostFile) TryLock() error {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
+	}
+	return nil
+}

@@ -154,7 +154,8 @@ func TestRestart(t *testing.T) {
 		t.Run(sig.String(), func(t *testing.T) {
 			b := startBox(t)
 			ctx := t.Context()
-			c := b.connect(plainURI).Database("d").Collection("c")
+			client := b.connect(plainURI)
+			c := client.Database("d").Collection("c")
 			if _, err := c.InsertMany(ctx, []any{bson.M{"_id": 1}, bson.M{"_id": 2}, bson.M{"_id": 3}}); err != nil {
 				t.Fatal(err)
 			}
@@ -167,7 +168,11 @@ func TestRestart(t *testing.T) {
 			if _, err := c.DeleteOne(ctx, bson.M{"_id": 3}); err != nil {
 				t.Fatal(err)
 			}
+			client.Disconnect(ctx)
 			code := b.stop(sig)
+			if sig == syscall.SIGKILL && b.server.Read("/data/db/mongod.lock") != "1\n" {
+				t.Error("a killed server has cleaned up")
+			}
 			if sig == syscall.SIGTERM && (code != 0 || b.server.Read("/data/db/mongod.lock") != "") {
 				t.Errorf("exit %d, lock %q", code, b.server.Read("/data/db/mongod.lock"))
 			}

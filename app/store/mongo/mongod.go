@@ -35,6 +35,9 @@ type errExit struct{ code int }
 
 func (e errExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
+// errKilled is the end of a server that gets no chance to clean up.
+var errKilled = errors.New("killed")
+
 // Mongod is the server.
 func Mongod(ctx context.Context, env *kit.Env) error {
 	for _, arg := range env.Args[1:] {
@@ -136,7 +139,7 @@ func (d *daemon) run(ctx context.Context) error {
 		return err
 	}
 	err = d.serve(ctx, srv, listeners, signals)
-	return d.stop(srv, eng, lock, err)
+	return d.stop(eng, lock, err)
 }
 
 // serve takes connections until it is told to stop or cannot go on.
@@ -168,6 +171,10 @@ func (d *daemon) wait(ctx context.Context, srv *server.Server, signals <-chan sy
 	for {
 		select {
 		case <-ctx.Done():
+			var killed kit.Killed
+			if errors.As(context.Cause(ctx), &killed) && killed.Signal == syscall.SIGKILL {
+				return errKilled
+			}
 			d.logSignal(syscall.SIGTERM)
 			return nil
 		case err := <-srv.Failed():
@@ -183,7 +190,11 @@ func (d *daemon) wait(ctx context.Context, srv *server.Server, signals <-chan sy
 }
 
 // stop ends the server: cleanly, or at once if its journal failed.
-func (d *daemon) stop(srv *server.Server, eng *engine.Engine, lock kit.File, err error) error {
+func (d *daemon) stop(eng *engine.Engine, lock kit.File, err error) error {
+	if err == errKilled {
+		eng.Close() // What a kernel does to the files of the dead.
+		return err
+	}
 	if err == nil {
 		d.logStop()
 		err = eng.Checkpoint(d.env, d.dir)

@@ -26,7 +26,10 @@ type file struct {
 	closed bool
 }
 
-var _ kit.File = (*file)(nil)
+var (
+	_ kit.File       = (*file)(nil)
+	_ kit.FileLocker = (*file)(nil)
+)
 
 func (f *file) fail(op string, err error) error { return pathError(op, f.name, err) }
 
@@ -242,6 +245,22 @@ func (f *file) Name() string { return f.name }
 
 func (f *file) Sync() error { return nil }
 
+func (f *file) TryLock() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return f.fail("flock", fs.ErrClosed)
+	}
+	t, node := f.place.mount.tree, f.place.node
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if node.locker != nil && node.locker != f {
+		return f.fail("flock", syscall.EAGAIN)
+	}
+	node.locker = f
+	return nil
+}
+
 func (f *file) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -249,6 +268,12 @@ func (f *file) Close() error {
 		return f.fail("close", fs.ErrClosed)
 	}
 	f.closed = true
+	t, node := f.place.mount.tree, f.place.node
+	t.mu.Lock()
+	if node.locker == f {
+		node.locker = nil
+	}
+	t.mu.Unlock()
 	if c, ok := f.stream.(io.Closer); ok {
 		return c.Close()
 	}

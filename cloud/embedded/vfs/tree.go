@@ -65,6 +65,7 @@ type inode struct {
 	children map[string]*inode
 
 	device *Device
+	locker *file // holds the lock on it
 }
 
 // What kind of file an inode is never changes, so these need no lock.
@@ -124,6 +125,7 @@ func (t *Tree) Clone(disk *Disk) *Tree {
 		}
 		n.borrowed = true
 		d := *n
+		d.locker = nil
 		copies[n] = &d
 		if n.children != nil {
 			d.children = make(map[string]*inode, len(n.children))

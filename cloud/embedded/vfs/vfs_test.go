@@ -348,3 +348,21 @@ func TestFsGroup(t *testing.T) {
 		t.Error("a new file did not inherit the directory's group")
 	}
 }
+
+func TestLock(t *testing.T) {
+	root := NewTree(Options{}).Root()
+	open := func() kit.File {
+		t.Helper()
+		f, err := root.OpenFile("/lock", os.O_RDWR|os.O_CREATE, 0o600)
+		must(t, err)
+		return f
+	}
+	a, b := open(), open()
+	must(t, a.(kit.FileLocker).TryLock())
+	must(t, a.(kit.FileLocker).TryLock())
+	if err := b.(kit.FileLocker).TryLock(); !errors.Is(err, syscall.EAGAIN) {
+		t.Errorf("a lock that is taken: %v", err)
+	}
+	must(t, a.Close())
+	must(t, b.(kit.FileLocker).TryLock())
+}
