@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/klog/v2"
 	kubeletconfig "k8s.io/kubernetes/pkg/kubelet/apis/config"
-	"k8s.io/kubernetes/pkg/kubelet/cm"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	"k8s.io/kubernetes/pkg/kubelet/kuberuntime"
 	"k8s.io/kubernetes/pkg/kubelet/logs"
@@ -51,11 +50,12 @@ type kubelet struct {
 	logger   klog.Logger
 	recorder record.EventRecorderLogger
 
-	runtime  kuberuntime.KubeGenericRuntime
-	statuses status.Manager
-	backOff  *flowcontrol.Backoff
-	probes   *prober
-	server   *http.Server
+	runtime    kuberuntime.KubeGenericRuntime
+	statuses   status.Manager
+	containers *containerManager
+	backOff    *flowcontrol.Backoff
+	probes     *prober
+	server     *http.Server
 
 	certificates func() *podcertificate.IssuingManager
 
@@ -76,6 +76,7 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 	k.backOff = flowcontrol.NewFakeBackOff(backOffInitial, backOffMax, clk)
 	k.backOff.HasExpiredFunc = crashLoopExpired
 	k.statuses = status.NewManager(n.fleet.cfg.Client, k, k, ignoreLatency{})
+	k.containers = newContainerManager()
 	k.probes = newProber(k)
 	k.certificates = sync.OnceValue(k.startCertificates)
 	root := filepath.Join(k.machine.dir, "kubelet")
@@ -97,7 +98,7 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 		nodeOS{k.machine}, &runtimeHelper{k}, &http.Client{Transport: &http.Transport{DialContext: stack.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second},
 		flowcontrol.NewFakeBackOff(backOffInitial, backOffMax, clk), false, nil, 0, 0,
 		string(kubeletconfig.NeverVerify), nil, "", "", ptr.To(false), true, metav1.Duration{Duration: 100 * time.Millisecond}, nil,
-		k.machine.runtime, k.machine.runtime, cm.NewStubContainerManager(), logs.NewStubContainerLogManager(), w.classes, false, "",
+		k.machine.runtime, k.machine.runtime, k.containers, logs.NewStubContainerLogManager(), w.classes, false, "",
 		func() v1.ResourceList { return n.allocatable() }, nil, kubeletconfig.NoneMemoryReservationPolicy,
 		ignoreLatency{}, noop.NewTracerProvider(), nil, nil, ignoreLatency{})
 	if err != nil {

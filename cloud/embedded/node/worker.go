@@ -231,6 +231,7 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 			return false, true, nil
 		}
 		w.admitted = true
+		k.containers.groups.create(pod)
 		k.runtime.InitializeActuatedPod(k.logger, pod)
 	}
 	if w.pastDeadline(pod) {
@@ -438,6 +439,7 @@ func (w *worker) remove(ctx context.Context) error {
 			return err
 		}
 	}
+	w.kubelet.containers.groups.remove(w.uid)
 	w.kubelet.forgetCertificates(ctx, w.current())
 	w.kubelet.statuses.RemoveOrphanedStatuses(w.kubelet.logger, w.kubelet.knownPods(w.uid))
 	return n.env().RemoveAll(podDir(w.uid))
