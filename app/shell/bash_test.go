@@ -48,6 +48,11 @@ func TestBash(t *testing.T) {
 		{name: "background of a pipeline", script: `seq 3 | tail -1 & wait $!; echo $?; set -m; jobs`, out: "3\n0\n"},
 		{name: "nested functions and traps", script: `f() { trap 'echo f' EXIT; }; (f; echo in); echo out`, out: "in\nf\nout\n"},
 		{name: "killed bash runs its trap", script: `bash -c 'trap "echo bye" EXIT; trap : USR1; kill $$; sleep 1'; echo $?`, out: "bye\n143\n"},
+		{name: "here-documents of one line", script: "cat <<A; echo x; cat <<B\na\nA\nb\nB\n", out: "a\nx\nb\n"},
+		{name: "precedence in conditions", script: `[[ 1 == 2 && 1 == 1 || 1 == 1 ]] && echo or; [[ ! 1 == 2 && 1 == 2 ]] || echo not`, out: "or\nnot\n"},
+		{name: "a signal to itself is handled at once", script: `trap 'echo usr1' USR1; kill -USR1 $$; echo after; trap 'exit 5' TERM; kill $$; echo not`, out: "usr1\nafter\n", code: 5},
+		{name: "a job that writes elsewhere holds nobody up", script: `x=$(sleep 20 >/dev/null & echo $!); kill $x && echo killed`, out: "killed\n"},
+		{name: "let", script: `let 'a=1' b=a+1; echo $a $b`, out: "1 2\n"},
 		{name: "version", script: `[[ $BASH_VERSION == 5.* ]] && echo 5`, out: "5\n"},
 	})
 }

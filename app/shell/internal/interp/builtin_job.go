@@ -236,6 +236,10 @@ func (s *Shell) killOne(target string, sig syscall.Signal) error {
 	if err != nil {
 		return errors.New(s.pick("bad pid '"+target+"'", target+": arguments must be process or job IDs"))
 	}
+	if pid == s.env.PID && s.takesSignal(sig) {
+		s.deliver(s.traps, sig) // So that its trap runs before the next command.
+		return nil
+	}
 	if err := s.env.Procs.Signal(pid, sig); err != nil {
 		return errors.New(s.pick("can't kill pid "+target+": ", "("+target+") - ") + tool.Reason(err))
 	}

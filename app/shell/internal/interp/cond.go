@@ -2,8 +2,9 @@ package interp
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strconv"
+	"strings"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
@@ -26,7 +27,52 @@ func (s *Shell) testClause(ctx context.Context, c *syntax.TestClause) flow {
 	return flowNext
 }
 
-func (s *Shell) condition(ctx context.Context, x syntax.TestExpr) (bool, error) {
+// condition evaluates an expression; && binds closer than ||, and ! closer than both.
+func (s *Shell) condition(ctx context.Context, x syntax.TestExpr) (ok bool, err error) {
+	for i, t := range operands(x) {
+		if i > 0 && ok == (t.after == syntax.OrTest) {
+			if ok {
+				return true, nil // Whatever follows.
+			}
+			continue // To the next ||.
+		}
+		if ok, err = s.operand(ctx, t.x); err != nil {
+			return false, err
+		}
+		ok = ok != t.not
+	}
+	return ok, nil
+}
+
+// term is an operand of && and ||.
+type term struct {
+	after syntax.BinTestOperator // the operator before it, if it is not the first
+	not   bool
+	x     syntax.TestExpr
+}
+
+// operands lists what the parser nests to the right, as if && and || bound alike and ! took all that
+// follows.
+func operands(x syntax.TestExpr) []term {
+	switch x := x.(type) {
+	case *syntax.UnaryTest:
+		if x.Op == syntax.TsNot {
+			list := operands(x.X)
+			list[0].not = !list[0].not
+			return list
+		}
+	case *syntax.BinaryTest:
+		if x.Op == syntax.AndTest || x.Op == syntax.OrTest {
+			rest := operands(x.Y)
+			rest[0].after = x.Op
+			return append(operands(x.X), rest...)
+		}
+	}
+	return []term{{x: x}}
+}
+
+// operand evaluates one operand.
+func (s *Shell) operand(ctx context.Context, x syntax.TestExpr) (bool, error) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		text, err := s.literal(ctx, x)
@@ -34,27 +80,15 @@ func (s *Shell) condition(ctx context.Context, x syntax.TestExpr) (bool, error) 
 	case *syntax.ParenTest:
 		return s.condition(ctx, x.X)
 	case *syntax.UnaryTest:
-		if x.Op == syntax.TsNot {
-			ok, err := s.condition(ctx, x.X)
-			return !ok, err
-		}
 		operand, err := s.literal(ctx, x.X.(*syntax.Word))
 		if err != nil {
 			return false, err
 		}
 		return s.unary(x.Op, operand), nil
 	case *syntax.BinaryTest:
-		switch x.Op {
-		case syntax.AndTest, syntax.OrTest:
-			ok, err := s.condition(ctx, x.X)
-			if err != nil || ok == (x.Op == syntax.OrTest) {
-				return ok, err
-			}
-			return s.condition(ctx, x.Y)
-		}
 		return s.compare(ctx, x.Op, x.X.(*syntax.Word), x.Y.(*syntax.Word))
 	}
-	return false, fmt.Errorf("unexpected condition")
+	return false, errors.New("unexpected condition")
 }
 
 func (s *Shell) unary(op syntax.UnTestOperator, operand string) bool {
@@ -64,7 +98,7 @@ func (s *Shell) unary(op syntax.UnTestOperator, operand string) bool {
 	case syntax.TsNempStr:
 		return operand != ""
 	case syntax.TsVarSet:
-		return environ{s}.Get(operand).IsSet()
+		return s.isSet(operand)
 	case syntax.TsRefVar:
 		return s.vars[operand].Kind == expand.NameRef
 	case syntax.TsOptSet:
@@ -75,6 +109,21 @@ func (s *Shell) unary(op syntax.UnTestOperator, operand string) bool {
 		return err == nil && s.fd(n).Terminal() != nil
 	}
 	return tool.FileTest(s.here(), op.String(), operand)
+}
+
+// isSet reports whether a variable, or an element of an array, is set.
+func (s *Shell) isSet(name string) bool {
+	name, index, element := strings.Cut(strings.TrimSuffix(name, "]"), "[")
+	v := environ{s}.Get(name)
+	if !element {
+		return v.IsSet()
+	}
+	if v.Kind == expand.Associative {
+		_, ok := v.Map[index]
+		return ok
+	}
+	i, err := strconv.Atoi(index)
+	return err == nil && i >= 0 && i < len(v.List)
 }
 
 func (s *Shell) compare(ctx context.Context, op syntax.BinTestOperator, xw, yw *syntax.Word) (bool, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -18,23 +19,57 @@ func (s *Shell) eval(ctx context.Context, text string) flow {
 // evalReader runs a text statement by statement, so that what precedes a syntax error runs.
 func (s *Shell) evalReader(ctx context.Context, r io.Reader) flow {
 	ran, fl := false, flowNext
+	var held []*syntax.Stmt // of one line, until its here-documents have been read
+	run := func() bool {
+		ran = ran || len(held) > 0
+		fl = s.stmts(ctx, held)
+		held = nil
+		return fl == flowNext
+	}
 	statements := syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(r)
 	statements(untilFalse(func(st *syntax.Stmt, err error) bool {
+		if len(held) > 0 && held[0].Pos().Line() < startLine(st, err) && !run() {
+			return false
+		}
 		if err != nil {
+			held = nil
 			fl = s.syntaxError(err)
 			return false
 		}
-		ran = true
-		fl = s.stmt(ctx, st)
-		return fl == flowNext
+		held = append(held, st)
+		return slices.ContainsFunc(held, awaitsDocument) || run()
 	}))
-	if fl != flowNext {
+	if fl != flowNext || !run() {
 		return fl
 	}
 	if !ran {
 		s.status = 0
 	}
 	return s.runTraps(ctx)
+}
+
+// startLine is where a statement or a mistake is.
+func startLine(st *syntax.Stmt, err error) uint {
+	if p, ok := errors.AsType[syntax.ParseError](err); ok {
+		return p.Pos.Line()
+	}
+	if err != nil {
+		return 0
+	}
+	return st.Pos().Line()
+}
+
+// awaitsDocument reports whether the parser has not yet read a here-document of a statement: those
+// begin on the next line, but the statement may end before.
+func awaitsDocument(st *syntax.Stmt) bool {
+	awaits := false
+	syntax.Walk(st, func(n syntax.Node) bool {
+		if r, ok := n.(*syntax.Redirect); ok && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) && r.Hdoc == nil {
+			awaits = true
+		}
+		return !awaits
+	})
+	return awaits
 }
 
 // untilFalse makes a loop body safe for an iterator that goes on after the body has said that it is

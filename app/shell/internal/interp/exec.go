@@ -96,6 +96,18 @@ func (s *Shell) stmt(ctx context.Context, st *syntax.Stmt) flow {
 	return s.checkStatus(ctx)
 }
 
+// lastStmt runs the only statement of a copy of the shell: what it redirects need not be put back,
+// and is not held.
+func (s *Shell) lastStmt(ctx context.Context, st *syntax.Stmt) {
+	undo, ok := s.redirect(ctx, st.Redirs)
+	if undo(ok); !ok {
+		return
+	}
+	plain := *st
+	plain.Redirs = nil
+	s.stmt(ctx, &plain)
+}
+
 // negatable runs the command of a statement; what follows ! may fail.
 func (s *Shell) negatable(ctx context.Context, st *syntax.Stmt) flow {
 	if !st.Negated {
@@ -153,7 +165,7 @@ func (s *Shell) command(ctx context.Context, cmd syntax.Command) flow {
 	case *syntax.ArithmCmd:
 		return s.arithmetic(ctx, c.X)
 	case *syntax.LetClause:
-		return s.arithmetic(ctx, c.Exprs...)
+		return s.letClause(ctx, c.Exprs)
 	case *syntax.TestClause:
 		return s.testClause(ctx, c)
 	case *syntax.DeclClause:
@@ -276,6 +288,24 @@ func (s *Shell) arithmetic(ctx context.Context, exprs ...syntax.ArithmExpr) flow
 		s.status = 1
 	}
 	return flowNext
+}
+
+// letClause runs let, whose expressions may be quoted.
+func (s *Shell) letClause(ctx context.Context, exprs []syntax.ArithmExpr) flow {
+	var parsed []syntax.ArithmExpr
+	for _, x := range exprs {
+		if w, ok := x.(*syntax.Word); ok {
+			text, err := s.literal(ctx, w)
+			if err == nil {
+				x, err = s.parseArithmetic(text)
+			}
+			if err != nil {
+				return s.badExpansion(err)
+			}
+		}
+		parsed = append(parsed, x)
+	}
+	return s.arithmetic(ctx, parsed...)
 }
 
 func (s *Shell) timeClause(ctx context.Context, c *syntax.TimeClause) flow {

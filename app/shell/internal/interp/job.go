@@ -132,8 +132,8 @@ func (s *Shell) backgroundProgram(ctx context.Context, sub *Shell, st *syntax.St
 		undo(false)
 		return nil
 	}
+	undo(true) // What is redirected is not held any longer.
 	if p == nil {
-		undo(true)
 		sub.close()
 		gone := func(syscall.Signal) error { return syscall.ESRCH }
 		return s.addJob(nextLocalPID(), text, gone, func() int { return status })
@@ -142,7 +142,6 @@ func (s *Shell) backgroundProgram(ctx context.Context, sub *Shell, st *syntax.St
 	signal := func(sig syscall.Signal) error { return s.env.Procs.Signal(pid, sig) }
 	return s.addJob(pid, text, signal, func() int {
 		code := p.Wait()
-		undo(true)
 		sub.close()
 		return code
 	})
@@ -152,7 +151,7 @@ func (s *Shell) backgroundProgram(ctx context.Context, sub *Shell, st *syntax.St
 func (s *Shell) backgroundCopy(sub *Shell, st *syntax.Stmt, text string) *job {
 	program := func(ctx context.Context, env *kit.Env) error {
 		sub.env, sub.process = env, true
-		return sub.asProcess(ctx, func(ctx context.Context) { sub.stmt(ctx, st) })
+		return sub.asProcess(ctx, func(ctx context.Context) { sub.lastStmt(ctx, st) })
 	}
 	env := s.env.Child(s.env.Args...)
 	env.Vars, env.Dir = s.exported(), s.dir

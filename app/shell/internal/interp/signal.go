@@ -73,6 +73,13 @@ func (s *Shell) takeSignals(ctx context.Context) {
 	}()
 }
 
+// takesSignal reports whether the shell itself, not a copy of it, handles a signal.
+func (s *Shell) takesSignal(sig syscall.Signal) bool {
+	s.traps.mu.Lock()
+	defer s.traps.mu.Unlock()
+	return s.traps.taken && sig != 0 && sig != syscall.SIGKILL && (!s.subshell || s.process)
+}
+
 // deliver does what the kernel does with a signal for the shell.
 func (s *Shell) deliver(t *traps, sig syscall.Signal) {
 	t.mu.Lock()
