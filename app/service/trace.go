@@ -20,8 +20,11 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// exportEvery is how long a span waits for others to be sent with.
-const exportEvery = time.Second
+const (
+	exportEvery   = time.Second // how long a span waits for others to be sent with
+	exportTimeout = 3 * time.Second
+	lastExport    = 500 * time.Millisecond // when the service ends
+)
 
 // startTraces begins to send spans to the collector the environment names. There may be none, and
 // it may be down: spans are then dropped, as everywhere.
@@ -43,19 +46,38 @@ func (s *Service) startTraces(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		exporter, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn), otlptracegrpc.WithTimeout(drain))
+		sender, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn), otlptracegrpc.WithTimeout(exportTimeout), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
 		if err != nil {
 			return err
 		}
-		opts = append(opts, sdktrace.WithBatcher(exporter, sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(drain)))
+		opts = append(opts, sdktrace.WithBatcher(&exporter{SpanExporter: sender, log: s.Log}, sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout)))
 		s.onClose(func(context.Context) error { return conn.Close() })
 	}
 	s.provider = sdktrace.NewTracerProvider(opts...)
 	s.tracer = s.provider.Tracer("github.com/aiopslab/aiopslab/app/service")
 	s.onClose(func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, lastExport)
+		defer cancel()
 		_ = s.provider.Shutdown(ctx) // A collector that is away is no failure of the service.
 		return nil
 	})
+	return nil
+}
+
+// exporter tells the service's own log when spans begin to get lost. The SDK would tell the
+// process', which is not the service's.
+type exporter struct {
+	sdktrace.SpanExporter
+	log     *slog.Logger
+	failing bool // exports are not concurrent
+}
+
+func (e *exporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	err := e.SpanExporter.ExportSpans(ctx, spans)
+	if err != nil && !e.failing {
+		e.log.WarnContext(ctx, "Failed to export spans", slog.Any("error", err))
+	}
+	e.failing = err != nil
 	return nil
 }
 

@@ -1,0 +1,195 @@
+// Package apptest runs applications from their manifests without a cluster, for tests: every
+// deployment is one machine in memory, found by its name.
+//
+//	d := apptest.Deploy(t, hotel.App(), images)
+//	resp, err := d.Client().Get("http://frontend:5000/hotels?...")
+//	d.Restart("mongodb-geo") // its volumes stay
+package apptest
+
+import (
+	"fmt"
+	"path"
+	"syscall"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/kittest"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+)
+
+// Deployment is an application under way.
+type Deployment struct {
+	t      testing.TB
+	world  *kittest.World
+	images *kit.Registry
+	pods   map[string]*Pod
+	user   *kittest.Machine
+}
+
+// Pod is the one container of a deployment.
+type Pod struct {
+	*kittest.Machine
+	*kittest.Run
+	image *kit.Image
+	spec  v1.Container
+	env   map[string]string
+}
+
+// Deploy starts all deployments of an application. Of the manifests it heeds commands, arguments,
+// variables, and volumes from ConfigMaps and Secrets; other volumes are directories that survive a
+// restart.
+func Deploy(t testing.TB, a *app.App, images *kit.Registry) *Deployment {
+	t.Helper()
+	objects, err := manifest.Read(a.Manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]map[string]string{} // by kind and name
+	for _, u := range objects {
+		switch u.GetKind() {
+		case "ConfigMap":
+			files["ConfigMap/"+u.GetName()] = convert[v1.ConfigMap](t, u).Data
+		case "Secret":
+			s := convert[v1.Secret](t, u)
+			data := s.StringData
+			if data == nil {
+				data = map[string]string{}
+			}
+			for k, v := range s.Data {
+				data[k] = string(v)
+			}
+			files["Secret/"+u.GetName()] = data
+		}
+	}
+	d := &Deployment{t: t, world: kittest.New(t), images: images, pods: map[string]*Pod{}}
+	d.user = d.world.Machine("user", "10.244.255.1")
+	n := 0
+	for _, u := range objects {
+		if u.GetKind() != "Deployment" {
+			continue
+		}
+		n++
+		d.add(convert[appsv1.Deployment](t, u), fmt.Sprintf("10.244.0.%d", n+1), files)
+	}
+	for _, p := range d.pods {
+		d.start(p)
+	}
+	t.Cleanup(func() { // All at once: each may wait for another that has gone.
+		for _, p := range d.pods {
+			p.Signal(syscall.SIGKILL)
+		}
+		for _, p := range d.pods {
+			p.Wait()
+		}
+	})
+	return d
+}
+
+func convert[T any](t testing.TB, u *unstructured.Unstructured) *T {
+	t.Helper()
+	var v T
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &v); err != nil {
+		t.Fatalf("%s %s: %v", u.GetKind(), u.GetName(), err)
+	}
+	return &v
+}
+
+// add makes the machine of a deployment.
+func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]map[string]string) {
+	d.t.Helper()
+	spec := dep.Spec.Template.Spec
+	c := spec.Containers[0]
+	_, image, err := d.images.Resolve(c.Image)
+	if err != nil {
+		d.t.Fatalf("%s: %v", dep.Name, err)
+	}
+	p := &Pod{Machine: d.world.Machine(dep.Name, addr), image: image, spec: c, env: map[string]string{}}
+	p.Install(*image)
+	for _, e := range c.Env {
+		p.env[e.Name] = e.Value
+		if e.ValueFrom != nil {
+			ref := e.ValueFrom.SecretKeyRef
+			p.env[e.Name] = files["Secret/"+ref.Name][ref.Key]
+		}
+	}
+	for _, m := range c.VolumeMounts {
+		p.Write(m.MountPath+"/", "")
+		for _, v := range spec.Volumes {
+			if v.Name != m.Name {
+				continue
+			}
+			source := ""
+			switch {
+			case v.ConfigMap != nil:
+				source = "ConfigMap/" + v.ConfigMap.Name
+			case v.Secret != nil:
+				source = "Secret/" + v.Secret.SecretName
+			}
+			for name, content := range files[source] {
+				p.Write(path.Join(m.MountPath, name), content)
+			}
+		}
+	}
+	d.pods[dep.Name] = p
+}
+
+// start runs a pod's container.
+func (d *Deployment) start(p *Pod) {
+	d.t.Helper()
+	argv, args := p.image.Entrypoint, p.image.Cmd
+	if p.spec.Command != nil {
+		argv, args = p.spec.Command, nil
+	}
+	if p.spec.Args != nil {
+		args = p.spec.Args
+	}
+	env := p.Env(append(append([]string(nil), argv...), args...)...)
+	for k, v := range p.image.Vars {
+		env.Vars[k] = v
+	}
+	for k, v := range p.env {
+		env.Vars[k] = v
+	}
+	if p.image.WorkDir != "" {
+		env.Dir = p.image.WorkDir
+	}
+	p.Run = p.Machine.Run(p.Program(env.Args[0]), env)
+}
+
+// Program returns an executable of the pod's image by name.
+func (p *Pod) Program(name string) kit.Program {
+	for file, program := range p.image.Programs {
+		if file == name || path.Base(file) == name {
+			return program
+		}
+	}
+	panic(fmt.Sprintf("%s: no program %s in the image", p.Name, name))
+}
+
+// Pod returns the pod of a deployment.
+func (d *Deployment) Pod(name string) *Pod {
+	d.t.Helper()
+	p := d.pods[name]
+	if p == nil {
+		d.t.Fatalf("no deployment %s", name)
+	}
+	return p
+}
+
+// Restart kills a container and starts it anew. Its files stay.
+func (d *Deployment) Restart(name string) {
+	d.t.Helper()
+	p := d.Pod(name)
+	p.Signal(syscall.SIGTERM)
+	p.Wait()
+	d.start(p)
+}
+
+// User is a machine without programs on the same network.
+func (d *Deployment) User() *kittest.Machine { return d.user }

@@ -1,0 +1,214 @@
+package social_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/aiopslab/aiopslab/app/apptest"
+	"github.com/aiopslab/aiopslab/app/jaeger"
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/store/memcached"
+	"github.com/aiopslab/aiopslab/app/store/mongo"
+	"github.com/aiopslab/aiopslab/app/store/redis"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// patience is how long the application may take to do something.
+const patience = 30 * time.Second
+
+type front struct {
+	t *testing.T
+	d *apptest.Deployment
+	c *http.Client
+}
+
+func deploy(t *testing.T) *front {
+	images := kit.NewRegistry(social.Image(nil), memcached.Image(nil), mongo.Image(nil), redis.Image(nil), jaeger.Image())
+	d := apptest.Deploy(t, social.App(), images)
+	f := &front{t, d, d.User().Client()}
+	f.eventually("/wrk2-api/post/compose", url.Values{"username": {"username_5"}, "user_id": {"5"}, "text": {"first @username_6 http://a.b"}})
+	return f
+}
+
+// post sends a form and returns the answer.
+func (f *front) post(path string, form url.Values) (int, string) {
+	f.t.Helper()
+	resp, err := f.c.PostForm("http://nginx-thrift:8080"+path, form)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(b)
+}
+
+func (f *front) mustPost(path string, form url.Values, want string) {
+	f.t.Helper()
+	if code, body := f.post(path, form); code != http.StatusOK || !strings.Contains(body, want) {
+		f.t.Fatalf("%s %v: %d %s", path, form, code, body)
+	}
+}
+
+// eventually posts until it works.
+func (f *front) eventually(path string, form url.Values) string {
+	f.t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		code, body := f.post(path, form)
+		if code == http.StatusOK {
+			return body
+		}
+		if time.Now().After(deadline) {
+			f.t.Fatalf("%s: %d %s", path, code, body)
+		}
+	}
+}
+
+type post struct {
+	Text    string
+	Creator struct {
+		Username string
+	}
+	Mentions []struct {
+		Username string
+	} `json:"user_mentions"`
+	URLs []struct {
+		Short    string `json:"shortened_url"`
+		Expanded string `json:"expanded_url"`
+	}
+	Media []struct {
+		ID string `json:"media_id"`
+	}
+}
+
+// timeline reads a timeline, newest post first.
+func (f *front) timeline(kind, user string) []post {
+	f.t.Helper()
+	var posts []post
+	body := f.eventually("/wrk2-api/"+kind+"-timeline/read", url.Values{"user_id": {user}, "start": {"0"}, "stop": {"10"}})
+	if err := json.Unmarshal([]byte(body), &posts); err != nil {
+		f.t.Fatalf("%s: %v", body, err)
+	}
+	return posts
+}
+
+func TestFrontDoor(t *testing.T) {
+	f := deploy(t)
+	for _, u := range []struct{ id, name string }{{"9001", "alice"}, {"9002", "bob"}, {"9003", "carol"}} {
+		f.mustPost("/wrk2-api/user/register", url.Values{"user_id": {u.id}, "username": {u.name}, "password": {"pw-" + u.name}, "first_name": {"a"}, "last_name": {"b"}}, "Success!")
+	}
+	if code, body := f.post("/wrk2-api/user/register", url.Values{"user_id": {"9009"}, "username": {"alice"}, "password": {"x"}}); code != http.StatusBadRequest || !strings.Contains(body, "User alice already existed.") {
+		t.Errorf("a second alice: %d %s", code, body)
+	}
+	f.mustPost("/wrk2-api/user/follow", url.Values{"user_name": {"bob"}, "followee_name": {"alice"}}, "Success!")
+
+	// A post reaches the author's timeline, a follower's and that of somebody mentioned.
+	f.mustPost("/wrk2-api/post/compose", url.Values{
+		"username": {"alice"}, "user_id": {"9001"}, "text": {"hello @carol and @nobody, see http://example.com/a"},
+		"media_ids": {`["123456789012345678"]`}, "media_types": {`["png"]`}, "post_type": {"0"},
+	}, "Successfully upload post")
+	for kind, user := range map[string]string{"user": "9001", "home": "9002"} {
+		posts := f.timeline(kind, user)
+		if len(posts) != 1 {
+			t.Fatalf("%s timeline of %s: %+v", kind, user, posts)
+		}
+		p := posts[0]
+		if p.Creator.Username != "alice" || len(p.Mentions) != 1 || p.Mentions[0].Username != "carol" || len(p.Media) != 1 || p.Media[0].ID != "123456789012345678" {
+			t.Errorf("%+v", p)
+		}
+		if len(p.URLs) != 1 || p.URLs[0].Expanded != "http://example.com/a" || !strings.HasPrefix(p.URLs[0].Short, "http://short-url/") || !strings.Contains(p.Text, p.URLs[0].Short) {
+			t.Errorf("links: %+v", p)
+		}
+	}
+	if posts := f.timeline("home", "9003"); len(posts) != 1 {
+		t.Errorf("carol, who was mentioned, reads %+v", posts)
+	}
+	if posts := f.timeline("home", "9001"); len(posts) != 0 {
+		t.Errorf("alice, who follows nobody, reads %+v", posts)
+	}
+
+	// Who no longer follows reads nothing new.
+	f.mustPost("/wrk2-api/user/unfollow", url.Values{"user_name": {"bob"}, "followee_name": {"alice"}}, "Success!")
+	f.mustPost("/wrk2-api/post/compose", url.Values{"username": {"alice"}, "user_id": {"9001"}, "text": {"again"}}, "Success")
+	if posts := f.timeline("home", "9002"); len(posts) != 1 {
+		t.Errorf("bob unfollowed and reads %+v", posts)
+	}
+	if posts := f.timeline("user", "9001"); len(posts) != 2 || posts[0].Text != "again" {
+		t.Errorf("alice wrote %+v", posts)
+	}
+
+	// Posts outlive the caches, which are filled again.
+	f.d.Restart("user-timeline-redis")
+	f.d.Restart("post-storage-memcached")
+	if posts := f.timeline("user", "9001"); len(posts) != 2 {
+		t.Errorf("after the caches restarted alice wrote %+v", posts)
+	}
+}
+
+func TestLogin(t *testing.T) {
+	f := deploy(t)
+	if code, _ := f.post("/api/post/compose", url.Values{"text": {"x"}}); code != http.StatusUnauthorized {
+		t.Errorf("compose without a login: %d", code)
+	}
+	if code, body := f.post("/api/user/login", url.Values{"username": {"username_3"}, "password": {"wrong"}}); code != http.StatusUnauthorized || !strings.Contains(body, "Incorrect username or password") {
+		t.Errorf("%d %s", code, body)
+	}
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.c.Jar = jar
+	f.mustPost("/api/user/login", url.Values{"username": {"username_3"}, "password": {"password_3"}}, "Success!")
+	f.mustPost("/api/post/compose", url.Values{"text": {"mine"}}, "Success")
+	f.c.Jar = nil
+	if posts := f.timeline("user", "3"); !slices.ContainsFunc(posts, func(p post) bool { return p.Text == "mine" && p.Creator.Username == "username_3" }) {
+		t.Errorf("%+v", posts)
+	}
+}
+
+func TestMedia(t *testing.T) {
+	f := deploy(t)
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	part, err := w.CreateFormFile("media", "cat.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	part.Write([]byte("a picture"))
+	w.Close()
+	resp, err := f.c.Post("http://media-frontend:8080/upload-media", w.FormDataContentType(), &body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var stored struct {
+		ID   string `json:"media_id"`
+		Type string `json:"media_type"`
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&stored); err != nil || stored.Type != "png" {
+		t.Fatalf("%+v, %v", stored, err)
+	}
+	get, err := f.c.Get("http://media-frontend:8080/get-media/?filename=" + stored.ID + ".png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer get.Body.Close()
+	if b, _ := io.ReadAll(get.Body); string(b) != "a picture" {
+		t.Errorf("%d %q", get.StatusCode, b)
+	}
+}
