@@ -1,0 +1,30 @@
+package redis
+
+import (
+	"fmt"
+	"time"
+)
+
+// Levels of log lines, as the mark that they have.
+const (
+	notice  = '*'
+	warning = '#'
+	verbose = '-'
+)
+
+func (s *instance) log(level rune, format string, args ...any) {
+	s.logAs(s.env.PID, s.role, level, format, args...)
+}
+
+// logAs writes a line as a process: the server, or a child of it.
+func (s *instance) logAs(pid int, role byte, level rune, format string, args ...any) {
+	if level == verbose && s.config.values["loglevel"] != "verbose" && s.config.values["loglevel"] != "debug" {
+		return
+	}
+	if level == notice && s.config.values["loglevel"] == "warning" {
+		return
+	}
+	s.logMu.Lock()
+	defer s.logMu.Unlock()
+	fmt.Fprintf(s.env.Stdout, "%d:%c %s %c %s\n", pid, role, time.Now().UTC().Format("02 Jan 2006 15:04:05.000"), level, fmt.Sprintf(format, args...))
+}
