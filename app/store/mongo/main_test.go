@@ -75,7 +75,11 @@ func (b *box) connectFrom(m *kittest.Machine, uri string, more ...*options.Clien
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { c.Disconnect(context.Background()) })
+	b.t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond) // The server may be gone.
+		defer cancel()
+		c.Disconnect(ctx)
+	})
 	return c
 }
 
