@@ -44,7 +44,7 @@ var (
 	nodeSubnet    = netip.MustParsePrefix("172.18.0.0/16")
 	podSubnet     = netip.MustParsePrefix("10.244.0.0/16")
 	serviceSubnet = netip.MustParsePrefix("10.96.0.0/16")
-	serverAddr    = netip.MustParseAddr("172.18.0.2")
+	serverAddr    = netip.MustParseAddr("172.18.0.2") // at serverPort
 	serverService = netip.MustParseAddr("10.96.0.1")
 	dnsService    = netip.MustParseAddr("10.96.0.10")
 )
@@ -57,6 +57,7 @@ const (
 	DefaultDisk       = 100 << 30
 	MaxNodes          = 100
 	clusterDomain     = "cluster.local"
+	serverPort        = 6443
 	startGC, steadyGC = 200, 75 // GOGC while much is allocated for good, and after
 )
 
@@ -145,7 +146,6 @@ func Start(ctx context.Context, opts Options) (*Cloud, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
 	}
-	quietLogs()
 	debug.SetGCPercent(startGC)
 	c := &Cloud{opts: opts}
 	if err := c.start(ctx); err != nil {
@@ -231,6 +231,7 @@ func (c *Cloud) openNetwork() error {
 		return fmt.Errorf("listen for the Kubernetes API: %w", err)
 	}
 	c.network = vnet.New(vnet.Config{Subnets: []netip.Prefix{nodeSubnet, podSubnet}, Virtual: []netip.Prefix{serviceSubnet}, Seed: c.opts.Seed})
+	c.network.SetRouter(noServices{})
 	if c.server, err = c.network.AddHost(serverAddr); err != nil {
 		return err
 	}
@@ -248,7 +249,16 @@ func (c *Cloud) openNetwork() error {
 	return nil
 }
 
-func (c *Cloud) port() int { return c.listen.Addr().(*net.TCPAddr).Port }
+// noServices routes until there is a kube-proxy. An API server that starts from a snapshot asks at
+// once for the APIs that pods serve, and is not ready before it knows that they do not answer.
+type noServices struct{}
+
+func (noServices) Route(_ netip.Addr, _ string, dst netip.AddrPort) (netip.AddrPort, error) {
+	if serviceSubnet.Contains(dst.Addr()) {
+		return dst, vnet.ErrReject
+	}
+	return dst, nil
+}
 
 func (c *Cloud) startPlane(ctx context.Context) (err error) {
 	var state controlplane.State
@@ -262,7 +272,7 @@ func (c *Cloud) startPlane(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	inside, err := c.stack.Listen("tcp", fmt.Sprintf(":%d", c.port()))
+	inside, err := c.stack.Listen("tcp", netip.AddrPortFrom(serverAddr, serverPort).String())
 	if err != nil {
 		return err
 	}
@@ -271,7 +281,7 @@ func (c *Cloud) startPlane(ctx context.Context) (err error) {
 		return err
 	}
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
-		Dir: dir, Listener: listenBoth(c.listen, inside), Port: c.port(), PKI: c.pki,
+		Dir: dir, Listener: listenBoth(inside, c.listen), Port: serverPort, PKI: c.pki,
 		Address: serverAddr.AsSlice(), ServiceIP: serverService.AsSlice(), ServiceCIDR: serviceSubnet.String(),
 		Dial: c.stack.DialContext, State: state, Timing: c.opts.Timing,
 	})

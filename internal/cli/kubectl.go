@@ -101,7 +101,7 @@ func namesCluster(arg string) bool {
 func needsCluster(args []string) bool {
 	for _, a := range args[1:] {
 		switch a {
-		case "help", "--help", "-h", "completion", "kustomize", "options", "plugin", "--client":
+		case "help", "--help", "-h", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd, "kustomize", "options", "plugin", "--client":
 			return false
 		}
 	}

@@ -68,8 +68,27 @@ services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
 	})
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newUp(s), newKubectl(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s))
 	return root
+}
+
+func newHelp() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Explain a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(c.Root(), rest)
+			}
+			about.InitDefaultHelpFlag()
+			return about.Help()
+		},
+	}
 }
 
 // unknownCommand refuses arguments of the root command and names the nearest command.

@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -190,7 +191,10 @@ func (f *upFlags) options() (embedded.Options, error) {
 	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
 		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes), "")
 	}
-	host, _, err := net.SplitHostPort(f.listen)
+	host, port, err := net.SplitHostPort(f.listen)
+	if _, perr := strconv.ParseUint(port, 10, 16); err == nil && perr != nil {
+		err = fmt.Errorf("%s is not a port", port)
+	}
 	if err != nil {
 		return opts, fail(ExitUsage, fmt.Errorf("--listen %s: %w", f.listen, err), "Write it as 127.0.0.1:PORT.")
 	}
@@ -211,14 +215,15 @@ func (f *upFlags) options() (embedded.Options, error) {
 // checkTemp refuses a temporary directory that cannot hold an environment.
 func checkTemp(dir string) error {
 	var st unix.Statfs_t
-	if err := unix.Statfs(dir, &st); err != nil {
+	err := unix.Statfs(dir, &st)
+	if err == nil {
+		err = unix.Access(dir+"/.", unix.W_OK|unix.X_OK)
+	}
+	if err != nil {
 		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < minFree {
 		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir, free>>20, minFree>>20), tempHint)
-	}
-	if err := unix.Access(dir, unix.W_OK|unix.X_OK); err != nil {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
 	}
 	if len(dir) > maxTempLen {
 		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: the name is longer than %d characters", dir, maxTempLen), tempHint)

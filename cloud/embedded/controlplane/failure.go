@@ -8,8 +8,9 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// failure is how etcd dies inside a process that outlives it. Where it cannot go on, say because the
-// disk is full, it logs at level fatal or panic, and counts on not getting control back.
+// failure is how a control plane dies inside a process that outlives it. Where etcd cannot go on, say
+// because the disk is full, it logs at level fatal or panic, and counts on not getting control back.
+// So does kube-apiserver.
 type failure struct {
 	once sync.Once
 	done chan struct{}
@@ -26,16 +27,22 @@ func (f *failure) logger() *zap.Logger {
 // OnWrite implements zapcore.CheckWriteHook. It keeps the goroutine: unwinding it would run code
 // that relies on what just failed.
 func (f *failure) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
-	f.once.Do(func() {
-		f.err = fmt.Errorf("etcd: %s", entry.Message)
-		for _, field := range fields {
-			if err, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
-				f.err = fmt.Errorf("etcd: %s: %w", entry.Message, err)
-			}
+	err := fmt.Errorf("etcd: %s", entry.Message)
+	for _, field := range fields {
+		if cause, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
+			err = fmt.Errorf("etcd: %s: %w", entry.Message, cause)
 		}
+	}
+	f.fail(err)
+	select {}
+}
+
+// fail makes it happen. Only the first error counts.
+func (f *failure) fail(err error) {
+	f.once.Do(func() {
+		f.err = err
 		close(f.done)
 	})
-	select {}
 }
 
 // failed reports whether it happened.

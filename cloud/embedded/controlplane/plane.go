@@ -74,6 +74,7 @@ func Start(ctx context.Context, cfg Config) (*Plane, error) {
 	cfg.Timing.complete()
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p := &Plane{cfg: cfg, stop: stop, broken: newFailure()}
+	captureLogs(p.broken)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {

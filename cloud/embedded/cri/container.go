@@ -141,11 +141,11 @@ func limitsOf(res *runtimeapi.LinuxContainerResources) limits {
 func (c *Container) mountAll() error {
 	r := c.runtime
 	root, env := containerDir(c.id)+"/rootfs", r.env()
+	tree, err := r.cfg.Images.tree(c.image.image) // The image's programs can run from now on.
+	if err != nil {
+		return err
+	}
 	if _, err := env.FS.Stat(root); os.IsNotExist(err) {
-		tree, err := r.cfg.Images.tree(c.image.image)
-		if err != nil {
-			return err
-		}
 		if err := env.MkdirAll(path.Dir(root), 0o711); err != nil {
 			return err
 		}
@@ -153,7 +153,6 @@ func (c *Container) mountAll() error {
 			return err
 		}
 	}
-	var err error
 	if c.files, err = r.cfg.Files.Sub(root); err != nil {
 		return err
 	}
