@@ -109,7 +109,7 @@ func (c *cli) parse(args []string) (done bool, err error) {
 		args = args[1:]
 		value := func() string {
 			if len(args) == 0 {
-				err = fmt.Errorf("Unrecognized option or bad number of args for: '%s'", arg)
+				err = saidf("Unrecognized option or bad number of args for: '%s'", arg)
 				return ""
 			}
 			v := args[0]
@@ -120,7 +120,7 @@ func (c *cli) parse(args []string) (done bool, err error) {
 			v := value()
 			n, bad := strconv.Atoi(v)
 			if err == nil && bad != nil {
-				err = fmt.Errorf("Invalid number for %s: '%s'", arg, v)
+				err = saidf("Invalid number for %s: '%s'", arg, v)
 			}
 			return n
 		}
@@ -142,7 +142,7 @@ func (c *cli) parse(args []string) (done bool, err error) {
 		case "-i":
 			seconds, bad := strconv.ParseFloat(value(), 64)
 			if err == nil && bad != nil {
-				err = errors.New("Invalid interval")
+				err = said("Invalid interval")
 			}
 			c.interval = time.Duration(seconds * float64(time.Second))
 		case "-x":
@@ -169,7 +169,7 @@ func (c *cli) parse(args []string) (done bool, err error) {
 			fmt.Fprint(c.env.Stdout, cliUsage)
 			return true, nil
 		default:
-			err = fmt.Errorf("Unrecognized option or bad number of args for: '%s'", arg)
+			err = saidf("Unrecognized option or bad number of args for: '%s'", arg)
 		}
 		if err != nil {
 			return false, err
@@ -186,7 +186,7 @@ func (c *cli) parse(args []string) (done bool, err error) {
 func (c *cli) uri(s string) error {
 	rest, ok := strings.CutPrefix(s, "redis://")
 	if !ok {
-		return errors.New("Invalid URI scheme")
+		return said("Invalid URI scheme")
 	}
 	if auth, after, found := strings.Cut(rest, "@"); found {
 		rest = after
@@ -202,7 +202,7 @@ func (c *cli) uri(s string) error {
 	if db != "" {
 		n, err := strconv.Atoi(db)
 		if err != nil {
-			return errors.New("Invalid database number")
+			return said("Invalid database number")
 		}
 		c.db = n
 	}
@@ -224,7 +224,7 @@ func (c *cli) connect(ctx context.Context) error {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			why = "Name or service not known"
 		}
-		return fmt.Errorf("Could not connect to Redis at %s: %s", net.JoinHostPort(c.host, c.port), why)
+		return saidf("Could not connect to Redis at %s: %s", net.JoinHostPort(c.host, c.port), why)
 	}
 	c.conn, c.in = conn, bufio.NewReader(conn)
 	if c.password != "" {

@@ -274,7 +274,7 @@ func (c *client) onData(ctx context.Context, args []string, now time.Time) []byt
 		result = c.wait(ctx, args)
 		now = time.Now()
 	} else {
-		result = c.dispatch(args)
+		result = reword(args, c.dispatch(args))
 	}
 	switch args[0] {
 	case "MULTI":

@@ -182,3 +182,16 @@ func durable(args []string, r reply) [][]string {
 	}
 	return [][]string{args}
 }
+
+// reword corrects the errors that miniredis words otherwise.
+func reword(args []string, result []byte) []byte {
+	if len(result) == 0 || result[0] != failure {
+		return result
+	}
+	if args[0] == "HINCRBY" && len(args) == 4 && strings.HasPrefix(string(result), "-ERR value is not an integer") {
+		if _, err := strconv.ParseInt(args[3], 10, 64); err == nil {
+			return fail("ERR hash value is not an integer")
+		}
+	}
+	return result
+}

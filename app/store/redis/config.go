@@ -62,7 +62,7 @@ func newConfig() *config {
 }
 
 // errDirective is what redis says of anything it cannot use.
-var errDirective = errors.New("Bad directive or wrong number of arguments")
+var errDirective error = said("Bad directive or wrong number of arguments")
 
 // set checks and sets a parameter.
 func (c *config) set(name, value string) error {
@@ -98,7 +98,7 @@ func (c *config) set(name, value string) error {
 		}
 	case name == "save":
 		if f := strings.Fields(value); len(f)%2 != 0 || slices.ContainsFunc(f, func(s string) bool { _, err := strconv.ParseUint(s, 10, 32); return err != nil }) {
-			return errors.New("Invalid save parameters")
+			return said("Invalid save parameters")
 		}
 	}
 	c.values[name] = value
@@ -165,7 +165,7 @@ func loadConfig(env *kit.Env) (*config, error) {
 		c.file = env.Path(args[0])
 		data, err := env.ReadFile(c.file)
 		if err != nil {
-			return nil, fmt.Errorf("Fatal error, can't open config file '%s': %s", c.file, errnoText(err))
+			return nil, saidf("Fatal error, can't open config file '%s': %s", c.file, errnoText(err))
 		}
 		text.Write(data)
 		args = args[1:]
@@ -194,7 +194,7 @@ func (c *config) parse(text string, env *kit.Env) error {
 		fatal := func(err error) error { return &fatalConfig{number, line, err} }
 		args, err := splitArgs(line)
 		if err != nil {
-			return fatal(errors.New("Unbalanced quotes in configuration line"))
+			return fatal(said("Unbalanced quotes in configuration line"))
 		}
 		name := strings.ToLower(args[0])
 		value := strings.Join(args[1:], " ")
@@ -207,7 +207,7 @@ func (c *config) parse(text string, env *kit.Env) error {
 		case name == "dir":
 			value = env.Path(value)
 			if fi, err := env.FS.Stat(value); err != nil || !fi.IsDir() {
-				return fatal(fmt.Errorf("Can't chdir to '%s': No such file or directory", value))
+				return fatal(saidf("Can't chdir to '%s': No such file or directory", value))
 			}
 		case name == "user" || name == "rename-command" || name == "loadmodule" || name == "include" || strings.HasSuffix(name, "-max-listpack-entries"),
 			strings.Contains(name, "ziplist"), strings.HasPrefix(name, "active-defrag"), strings.HasPrefix(name, "repl"),

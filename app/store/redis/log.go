@@ -28,3 +28,10 @@ func (s *instance) logAs(pid int, role byte, level rune, format string, args ...
 	defer s.logMu.Unlock()
 	fmt.Fprintf(s.env.Stdout, "%d:%c %s %c %s\n", pid, role, time.Now().UTC().Format("02 Jan 2006 15:04:05.000"), level, fmt.Sprintf(format, args...))
 }
+
+// said is an error in the words of the original, which begin with a capital.
+type said string
+
+func (s said) Error() string { return string(s) }
+
+func saidf(format string, args ...any) error { return said(fmt.Sprintf(format, args...)) }

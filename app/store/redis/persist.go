@@ -93,7 +93,7 @@ func (s *instance) load() error {
 	info, err := readRDB(f, start, s.give)
 	if err != nil {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			err = errors.New("Unexpected EOF reading RDB file")
+			err = said("Unexpected EOF reading RDB file")
 		}
 		s.log(warning, "%s", err)
 		s.log(warning, "Fatal error loading the DB: Invalid argument. Exiting.")

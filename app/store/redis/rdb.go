@@ -176,7 +176,7 @@ func (d *data) writeKey(w *rdbWriter, db int, key string, e *entry) {
 }
 
 // errRDB is a snapshot that cannot be read.
-var errRDB = errors.New("Wrong signature trying to load DB from file")
+var errRDB error = said("Wrong signature trying to load DB from file")
 
 type rdbReader struct {
 	r   *bufio.Reader
@@ -268,7 +268,7 @@ func readRDB(in io.Reader, now time.Time, give func(db int, args ...string)) (in
 		return info, errRDB
 	}
 	if v, err := strconv.Atoi(string(head[5:])); err != nil || v < 1 || v > rdbVersion {
-		return info, fmt.Errorf("Can't handle RDB format version %s", head[5:])
+		return info, saidf("Can't handle RDB format version %s", head[5:])
 	}
 	db := 0
 	var expires int64
@@ -285,7 +285,7 @@ func readRDB(in io.Reader, now time.Time, give func(db int, args ...string)) (in
 				return info, err
 			}
 			if want := binary.LittleEndian.Uint64(tail); want != 0 && want != sum {
-				return info, fmt.Errorf("Wrong RDB checksum expected: (%x) but got (%x). Aborting now.", want, sum)
+				return info, saidf("Wrong RDB checksum expected: (%x) but got (%x). Aborting now.", want, sum)
 			}
 			return info, nil
 		case opSelect:
@@ -357,7 +357,7 @@ func (r *rdbReader) readAux(info *rdbInfo, give func(db int, args ...string)) er
 func (r *rdbReader) value(kind byte) ([]string, error) {
 	command, ok := map[byte]string{typeString: "SET", typeList: "RPUSH", typeSet: "SADD", typeHash: "HSET", typeZset: "ZADD"}[kind]
 	if !ok {
-		return nil, fmt.Errorf("Unknown RDB encoding type %d", kind)
+		return nil, saidf("Unknown RDB encoding type %d", kind)
 	}
 	key, err := r.text()
 	if err != nil {
