@@ -19,6 +19,8 @@ import (
 	"github.com/aiopslab/aiopslab/app/prometheus"
 	"github.com/aiopslab/aiopslab/app/resourceconsumer"
 	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/app/store/memcached"
+	"github.com/aiopslab/aiopslab/app/store/redis"
 )
 
 // builtinImages are the images an environment can run.
@@ -43,5 +45,7 @@ func builtinImages() *kit.Registry {
 		nonroot.Image(tools),
 		dnsutils.Image(tools),
 		resourceconsumer.Image(tools),
+		memcached.Image(tools),
+		redis.Image(tools),
 	)
 }
