@@ -1,0 +1,349 @@
+package observe
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+)
+
+// Window is what part of the telemetry to export.
+type Window struct {
+	Namespace string
+	From, To  time.Time
+}
+
+// Format is a file format of an export.
+type Format string
+
+// The formats. Both have the same tables and columns.
+const (
+	CSV     Format = "csv"
+	Parquet Format = "parquet"
+)
+
+// ContainerMetrics are the metrics that are exported, of each container and pod.
+var ContainerMetrics = []string{
+	"container_cpu_usage_seconds_total", "container_cpu_user_seconds_total", "container_cpu_system_seconds_total",
+	"container_cpu_cfs_throttled_seconds_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_periods_total",
+	"container_cpu_load_average_10s",
+	"container_memory_cache", "container_memory_usage_bytes", "container_memory_working_set_bytes", "container_memory_rss", "container_memory_mapped_file",
+	"container_spec_cpu_period", "container_spec_cpu_quota", "container_spec_memory_limit_bytes", "container_spec_cpu_shares",
+	"container_threads", "container_threads_max",
+	"container_network_receive_errors_total", "container_network_receive_packets_dropped_total",
+	"container_network_receive_packets_total", "container_network_receive_bytes_total",
+	"container_network_transmit_bytes_total", "container_network_transmit_errors_total",
+	"container_network_transmit_packets_dropped_total", "container_network_transmit_packets_total",
+}
+
+const (
+	exportStep = 15 * time.Second
+	exportSpan = 2 * time.Hour // the longest time of one query
+	maxTraces  = 1 << 20
+)
+
+// MetricRow is a row of a metric's table.
+type MetricRow struct {
+	Timestamp int64   `parquet:"timestamp"` // seconds
+	CmdbID    string  `parquet:"cmdb_id,dict"`
+	KPIName   string  `parquet:"kpi_name,dict"`
+	Value     float64 `parquet:"value"` // as it is, counters too
+}
+
+// TraceRow is a span. Times are microseconds.
+type TraceRow struct {
+	TraceID       string `parquet:"trace_id,dict"`
+	SpanID        string `parquet:"span_id"`
+	ParentSpan    string `parquet:"parent_span"` // ROOT if there is none
+	ServiceName   string `parquet:"service_name,dict"`
+	OperationName string `parquet:"operation_name,dict"`
+	StartTime     int64  `parquet:"start_time"`
+	Duration      int64  `parquet:"duration"`
+	HasError      bool   `parquet:"has_error"`
+	Response      string `parquet:"response,dict"` // the status code, or Unknown
+}
+
+// LogRow is a line of a log.
+type LogRow struct {
+	LogID         string `parquet:"log_id"`
+	Timestamp     int64  `parquet:"timestamp"` // seconds
+	Date          string `parquet:"date"`
+	PodName       string `parquet:"pod_name,dict"`
+	ContainerName string `parquet:"container_name,dict"`
+	Namespace     string `parquet:"namespace,dict"`
+	NodeName      string `parquet:"node_name,dict"`
+	Message       string `parquet:"message"`
+}
+
+// table writes rows of a kind to files.
+type table[T any] struct {
+	columns []string
+	fields  func(T) []string // as CSV
+}
+
+var (
+	metricTable = table[MetricRow]{
+		[]string{"timestamp", "cmdb_id", "kpi_name", "value"},
+		func(r MetricRow) []string {
+			return []string{strconv.FormatInt(r.Timestamp, 10), r.CmdbID, r.KPIName, formatFloat(r.Value)}
+		},
+	}
+	traceTable = table[TraceRow]{
+		[]string{"trace_id", "span_id", "parent_span", "service_name", "operation_name", "start_time", "duration", "has_error", "response"},
+		func(r TraceRow) []string {
+			hasError := "False"
+			if r.HasError {
+				hasError = "True"
+			}
+			return []string{r.TraceID, r.SpanID, r.ParentSpan, r.ServiceName, r.OperationName, strconv.FormatInt(r.StartTime, 10), strconv.FormatInt(r.Duration, 10), hasError, r.Response}
+		},
+	}
+	logTable = table[LogRow]{
+		[]string{"log_id", "timestamp", "date", "pod_name", "container_name", "namespace", "node_name", "message"},
+		func(r LogRow) []string {
+			return []string{r.LogID, strconv.FormatInt(r.Timestamp, 10), r.Date, r.PodName, r.ContainerName, r.Namespace, r.NodeName, r.Message}
+		},
+	}
+)
+
+// formatFloat writes a number as pandas does, so that files compare equal.
+func formatFloat(v float64) string {
+	s := strconv.FormatFloat(v, 'f', -1, 64)
+	if !strings.ContainsAny(s, ".N") && !math.IsInf(v, 0) {
+		s += ".0"
+	}
+	return s
+}
+
+// write makes the file path.format and returns its name.
+func (t table[T]) write(path string, f Format, rows []T) (name string, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", err
+	}
+	name = path + "." + string(f)
+	file, err := os.Create(name)
+	if err != nil {
+		return "", err
+	}
+	encode := t.csv
+	if f == Parquet {
+		encode = t.parquet
+	}
+	err = encode(file, rows)
+	if cerr := file.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return "", fmt.Errorf("write %s: %w", name, err)
+	}
+	return name, nil
+}
+
+func (t table[T]) csv(w io.Writer, rows []T) error {
+	c := csv.NewWriter(w)
+	if err := c.Write(t.columns); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if err := c.Write(t.fields(r)); err != nil {
+			return err
+		}
+	}
+	c.Flush()
+	return c.Error()
+}
+
+func (t table[T]) parquet(w io.Writer, rows []T) error {
+	p := parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd))
+	if _, err := p.Write(rows); err != nil {
+		return err
+	}
+	return p.Close()
+}
+
+func (f Format) check() error {
+	if f != CSV && f != Parquet {
+		return fmt.Errorf("format %q: use %s or %s", f, CSV, Parquet)
+	}
+	return nil
+}
+
+// Export writes the metrics, traces and logs of a window below dir, in the layout of AIOpsLab's
+// observer, and returns the new directory: telemetry_data_<time>/{metric,trace,log}.
+func (o *Observer) Export(ctx context.Context, w Window, dir string, f Format) (string, error) {
+	if err := f.check(); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "telemetry_data_"+w.To.UTC().Format("20060102_150405"))
+	if err := o.exportMetrics(ctx, w, filepath.Join(dir, "metric"), f); err != nil {
+		return "", err
+	}
+	if _, err := o.exportTraces(ctx, w, filepath.Join(dir, "trace"), f); err != nil {
+		return "", err
+	}
+	rows, err := o.logRows(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	_, err = logTable.write(filepath.Join(dir, "log", fmt.Sprintf("log_%d", w.To.Unix())), f, rows)
+	return dir, err
+}
+
+// ExportMetrics writes the metrics of a window below dir as get_metrics does, one file each, and
+// returns the new directory: metrics_output/metric_<time>.
+func (o *Observer) ExportMetrics(ctx context.Context, w Window, dir string, f Format) (string, error) {
+	if err := f.check(); err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "metrics_output", "metric_"+w.To.UTC().Format("20060102_150405"))
+	return dir, o.exportMetrics(ctx, w, dir, f)
+}
+
+// ExportTraces writes the traces of a window below dir as get_traces does, and returns the new file:
+// trace_output/traces_<time>.csv.
+func (o *Observer) ExportTraces(ctx context.Context, w Window, dir string, f Format) (string, error) {
+	if err := f.check(); err != nil {
+		return "", err
+	}
+	return o.exportTraces(ctx, w, filepath.Join(dir, "trace_output"), f)
+}
+
+func (o *Observer) exportMetrics(ctx context.Context, w Window, dir string, f Format) error {
+	for _, sub := range []string{"container", "istio"} { // There is no Istio, but readers expect it.
+		if err := os.MkdirAll(filepath.Join(dir, sub), 0o755); err != nil {
+			return err
+		}
+	}
+	for _, name := range ContainerMetrics {
+		rows, err := o.metricRows(ctx, w, name)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			continue
+		}
+		if _, err := metricTable.write(filepath.Join(dir, "container", "kpi_"+name), f, rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// metricRows returns the samples of a metric, 15 seconds apart.
+func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]MetricRow, error) {
+	var rows []MetricRow
+	for from := w.From; !from.After(w.To); from = from.Add(exportSpan) {
+		to := from.Add(exportSpan - exportStep)
+		if to.After(w.To) {
+			to = w.To
+		}
+		v, _, err := o.prometheus.QueryRange(ctx, fmt.Sprintf("%s{namespace=%q}", name, w.Namespace), promv1.Range{Start: from, End: to, Step: exportStep})
+		if err != nil {
+			return nil, fmt.Errorf("query %s: %w", name, err)
+		}
+		m, ok := v.(model.Matrix)
+		if !ok {
+			return nil, fmt.Errorf("query %s: Prometheus answers with a %s", name, v.Type())
+		}
+		for _, s := range m {
+			pod, kpi := string(s.Metric["pod"]), name
+			if strings.HasPrefix(pod, "loadgenerator-") || strings.HasPrefix(pod, "redis-cart") {
+				continue
+			}
+			if i := s.Metric["interface"]; i != "" {
+				kpi += "." + string(i)
+			}
+			for _, p := range s.Values {
+				rows = append(rows, MetricRow{p.Timestamp.Unix(), string(s.Metric["instance"]) + "." + pod, kpi, math.Round(float64(p.Value)*1000) / 1000})
+			}
+		}
+	}
+	return rows, nil
+}
+
+func (o *Observer) exportTraces(ctx context.Context, w Window, dir string, f Format) (string, error) {
+	rows, err := o.traceRows(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	return traceTable.write(filepath.Join(dir, fmt.Sprintf("traces_%d", w.To.Unix())), f, rows)
+}
+
+// traceRows returns the spans of all traces that have one in the window, each once, by time.
+func (o *Observer) traceRows(ctx context.Context, w Window) ([]TraceRow, error) {
+	j := o.Jaeger(w.Namespace)
+	services, err := j.Services(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	var rows []TraceRow
+	for _, s := range services {
+		if s == "jaeger-all-in-one" {
+			continue
+		}
+		traces, err := j.Search(ctx, TraceQuery{Service: s, From: w.From, To: w.To, Limit: maxTraces})
+		if err != nil {
+			return nil, err
+		}
+		for i := range traces {
+			if t := &traces[i]; !seen[t.TraceID] {
+				seen[t.TraceID] = true
+				rows = append(rows, spanRows(t)...)
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b TraceRow) int { return int(a.StartTime - b.StartTime) })
+	return rows, nil
+}
+
+func spanRows(t *Trace) []TraceRow {
+	var rows []TraceRow
+	for i := range t.Spans {
+		s := &t.Spans[i]
+		r := TraceRow{
+			TraceID: t.TraceID, SpanID: s.SpanID, ParentSpan: "ROOT", ServiceName: t.Processes[s.ProcessID].ServiceName, OperationName: s.OperationName,
+			StartTime: s.StartTime, Duration: s.Duration, HasError: s.Tag("error") == "true", Response: "Unknown",
+		}
+		if p := s.Parent(); p != "" {
+			r.ParentSpan = p
+		}
+		for _, key := range []string{"http.status_code", "response_class"} {
+			if v := s.Tag(key); v != "" {
+				r.Response = v
+				break
+			}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+func (o *Observer) logRows(ctx context.Context, w Window) ([]LogRow, error) {
+	lines, err := o.Logs(ctx, LogQuery{Namespace: w.Namespace, From: w.From, To: w.To, Previous: true})
+	if err != nil {
+		return nil, err
+	}
+	var rows []LogRow
+	count := map[string]int{}
+	for _, l := range lines {
+		id := l.Pod + "/" + l.Container
+		count[id]++
+		rows = append(rows, LogRow{
+			LogID: fmt.Sprintf("%s/%d", id, count[id]), Timestamp: l.Time.Unix(), Date: l.Time.UTC().Format("2006-01-02T15:04:05.000Z"),
+			PodName: l.Pod, ContainerName: l.Container, Namespace: l.Namespace, NodeName: l.Node, Message: l.Text,
+		})
+	}
+	return rows, nil
+}

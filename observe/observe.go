@@ -1,0 +1,82 @@
+package observe
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/api"
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/aiopslab/aiopslab/internal/manifest"
+)
+
+// Namespace is where the telemetry of the cluster runs.
+const Namespace = "observe"
+
+// prometheusURL is where Prometheus answers inside the cluster.
+const prometheusURL = "http://prometheus-server." + Namespace + ".svc.cluster.local"
+
+//go:embed manifests/*.yaml
+var manifests embed.FS
+
+// Manifests returns what Deploy applies.
+func Manifests() fs.FS {
+	sub, err := fs.Sub(manifests, "manifests")
+	if err != nil {
+		panic(err) // The directory is embedded.
+	}
+	return sub
+}
+
+// Observer reads the telemetry of one cluster. It is safe for concurrent use.
+type Observer struct {
+	config     *rest.Config
+	client     kubernetes.Interface
+	http       *http.Client
+	prometheus promv1.API
+}
+
+// New returns an observer of the cluster with the given API and network.
+func New(config *rest.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Observer, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // A query reads the logs of all pods at once.
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DialContext, transport.Proxy = dial, nil
+	p, err := api.NewClient(api.Config{Address: prometheusURL, RoundTripper: transport})
+	if err != nil {
+		return nil, err
+	}
+	return &Observer{config: config, client: client, http: &http.Client{Transport: transport}, prometheus: promv1.NewAPI(p)}, nil
+}
+
+// Close closes idle connections.
+func (o *Observer) Close() { o.http.CloseIdleConnections() }
+
+// Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. It may be
+// called again.
+func (o *Observer) Deploy(ctx context.Context) error {
+	objects, err := manifest.Read(Manifests())
+	if err != nil {
+		return err
+	}
+	c, err := manifest.NewClient(o.config)
+	if err != nil {
+		return err
+	}
+	if err := c.Apply(ctx, Namespace, objects); err != nil {
+		return err
+	}
+	return c.WaitReady(ctx, Namespace, objects)
+}
+
+// Prometheus is the HTTP API of the cluster's Prometheus: PromQL, series, labels, targets and rules.
+func (o *Observer) Prometheus() promv1.API { return o.prometheus }
