@@ -66,10 +66,12 @@ var cadvisor = []containerMetric{
 	{"container_cpu_cfs_periods_total", counter, "Number of elapsed enforcement period intervals.", func(c *cri.ContainerStats) float64 { return float64(c.Periods) }, nil},
 	{"container_cpu_cfs_throttled_periods_total", counter, "Number of throttled period intervals.", func(c *cri.ContainerStats) float64 { return float64(c.ThrottledPeriods) }, nil},
 	{"container_cpu_cfs_throttled_seconds_total", counter, "Total time duration the container has been throttled.", func(c *cri.ContainerStats) float64 { return c.Throttled.Seconds() }, nil},
+	{"container_cpu_load_average_10s", gauge, "Value of container cpu load average over the last 10 seconds.", func(*cri.ContainerStats) float64 { return 0 }, nil}, // The kernel does not tell by default.
 	{"container_memory_usage_bytes", gauge, "Current memory usage in bytes, including all memory regardless of when it was accessed", func(c *cri.ContainerStats) float64 { return float64(c.Memory) }, nil},
 	{"container_memory_working_set_bytes", gauge, "Current working set in bytes.", func(c *cri.ContainerStats) float64 { return float64(c.Memory) }, nil},
 	{"container_memory_rss", gauge, "Size of RSS in bytes.", func(c *cri.ContainerStats) float64 { return float64(c.Memory) }, nil},
 	{"container_memory_cache", gauge, "Number of bytes of page cache memory.", func(*cri.ContainerStats) float64 { return 0 }, nil},
+	{"container_memory_mapped_file", gauge, "Size of memory mapped files in bytes.", func(*cri.ContainerStats) float64 { return 0 }, nil},
 	{"container_memory_failcnt", counter, "Number of memory usage hits limits", func(c *cri.ContainerStats) float64 { return float64(c.OOMKills) }, nil},
 	{"container_oom_events_total", counter, "Count of out of memory events observed for the container", func(c *cri.ContainerStats) float64 { return float64(c.OOMKills) }, nil},
 	{"container_spec_cpu_period", gauge, "CPU period of the container.", func(*cri.ContainerStats) float64 { return 100000 }, nil},
@@ -78,6 +80,8 @@ var cadvisor = []containerMetric{
 	{"container_spec_memory_limit_bytes", gauge, "Memory limit for the container.", func(c *cri.ContainerStats) float64 { return float64(c.MemoryLimit) }, nil},
 	{"container_fs_usage_bytes", gauge, "Number of bytes that are consumed by the container on this filesystem.", func(c *cri.ContainerStats) float64 { return float64(c.Files) }, []string{"device", "/dev/vda1"}},
 	{"container_processes", gauge, "Number of processes running inside the container.", func(c *cri.ContainerStats) float64 { return float64(c.Processes) }, nil},
+	{"container_threads", gauge, "Number of threads running inside the container", func(c *cri.ContainerStats) float64 { return float64(c.Processes) }, nil},
+	{"container_threads_max", gauge, "Maximum number of threads allowed inside the container, infinity if value is zero", func(*cri.ContainerStats) float64 { return 0 }, nil},
 	{"container_start_time_seconds", gauge, "Start time of the container since unix epoch in seconds.", func(c *cri.ContainerStats) float64 { return float64(c.Started.UnixMilli()) / 1000 }, nil},
 }
 
@@ -89,9 +93,11 @@ type podMetric struct {
 
 var podNetwork = []podMetric{
 	{"container_network_receive_bytes_total", "Cumulative count of bytes received", func(p *cri.PodStats) uint64 { return p.Network.ReceivedBytes.Load() }},
+	{"container_network_receive_errors_total", "Cumulative count of errors encountered while receiving", func(*cri.PodStats) uint64 { return 0 }},
 	{"container_network_receive_packets_total", "Cumulative count of packets received", func(p *cri.PodStats) uint64 { return p.Network.ReceivedPackets.Load() }},
 	{"container_network_receive_packets_dropped_total", "Cumulative count of packets dropped while receiving", func(p *cri.PodStats) uint64 { return p.Network.ReceivedDropped.Load() }},
 	{"container_network_transmit_bytes_total", "Cumulative count of bytes transmitted", func(p *cri.PodStats) uint64 { return p.Network.SentBytes.Load() }},
+	{"container_network_transmit_errors_total", "Cumulative count of errors encountered while transmitting", func(*cri.PodStats) uint64 { return 0 }},
 	{"container_network_transmit_packets_total", "Cumulative count of packets transmitted", func(p *cri.PodStats) uint64 { return p.Network.SentPackets.Load() }},
 	{"container_network_transmit_packets_dropped_total", "Cumulative count of packets dropped while transmitting", func(p *cri.PodStats) uint64 { return p.Network.SentDropped.Load() }},
 }
