@@ -112,22 +112,30 @@ func (a *api) summaries(ctx context.Context, nodes []v1.Node) map[string]*statsa
 	return all
 }
 
-func usage(cpu *statsapi.CPUStats, memory *statsapi.MemoryStats) v1.ResourceList {
+// usage converts figures; ok is false as long as there are none yet.
+func usage(cpu *statsapi.CPUStats, memory *statsapi.MemoryStats) (list v1.ResourceList, ok bool) {
+	if cpu == nil || cpu.UsageNanoCores == nil || memory == nil || memory.WorkingSetBytes == nil {
+		return nil, false
+	}
 	return v1.ResourceList{
 		v1.ResourceCPU:    *resource.NewScaledQuantity(int64(*cpu.UsageNanoCores), resource.Nano),
 		v1.ResourceMemory: *resource.NewQuantity(int64(*memory.WorkingSetBytes), resource.BinarySI),
-	}
+	}, true
 }
 
 func (a *api) nodeMetrics(ctx context.Context, nodes []v1.Node) []metricsv1beta1.NodeMetrics {
 	list := []metricsv1beta1.NodeMetrics{}
 	all := a.summaries(ctx, nodes)
 	for _, n := range nodes {
-		if s := all[n.Name]; s != nil {
+		s := all[n.Name]
+		if s == nil {
+			continue
+		}
+		if used, ok := usage(s.Node.CPU, s.Node.Memory); ok {
 			list = append(list, metricsv1beta1.NodeMetrics{
 				TypeMeta:   metav1.TypeMeta{Kind: "NodeMetrics", APIVersion: groupVersion},
 				ObjectMeta: metav1.ObjectMeta{Name: n.Name, Labels: n.Labels, CreationTimestamp: metav1.Now()},
-				Timestamp:  s.Node.CPU.Time, Window: window, Usage: usage(s.Node.CPU, s.Node.Memory),
+				Timestamp:  s.Node.CPU.Time, Window: window, Usage: used,
 			})
 		}
 	}
@@ -173,22 +181,32 @@ func (a *api) podMetrics(ctx context.Context, pods []v1.Pod) ([]metricsv1beta1.P
 		}
 	}
 	list := []metricsv1beta1.PodMetrics{}
-	for _, p := range pods {
-		s := figures[string(p.UID)]
-		if s == nil || len(s.Containers) == 0 {
-			continue
+	for i := range pods {
+		if s := figures[string(pods[i].UID)]; s != nil {
+			if m, ok := podMetricsOf(&pods[i], s); ok {
+				list = append(list, m)
+			}
 		}
-		m := metricsv1beta1.PodMetrics{
-			TypeMeta:   metav1.TypeMeta{Kind: "PodMetrics", APIVersion: groupVersion},
-			ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, CreationTimestamp: metav1.Now()},
-			Timestamp:  s.CPU.Time, Window: window,
-		}
-		for _, c := range s.Containers {
-			m.Containers = append(m.Containers, metricsv1beta1.ContainerMetrics{Name: c.Name, Usage: usage(c.CPU, c.Memory)})
-		}
-		list = append(list, m)
 	}
 	return list, nil
+}
+
+// podMetricsOf joins a pod with its figures. Until all of its containers have some there are none.
+func podMetricsOf(p *v1.Pod, s *statsapi.PodStats) (metricsv1beta1.PodMetrics, bool) {
+	m := metricsv1beta1.PodMetrics{
+		TypeMeta:   metav1.TypeMeta{Kind: "PodMetrics", APIVersion: groupVersion},
+		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, CreationTimestamp: metav1.Now()},
+		Window:     window,
+	}
+	for _, c := range s.Containers {
+		used, ok := usage(c.CPU, c.Memory)
+		if !ok {
+			return m, false
+		}
+		m.Timestamp = c.CPU.Time
+		m.Containers = append(m.Containers, metricsv1beta1.ContainerMetrics{Name: c.Name, Usage: used})
+	}
+	return m, len(m.Containers) > 0
 }
 
 func (a *api) listPods(w http.ResponseWriter, r *http.Request) {
