@@ -10,7 +10,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
-LIGHT = ./app/... ./cloud ./cloud/embedded/vnet/... ./cloud/embedded/vfs/... ./cloud/embedded/cri/... \
+LIGHT = ./app/... ./workload/... ./internal/strict ./cloud ./cloud/embedded/vnet/... ./cloud/embedded/vfs/... ./cloud/embedded/cri/... \
 	./cloud/embedded/loopback/... ./cloud/embedded/kubeproxy/... ./cloud/embedded/netpolicy/... ./cloud/embedded/provisioner/...
 
 .PHONY: help build run test race lint fix bench conformance clean
