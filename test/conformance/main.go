@@ -66,6 +66,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	var all summary
 	for _, group := range selected {
+		if ctx.Err() != nil {
+			return exitFailed
+		}
+		fmt.Fprintf(stderr, "Running %s; log in %s\n", group, r.file(group, ".log"))
 		s, err := r.run(ctx, group)
 		if err != nil {
 			fmt.Fprintf(stderr, "conformance: %s: %v\n", group, err)

@@ -100,19 +100,22 @@ func goCommand(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
+// file names a file of a group's.
+func (r *runner) file(group, suffix string) string { return filepath.Join(r.dir, group+suffix) }
+
 // run runs the specs of one group in an environment of their own.
 func (r *runner) run(ctx context.Context, group string) (summary, error) {
 	focus := `\[` + group + `\].*` + r.focus + `.*\[Conformance\]`
-	report := filepath.Join(r.dir, group+".json")
+	report := r.file(group, ".json")
 	if err := os.Remove(report); err != nil && !os.IsNotExist(err) {
 		return summary{}, err
 	}
-	log, err := os.Create(filepath.Join(r.dir, group+".log"))
+	log, err := os.Create(r.file(group, ".log"))
 	if err != nil {
 		return summary{}, err
 	}
 	defer log.Close()
-	kubeconfig := filepath.Join(r.dir, group+".kubeconfig")
+	kubeconfig := r.file(group, ".kubeconfig")
 	defer os.Remove(kubeconfig)
 	kubectl := filepath.Join(r.dir, "kubectl")
 	c := exec.CommandContext(ctx, r.product, "up", "--kubeconfig", kubeconfig, "--",
