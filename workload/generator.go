@@ -133,12 +133,18 @@ func (g *Generator) runArrivals(ctx context.Context) {
 		if !ok || g.spec.Duration > 0 && a.At >= g.spec.Duration {
 			return
 		}
+		// The request is made before it is due, so that making it is not part of its latency.
+		op := g.ops.pick(g.spec.Seed, n, a.Operation)
+		r, err := op.request(g.spec.Seed, n, 0)
 		intended := g.recorder.start.Add(a.At)
 		if !g.sleep(ctx, intended, timer) {
 			return
 		}
-		op := g.ops.pick(g.spec.Seed, n, a.Operation)
 		g.wanted.Add(1)
+		if err != nil {
+			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
+			continue
+		}
 		if g.inFlight.Load() >= g.spec.maxInFlight() {
 			g.done(outcome{
 				operation: op.index, failure: Dropped,
@@ -150,7 +156,7 @@ func (g *Generator) runArrivals(ctx context.Context) {
 		g.requests.Go(func() {
 			defer g.inFlight.Add(-1)
 			g.recorder.lagged(time.Since(intended))
-			g.send(ctx, client, op, n, 0, intended)
+			g.send(ctx, client, op, r, intended)
 		})
 	}
 }
@@ -189,9 +195,13 @@ func (g *Generator) session(ctx context.Context, user uint64) {
 		}
 		op := g.ops.pick(g.spec.Seed, n, "")
 		g.wanted.Add(1)
-		g.inFlight.Add(1)
-		g.send(ctx, client, op, n, user, now)
-		g.inFlight.Add(-1)
+		if r, err := op.request(g.spec.Seed, n, user); err != nil {
+			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
+		} else {
+			g.inFlight.Add(1)
+			g.send(ctx, client, op, r, time.Now())
+			g.inFlight.Add(-1)
+		}
 		pause := g.spec.Users.Think.Min
 		if more := g.spec.Users.Think.Max - pause; more > 0 {
 			pause += time.Duration(think.Int64N(int64(more)))
@@ -213,9 +223,9 @@ func (g *Generator) client(jar http.CookieJar) *http.Client {
 const maxBody = 1 << 20
 
 // send makes one request and records what becomes of it.
-func (g *Generator) send(ctx context.Context, client *http.Client, op *compiled, n, user uint64, intended time.Time) {
+func (g *Generator) send(ctx context.Context, client *http.Client, op *compiled, r *Request, intended time.Time) {
 	o := outcome{operation: op.index}
-	status, body, received, err := g.exchange(ctx, client, op, n, user)
+	status, body, received, err := g.exchange(ctx, client, op, r)
 	if err != nil && ctx.Err() != nil {
 		return // Abandoned.
 	}
@@ -228,11 +238,7 @@ func (g *Generator) send(ctx context.Context, client *http.Client, op *compiled,
 	g.done(o)
 }
 
-func (g *Generator) exchange(ctx context.Context, client *http.Client, op *compiled, n, user uint64) (status int, body []byte, received int64, err error) {
-	r, err := op.request(g.spec.Seed, n, user)
-	if err != nil {
-		return 0, nil, 0, err
-	}
+func (g *Generator) exchange(ctx context.Context, client *http.Client, op *compiled, r *Request) (status int, body []byte, received int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, g.spec.timeout())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, r.Method, g.base+r.Path, strings.NewReader(r.Body))
