@@ -92,6 +92,7 @@ func (l *lazyOpenAPI) wrap(next http.Handler) http.Handler {
 // serveIndex adds the built-in groups to the index of the stock code.
 func (l *lazyOpenAPI) serveIndex(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	recorder, plain := httptest.NewRecorder(), r.Clone(r.Context())
+	plain.URL.Path = "/openapi/v3"
 	plain.Header.Del("If-None-Match")
 	plain.Header.Del("Accept-Encoding")
 	next.ServeHTTP(recorder, plain)
