@@ -111,6 +111,9 @@ func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]m
 	}
 	p := &Pod{Machine: d.world.Machine(dep.Name, addr), image: image, spec: c, env: map[string]string{}}
 	p.Install(*image)
+	if n, err := fmt.Sscanf(image.User, "%d:%d", &p.User.UID, &p.User.GID); n == 0 && image.User != "" {
+		d.t.Fatalf("%s: user %q is not a number: %v", dep.Name, image.User, err)
+	}
 	for _, e := range c.Env {
 		p.env[e.Name] = e.Value
 		if e.ValueFrom != nil {

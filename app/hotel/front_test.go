@@ -108,7 +108,7 @@ func TestFrontDoor(t *testing.T) {
 	}
 
 	for path, want := range map[string]string{
-		"/hotels?lat=1&lon=2": "Please specify inDate/outDate params",
+		"/hotels?lat=1&lon=2":                            "Please specify inDate/outDate params",
 		"/hotels?inDate=2015-04-09&outDate=2015-04-10":   "Please specify location params",
 		"/recommendations?lat=1&lon=2":                   "Please specify require params",
 		"/user?username=Cornell_1":                       "Please specify username and password",
