@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
@@ -65,7 +66,7 @@ const (
 type Options struct {
 	Images *kit.Registry // what containers can be made of
 
-	Nodes  int   // how many; DefaultNodes
+	Nodes  int   // how many; as many as the snapshot has, or DefaultNodes
 	Cores  int   // of each node; DefaultCores
 	Memory int64 // of each node, in bytes; DefaultMemory
 	Disk   int64 // of each node, in bytes; DefaultDisk
@@ -108,6 +109,11 @@ var (
 func (o *Options) complete() error {
 	if o.Images == nil {
 		return errors.New("no images are registered")
+	}
+	if s := o.Snapshot; s != nil && o.Nodes == 0 {
+		o.Nodes = len(s.Nodes)
+	} else if s != nil && o.Nodes != len(s.Nodes) {
+		return fmt.Errorf("the snapshot has %d nodes, not %d", len(s.Nodes), o.Nodes)
 	}
 	for _, d := range []struct {
 		field *int
@@ -182,16 +188,16 @@ func (c *Cloud) start(ctx context.Context) (err error) {
 	if err := c.startFleet(); err != nil {
 		return err
 	}
-	if err := c.startLoops(ctx); err != nil {
+	if err := c.startLoops(ctx, c.opts.Snapshot); err != nil {
 		return err
 	}
-	if c.opts.Snapshot == nil {
-		if err := c.waitSchedulable(ctx); err != nil {
-			return err
-		}
-		if err := c.installAddons(ctx); err != nil {
-			return err
-		}
+	if s := c.opts.Snapshot; s != nil {
+		err = c.awaitPrograms(ctx, s)
+	} else if err = c.waitSchedulable(ctx); err == nil {
+		err = c.installAddons(ctx)
+	}
+	if err != nil {
+		return err
 	}
 	c.Settle()
 	return nil
@@ -320,13 +326,7 @@ func (c *Cloud) startFleet() error {
 		ClusterDNS: dnsService, ClusterDomain: clusterDomain, Version: controlplane.Version,
 		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock,
 	})
-	if err != nil {
-		return err
-	}
-	if s := c.opts.Snapshot; s != nil {
-		return c.fleet.Restore(s.Nodes)
-	}
-	return nil
+	return err
 }
 
 // loops is everything that acts on the cluster's state by itself. It is stopped during a reset.
@@ -337,8 +337,10 @@ type loops struct {
 	events  record.EventBroadcaster
 }
 
-// startLoops starts what acts on the state, and returns when all of it has seen the state.
-func (c *Cloud) startLoops(ctx context.Context) error {
+// startLoops starts what acts on the state, and returns when all of it has seen the state. If there
+// are nodes to restore, it does so in between: their programs find the network as it was, and the
+// kubelets find the programs.
+func (c *Cloud) startLoops(ctx context.Context, restore *Snapshot) error {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	l := &loops{cancel: cancel}
 	c.loops = l
@@ -348,26 +350,51 @@ func (c *Cloud) startLoops(ctx context.Context) error {
 	}
 	l.events = record.NewBroadcaster(record.WithContext(run))
 	l.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
-	proxy, policy := kubeproxy.New(c.network, c.opts.Seed), netpolicy.New(c.network)
 	prov, err := provisioner.New(c.client, l.factory, c.fleet, l.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: provisioner.Name}))
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(proxy.Watch(l.factory), policy.Watch(l.factory)); err != nil {
+	if err := c.plane.PrepareLoops(ctx, l.factory); err != nil {
 		return err
 	}
-	l.factory.Start(run.Done())
-	c.network.SetRouter(proxy)
-	c.network.SetAdmitter(policy)
+	if err := c.startNetwork(ctx, run, l.factory); err != nil {
+		return err
+	}
+	if restore != nil {
+		if err := c.fleet.Restore(restore.Nodes); err != nil {
+			return err
+		}
+	}
 	l.wg.Go(func() { prov.Run(run) })
 	var g errgroup.Group
-	g.Go(func() error { return c.plane.StartLoops(ctx, l.factory) })
+	g.Go(c.plane.StartLoops)
 	g.Go(func() error { return c.fleet.Start(ctx, l.factory) })
 	g.Go(func() error {
 		l.factory.WaitForCacheSync(ctx.Done())
 		return ctx.Err()
 	})
 	return g.Wait()
+}
+
+// startNetwork makes services and policies follow the informers, which it starts. Until it knows
+// everything, the containers that run are served by what was there before.
+func (c *Cloud) startNetwork(ctx, run context.Context, f informers.SharedInformerFactory) error {
+	proxy, policy := kubeproxy.New(c.network, c.opts.Seed), netpolicy.New(c.network)
+	services, err := proxy.Watch(f)
+	if err != nil {
+		return err
+	}
+	policies, err := policy.Watch(f)
+	if err != nil {
+		return err
+	}
+	f.Start(run.Done())
+	if !cache.WaitFor(ctx, "", append(services, policies...)...) {
+		return ctx.Err()
+	}
+	c.network.SetRouter(proxy)
+	c.network.SetAdmitter(policy)
+	return nil
 }
 
 // stopLoops ends what startLoops started and waits for it.

@@ -1,7 +1,6 @@
 package embedded_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"flag"
@@ -337,8 +336,8 @@ func (c *cluster) tryExec(ctx context.Context, ns, pod string, argv ...string) (
 	if err != nil {
 		return "", err
 	}
-	var out bytes.Buffer
-	err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: &out, Stderr: &out})
+	out := &lines{}
+	err = e.StreamWithContext(ctx, remotecommand.StreamOptions{Stdout: out, Stderr: out})
 	return out.String(), err
 }
 
@@ -372,3 +371,21 @@ func (c *cluster) awaitFetch(t *testing.T, url string) string {
 }
 
 func quantity(s string) resource.Quantity { return resource.MustParse(s) }
+
+// lines is a buffer that several may write and read at the same time.
+type lines struct {
+	mu sync.Mutex
+	b  strings.Builder
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}

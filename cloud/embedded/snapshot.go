@@ -94,7 +94,7 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	if s.State, err = c.plane.State(ctx); err == nil {
 		s.Nodes, err = c.fleet.Save()
 	}
-	if serr := c.startLoops(ctx); err == nil {
+	if serr := c.startLoops(ctx, nil); err == nil {
 		err = serr
 	}
 	if err != nil {
@@ -103,9 +103,9 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	return s, nil
 }
 
-// Reset implements cloud.Resetter: loops stop, so that nothing reacts to what is half restored; the
-// store is rewritten and the nodes' disks and containers are replaced; loops start and find
-// everything as it was.
+// Reset implements cloud.Resetter: loops and programs stop, so that nothing reacts to what is half
+// restored; the store is rewritten and the nodes' disks and containers are replaced; loops start and
+// find everything as it was.
 func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	snap, ok := s.(*Snapshot)
 	if !ok {
@@ -117,16 +117,22 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopLoops()
+	c.fleet.Halt() // There may be operators among the programs, who would write to the API.
 	if err := c.plane.Restore(ctx, snap.State); err != nil {
 		return err
 	}
-	if err := c.fleet.Restore(snap.Nodes); err != nil {
+	if err := c.startLoops(ctx, snap); err != nil {
 		return err
 	}
-	if err := c.startLoops(ctx); err != nil {
+	return c.awaitPrograms(ctx, snap)
+}
+
+// awaitPrograms returns when restored programs serve again what they did.
+func (c *Cloud) awaitPrograms(ctx context.Context, s *Snapshot) error {
+	if err := c.fleet.WaitServing(ctx, servePatience); err != nil {
 		return err
 	}
-	return c.fleet.WaitServing(ctx, servePatience)
+	return c.plane.RestoreAggregation(ctx, s.State)
 }
 
 // Diff names the keys of the store in which the cluster differs from a snapshot. What changes by

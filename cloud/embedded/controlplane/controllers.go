@@ -60,27 +60,39 @@ func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, pk
 	return k, nil
 }
 
-// startControllers runs all controllers until ctx ends. It returns once their caches are filled;
-// done is closed when all have stopped.
-func startControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (done <-chan struct{}, err error) {
+// builtControllers are controllers that do not run yet.
+type builtControllers struct {
+	kit  *controllerKit
+	runs []func(context.Context)
+}
+
+// buildControllers builds all controllers, which register what they watch.
+func buildControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (*builtControllers, error) {
 	k, err := newControllerKit(config, f, pki, timing)
 	if err != nil {
-		return nil, fmt.Errorf("start controllers: %w", err)
+		return nil, fmt.Errorf("build controllers: %w", err)
 	}
-	var runs []func(context.Context)
+	b := &builtControllers{kit: k}
 	for _, c := range controllers {
-		run, err := c.build(ctx, k)
+		runs, err := c.build(ctx, k)
 		if err != nil {
-			return nil, fmt.Errorf("start %s controller: %w", c.name, err)
+			return nil, fmt.Errorf("build %s controller: %w", c.name, err)
 		}
-		runs = append(runs, run...)
+		b.runs = append(b.runs, runs...)
 	}
+	return b, nil
+}
+
+// start runs the controllers until ctx ends. It returns once their caches are filled; done is closed
+// when all have stopped.
+func (b *builtControllers) start(ctx context.Context) (done <-chan struct{}, err error) {
+	k := b.kit
 	k.informers.Start(ctx.Done())
 	k.objects.Start(ctx.Done())
 	close(k.started)
 	var wg sync.WaitGroup
 	wg.Go(func() { wait.UntilWithContext(ctx, func(context.Context) { k.mapper.Reset() }, mapperReset) })
-	for _, run := range runs {
+	for _, run := range b.runs {
 		wg.Go(func() { run(ctx) })
 	}
 	k.informers.WaitForCacheSync(ctx.Done())

@@ -64,8 +64,9 @@ type Plane struct {
 	client clientset.Interface
 	stop   context.CancelFunc
 
-	mu        sync.Mutex
-	stopLoops func() // nil while they do not run
+	mu         sync.Mutex
+	startLoops func() error
+	stopLoops  func() // nil while there are none
 }
 
 // Start runs etcd and the API server, and returns when the API is ready. The loops do not run yet.
@@ -102,7 +103,7 @@ func (p *Plane) start(ctx, run context.Context) (err error) {
 		if err := waitEtcd(ctx, p.etcd); err != nil {
 			return err
 		}
-		if err := writeState(ctx, p.store, p.cfg.State); err != nil {
+		if _, err := writeState(ctx, p.store, p.cfg.State); err != nil {
 			return err
 		}
 	}
@@ -137,25 +138,33 @@ func (p *Plane) NewInformers() (informers.SharedInformerFactory, error) {
 	return informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields)), nil
 }
 
-// StartLoops runs the controllers, on the given informers, and the scheduler. It returns when their
-// caches are filled. The informers are not shut down with them.
-func (p *Plane) StartLoops(ctx context.Context, f informers.SharedInformerFactory) error {
+// PrepareLoops builds the controllers on the given informers, which must not run yet: a handler of a
+// controller that is half built may not be called. It does not shut them down either.
+func (p *Plane) PrepareLoops(ctx context.Context, f informers.SharedInformerFactory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stopLoops != nil {
 		return errors.New("the loops run already")
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	var g errgroup.Group
+	c, err := buildControllers(run, p.RESTConfig(controllerManager), f, p.cfg.PKI, p.cfg.Timing)
+	if err != nil {
+		cancel()
+		return err
+	}
 	var done [2]<-chan struct{}
-	g.Go(func() (err error) {
-		done[0], err = startControllers(run, p.RESTConfig(controllerManager), f, p.cfg.PKI, p.cfg.Timing)
-		return err
-	})
-	g.Go(func() (err error) {
-		done[1], err = startScheduler(run, p.RESTConfig("kube-scheduler"))
-		return err
-	})
+	p.startLoops = func() error {
+		var g errgroup.Group
+		g.Go(func() (err error) {
+			done[0], err = c.start(run)
+			return err
+		})
+		g.Go(func() (err error) {
+			done[1], err = startScheduler(run, p.RESTConfig("kube-scheduler"))
+			return err
+		})
+		return g.Wait()
+	}
 	p.stopLoops = func() {
 		cancel()
 		for _, d := range done {
@@ -164,12 +173,15 @@ func (p *Plane) StartLoops(ctx context.Context, f informers.SharedInformerFactor
 			}
 		}
 	}
-	if err := g.Wait(); err != nil {
-		p.stopLoops()
-		p.stopLoops = nil
-		return err
-	}
 	return nil
+}
+
+// StartLoops runs the controllers that PrepareLoops built, and the scheduler. It returns when their
+// caches are filled.
+func (p *Plane) StartLoops() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.startLoops()
 }
 
 // StopLoops ends the controllers and the scheduler and waits for them.
@@ -186,8 +198,14 @@ func (p *Plane) StopLoops() {
 func (p *Plane) State(ctx context.Context) (State, error) { return readState(ctx, p.store) }
 
 // Restore makes the store hold exactly s. The loops must not run meanwhile: they would react to
-// what is half restored, and remember what is gone.
-func (p *Plane) Restore(ctx context.Context, s State) error { return writeState(ctx, p.store, s) }
+// what is half restored, and remember what is gone. It returns when the API server has seen it all.
+func (p *Plane) Restore(ctx context.Context, s State) error {
+	written, err := writeState(ctx, p.store, s)
+	if err != nil {
+		return err
+	}
+	return p.awaitCaches(ctx, written)
+}
 
 // Done is closed when the control plane breaks down, and Err tells why then. All that is left to do
 // with it is Close.

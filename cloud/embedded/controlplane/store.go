@@ -43,26 +43,32 @@ func readState(ctx context.Context, c *clientv3.Client) (State, error) {
 }
 
 // writeState makes the store hold exactly s, and no events. Only keys that differ are written, one
-// revision each, so that watches deliver the change as ordinary events.
-func writeState(ctx context.Context, c *clientv3.Client, s State) error {
+// revision each, so that watches deliver the change as ordinary events. It returns those revisions.
+func writeState(ctx context.Context, c *clientv3.Client, s State) (map[string]int64, error) {
 	now, err := readState(ctx, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := c.Delete(ctx, registry+"events/", clientv3.WithPrefix()); err != nil {
-		return fmt.Errorf("clear events: %w", err)
+		return nil, fmt.Errorf("clear events: %w", err)
 	}
+	written := map[string]int64{}
 	for _, key := range changedKeys(now, s) {
+		op := clientv3.OpDelete(key)
 		if want, ok := s[key]; ok {
-			_, err = c.Put(ctx, key, string(want))
-		} else {
-			_, err = c.Delete(ctx, key)
+			op = clientv3.OpPut(key, string(want))
 		}
+		res, err := c.Do(ctx, op)
 		if err != nil {
-			return fmt.Errorf("restore %s: %w", key, err)
+			return nil, fmt.Errorf("restore %s: %w", key, err)
+		}
+		if put := res.Put(); put != nil {
+			written[key] = put.Header.Revision
+		} else {
+			written[key] = res.Del().Header.Revision
 		}
 	}
-	return nil
+	return written, nil
 }
 
 // changedKeys returns the keys that differ, so ordered that an object's namespace and owners come

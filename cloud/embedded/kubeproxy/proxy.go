@@ -5,7 +5,9 @@
 // A [Proxy] is a [vnet.Router] that is kept current by informers:
 //
 //	p := kubeproxy.New(network, seed)
-//	p.Watch(factory)
+//	synced, err := p.Watch(factory)
+//	factory.Start(ctx.Done())
+//	cache.WaitFor(ctx, "", synced...)
 //	network.SetRouter(p)
 package kubeproxy
 
@@ -93,8 +95,9 @@ func New(n *vnet.Network, seed uint64) *Proxy {
 	}
 }
 
-// Watch keeps the proxy current with the factory's informers, which the caller starts.
-func (p *Proxy) Watch(f informers.SharedInformerFactory) error {
+// Watch keeps the proxy current with the factory's informers, which the caller starts. What it
+// returns is done when the proxy knows all that is there.
+func (p *Proxy) Watch(f informers.SharedInformerFactory) (synced []cache.DoneChecker, err error) {
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer
 		update   func(obj any, gone bool)
@@ -104,7 +107,7 @@ func (p *Proxy) Watch(f informers.SharedInformerFactory) error {
 		{f.Core().V1().Nodes().Informer(), p.onNode},
 		{f.Core().V1().Pods().Informer(), p.onPod},
 	} {
-		if _, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		handler, err := w.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { w.update(obj, false) },
 			UpdateFunc: func(_, obj any) { w.update(obj, false) },
 			DeleteFunc: func(obj any) {
@@ -113,11 +116,13 @@ func (p *Proxy) Watch(f informers.SharedInformerFactory) error {
 				}
 				w.update(obj, true)
 			},
-		}); err != nil {
-			return err
+		})
+		if err != nil {
+			return nil, err
 		}
+		synced = append(synced, handler.HasSyncedChecker())
 	}
-	return nil
+	return synced, nil
 }
 
 func (p *Proxy) onService(obj any, gone bool) {

@@ -244,7 +244,7 @@ func TestWatch(t *testing.T) {
 		c := fake.NewClientset(service(nil))
 		f := informers.NewSharedInformerFactory(c, 0)
 		p := newProxy()
-		if err := p.Watch(f); err != nil {
+		if _, err := p.Watch(f); err != nil {
 			t.Fatal(err)
 		}
 		f.StartWithContext(t.Context())

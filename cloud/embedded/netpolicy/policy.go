@@ -42,14 +42,15 @@ func New(n *vnet.Network) *Policy {
 	}
 }
 
-// Watch keeps the policy current with the factory's informers, which the caller starts.
-func (p *Policy) Watch(f informers.SharedInformerFactory) error {
+// Watch keeps the policy current with the factory's informers, which the caller starts. What it
+// returns is done when the policy knows all that is there.
+func (p *Policy) Watch(f informers.SharedInformerFactory) (synced []cache.DoneChecker, err error) {
 	for _, i := range []cache.SharedIndexInformer{
 		f.Networking().V1().NetworkPolicies().Informer(),
 		f.Core().V1().Namespaces().Informer(),
 		f.Core().V1().Pods().Informer(),
 	} {
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		handler, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    func(obj any) { p.update(obj, false) },
 			UpdateFunc: func(_, obj any) { p.update(obj, false) },
 			DeleteFunc: func(obj any) {
@@ -58,11 +59,13 @@ func (p *Policy) Watch(f informers.SharedInformerFactory) error {
 				}
 				p.update(obj, true)
 			},
-		}); err != nil {
-			return err
+		})
+		if err != nil {
+			return nil, err
 		}
+		synced = append(synced, handler.HasSyncedChecker())
 	}
-	return nil
+	return synced, nil
 }
 
 func (p *Policy) update(obj any, gone bool) {

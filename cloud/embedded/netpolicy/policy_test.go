@@ -181,7 +181,7 @@ func TestWatch(t *testing.T) {
 		c := fake.NewClientset(pod("shop", "web", web), pod("shop", "db", db))
 		f := informers.NewSharedInformerFactory(c, 0)
 		p := New(vnet.New(vnet.Config{}))
-		if err := p.Watch(f); err != nil {
+		if _, err := p.Watch(f); err != nil {
 			t.Fatal(err)
 		}
 		f.StartWithContext(t.Context())

@@ -41,6 +41,13 @@ func (f *Fleet) Save() ([]State, error) {
 	return list, nil
 }
 
+// Halt kills all containers. The kubelets must be stopped.
+func (f *Fleet) Halt() {
+	for _, n := range f.Nodes() {
+		n.hardware().runtime.Shutdown()
+	}
+}
+
 // Restore brings all nodes to a saved state: every container ends, disks are replaced, and the
 // containers of the state start. The kubelets must be stopped.
 func (f *Fleet) Restore(states []State) error {
@@ -48,10 +55,7 @@ func (f *Fleet) Restore(states []State) error {
 	for i := range states {
 		byName[states[i].Name] = &states[i]
 	}
-	// All addresses are free before the first is taken again.
-	for _, n := range f.Nodes() {
-		n.hardware().runtime.Shutdown()
-	}
+	f.Halt() // All addresses are free before the first is taken again.
 	for _, n := range f.Nodes() {
 		s := byName[n.spec.Name]
 		if s == nil {

@@ -1,0 +1,405 @@
+package embedded_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	metrics "k8s.io/metrics/pkg/client/clientset/versioned"
+	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded"
+)
+
+// shop is an application with everything that has to come back: pods behind a service, data on
+// volumes and in containers, custom resources and rights.
+const shop = `
+{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: ServiceAccount, metadata: {name: auditor, namespace: shop}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: auditor}
+rules: [{apiGroups: [lab.example.com], resources: [backups], verbs: [list]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: auditor}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: auditor}
+subjects: [{kind: ServiceAccount, name: auditor, namespace: shop}]
+`
+
+// newShop starts a cluster with the shop in it and returns it with its snapshot.
+func newShop(t *testing.T) (*cluster, *embedded.Snapshot) {
+	t.Helper()
+	c := fresh(t, embedded.Options{})
+	if err := c.WaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.apply(t, "", shop)
+	c.apply(t, "", backupCRD)
+	c.apply(t, "shop", fmt.Sprintf(front, "one"))
+	c.apply(t, "shop", fmt.Sprintf(store, 2))
+	c.mapper.Reset()
+	awaitTrue(t, "backups are served", func() bool {
+		_, err := c.dynamic.Resource(backups).List(t.Context(), metav1.ListOptions{})
+		return err == nil
+	})
+	c.apply(t, "shop", "{apiVersion: lab.example.com/v1, kind: Backup, metadata: {name: nightly}, spec: {source: db}}")
+	c.readyPods(t, "shop", "app=front", 3)
+	for _, p := range c.readyPods(t, "shop", "app=store", 2) {
+		c.exec(t, "shop", p.Name, "sh", "-c", "echo data of $HOSTNAME > /usr/share/nginx/html/index.html; echo layer > /tmp/layer")
+	}
+	return c, c.settledSnapshot(t)
+}
+
+// settledSnapshot takes a snapshot once nothing changes any more.
+func (c *cluster) settledSnapshot(t *testing.T) *embedded.Snapshot {
+	t.Helper()
+	return await(t, func() (*embedded.Snapshot, error) {
+		s, err := c.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		snap := s.(*embedded.Snapshot)
+		for range 20 {
+			if _, err := c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if d := c.diff(t, snap); len(d) > 0 {
+				return nil, fmt.Errorf("still changing: %v", d)
+			}
+		}
+		return snap, nil
+	})
+}
+
+func (c *cluster) diff(t *testing.T, s *embedded.Snapshot) []string {
+	t.Helper()
+	d, err := c.Diff(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// containers returns the identity and the restarts of all containers.
+func (c *cluster) containers(t *testing.T) map[string]string {
+	t.Helper()
+	pods, err := c.client.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]string{}
+	for _, p := range pods.Items {
+		for _, s := range p.Status.ContainerStatuses {
+			all[p.Namespace+"/"+p.Name+"/"+s.Name] = fmt.Sprintf("%s %s %d %t", p.UID, s.ContainerID, s.RestartCount, s.Ready)
+		}
+	}
+	return all
+}
+
+// checkShop looks whether the shop is as newShop left it.
+func (c *cluster) checkShop(t *testing.T) {
+	t.Helper()
+	// Services answer at once: a reset returns when they do.
+	if got, err := c.fetch(t.Context(), "http://front.shop.svc.cluster.local/"); err != nil || strings.TrimSpace(got) != "one" {
+		t.Errorf("the front says %q, %v", got, err)
+	}
+	for _, pod := range []string{"store-0", "store-1"} {
+		want := "data of " + pod + "\n"
+		if got, err := c.fetch(t.Context(), "http://"+pod+".store.shop.svc.cluster.local/"); err != nil || got != want {
+			t.Errorf("%s says %q, %v", pod, got, err)
+		}
+		if got := c.exec(t, "shop", pod, "sh", "-c", "cat /usr/share/nginx/html/index.html /tmp/layer; ls /tmp /usr/share/nginx/html"); got != want+"layer\n/tmp:\nlayer\n\n/usr/share/nginx/html:\nindex.html\n" {
+			t.Errorf("the files of %s are %q", pod, got)
+		}
+	}
+	b, err := c.dynamic.Resource(backups).Namespace("shop").Get(t.Context(), "nightly", metav1.GetOptions{})
+	if err != nil {
+		t.Error(err)
+	} else if n, _, _ := unstructured.NestedInt64(b.Object, "spec", "copies"); n != 2 {
+		t.Errorf("the backup has %d copies", n)
+	}
+	auditor := c.as(t, "shop", "auditor")
+	if _, err := auditor.RESTClient().Get().AbsPath("/apis/lab.example.com/v1/backups").DoRaw(t.Context()); err != nil {
+		t.Errorf("the auditor: %v", err)
+	}
+	m, err := metrics.NewForConfig(c.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, func() (none struct{}, err error) {
+		list, err := m.MetricsV1beta1().NodeMetricses().List(t.Context(), metav1.ListOptions{})
+		if err == nil && len(list.Items) != 3 {
+			err = fmt.Errorf("figures of %d nodes", len(list.Items))
+		}
+		return none, err
+	})
+}
+
+// checkWorks looks whether the cluster can still do something new, on every node.
+func (c *cluster) checkWorks(t *testing.T, ns string) {
+	t.Helper()
+	c.apply(t, ns, `
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: probe}
+spec:
+  selector: {matchLabels: {app: probe}}
+  template:
+    metadata: {labels: {app: probe}}
+    spec:
+      terminationGracePeriodSeconds: 1
+      containers: [{name: main, image: nginx:1.29, readinessProbe: {httpGet: {port: 80}}}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: probe}
+spec: {selector: {app: probe}, ports: [{port: 80}]}
+`)
+	c.readyPods(t, ns, "app=probe", 3)
+	if got := c.awaitFetch(t, "http://probe."+ns+".svc.cluster.local/"); !strings.Contains(got, "Welcome to nginx!") {
+		t.Errorf("a new service answers %q", got)
+	}
+}
+
+// damage is what a careless agent can do to a cluster.
+var damage = []struct {
+	name string
+	do   func(t *testing.T, c *cluster)
+}{
+	{"files", func(t *testing.T, c *cluster) {
+		c.exec(t, "shop", "store-0", "sh", "-c", "echo lost > /usr/share/nginx/html/index.html; rm /tmp/layer; echo > /tmp/new")
+		c.exec(t, "shop", "store-1", "sh", "-c", "rm -r /usr/share/nginx/html/index.html /bin; echo > /usr/share/nginx/html/new")
+	}},
+	{"namespace and definition", func(t *testing.T, c *cluster) {
+		must(t, c.client.CoreV1().Namespaces().Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		must(t, c.dynamic.Resource(crds).Delete(t.Context(), "backups.lab.example.com", metav1.DeleteOptions{}))
+		awaitGone(t, "namespace shop", func() (*v1.Namespace, error) {
+			return c.client.CoreV1().Namespaces().Get(t.Context(), "shop", metav1.GetOptions{})
+		})
+		awaitGone(t, "backups", func() (*unstructured.UnstructuredList, error) {
+			return c.dynamic.Resource(backups).List(t.Context(), metav1.ListOptions{})
+		})
+	}},
+	{"nodes", func(t *testing.T, c *cluster) {
+		nodes := c.client.CoreV1().Nodes()
+		c.Node("node-3").Fail()
+		must(t, nodes.Delete(t.Context(), "node-2", metav1.DeleteOptions{}))
+		_, err := nodes.Patch(t.Context(), "node-1", types.MergePatchType, []byte(`{"spec":{"unschedulable":true,"taints":[{"key":"broken","effect":"NoExecute"}]},"metadata":{"labels":{"kubernetes.io/os":"plan9"}}}`), metav1.PatchOptions{})
+		must(t, err)
+	}},
+	{"rights", func(t *testing.T, c *cluster) {
+		must(t, c.client.RbacV1().ClusterRoleBindings().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		must(t, c.client.RbacV1().ClusterRoles().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		must(t, c.client.CoreV1().ServiceAccounts("kube-system").DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	}},
+	{"storage", func(t *testing.T, c *cluster) {
+		must(t, c.client.StorageV1().StorageClasses().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+		must(t, c.client.CoreV1().PersistentVolumes().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}))
+	}},
+	{"add-ons", func(t *testing.T, c *cluster) {
+		must(t, c.client.AppsV1().Deployments("kube-system").DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{}))
+		must(t, c.client.CoreV1().Services("kube-system").Delete(t.Context(), "kube-dns", metav1.DeleteOptions{}))
+		must(t, c.client.CoreV1().Services("default").Delete(t.Context(), "kubernetes", metav1.DeleteOptions{}))
+		services := schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"}
+		must(t, c.dynamic.Resource(services).Delete(t.Context(), "v1beta1.metrics.k8s.io", metav1.DeleteOptions{}))
+	}},
+	{"clutter", func(t *testing.T, c *cluster) {
+		c.apply(t, "default", fmt.Sprintf(webDeployment, 5, "clutter"))
+		for i := range 200 {
+			_, err := c.client.CoreV1().ConfigMaps("default").Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("clutter-%d", i)}}, metav1.CreateOptions{})
+			must(t, err)
+		}
+	}},
+	// The last one: from here on nobody can write anything.
+	{"admission", func(t *testing.T, c *cluster) {
+		c.apply(t, "", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: deny-everything}
+webhooks:
+- name: deny.example.com
+  sideEffects: None
+  admissionReviewVersions: [v1]
+  clientConfig: {service: {namespace: nowhere, name: nothing}}
+  rules: [{apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*/*"]}]
+`)
+		awaitTrue(t, "nobody can write", func() bool {
+			_, err := c.client.CoreV1().ConfigMaps("default").Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "x-"}}, metav1.CreateOptions{})
+			return apierrors.IsInternalError(err)
+		})
+	}},
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Whatever was done to the cluster, a reset leaves no trace of it, again and again.
+func TestReset(t *testing.T) {
+	c, snap := newShop(t)
+	before := c.containers(t)
+	for round := range 3 {
+		for _, d := range damage {
+			d.do(t, c)
+		}
+		if n := len(c.diff(t, snap)); n < 300 {
+			t.Fatalf("only %d keys differ after the damage", n)
+		}
+		must(t, c.Reset(t.Context(), snap))
+		if d := c.diff(t, snap); len(d) > 0 {
+			t.Errorf("round %d: %d keys differ right after the reset: %v", round, len(d), d)
+		}
+		c.checkCachesFresh(t)
+		c.checkShop(t)
+		if after := c.containers(t); !maps.Equal(before, after) {
+			t.Errorf("round %d: containers were\n%v\nand are\n%v", round, before, after)
+		}
+		if d := c.diff(t, snap); len(d) > 0 {
+			t.Errorf("round %d: %d keys differ a while after the reset: %v", round, len(d), d)
+		}
+		c.checkWorks(t, "default")
+		if t.Failed() {
+			return
+		}
+	}
+	// A snapshot is not changed by what becomes of the cluster.
+	must(t, c.Reset(t.Context(), snap))
+	c.checkShop(t)
+	if d := c.diff(t, snap); len(d) > 0 {
+		t.Errorf("in the end %d keys differ: %v", len(d), d)
+	}
+}
+
+// checkCachesFresh compares what the API server has in its watch caches, from which informers start,
+// with what is in the store.
+func (c *cluster) checkCachesFresh(t *testing.T) {
+	t.Helper()
+	lists, err := c.client.Discovery().ServerPreferredResources()
+	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // An aggregated API may need a moment.
+		t.Fatal(err)
+	}
+	for _, l := range lists {
+		gv, err := schema.ParseGroupVersion(l.GroupVersion)
+		must(t, err)
+		for _, r := range l.APIResources {
+			if !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") || r.Name == "events" || r.Name == "leases" {
+				continue
+			}
+			client := c.dynamic.Resource(gv.WithResource(r.Name))
+			versions := func(rv string) map[string]string {
+				list, err := client.List(t.Context(), metav1.ListOptions{ResourceVersion: rv})
+				if err != nil {
+					t.Errorf("list %s: %v", r.Name, err)
+					return nil
+				}
+				all := map[string]string{}
+				for _, o := range list.Items {
+					all[o.GetNamespace()+"/"+o.GetName()] = o.GetResourceVersion()
+				}
+				return all
+			}
+			cached, stored := versions("0"), versions("")
+			if !maps.Equal(cached, stored) {
+				t.Errorf("the cache of %s has %d objects, the store %d", r.Name, len(cached), len(stored))
+			}
+		}
+	}
+}
+
+// Taking a snapshot disturbs nobody.
+func TestSnapshotUnderLoad(t *testing.T) {
+	c := fresh(t, embedded.Options{})
+	must(t, c.WaitReady(t.Context()))
+	ns := c.namespace(t)
+	c.apply(t, ns, fmt.Sprintf(front, "one"))
+	c.readyPods(t, ns, "app=front", 3)
+	l := startLoad(c, fmt.Sprintf("http://front.%s.svc.cluster.local/", ns))
+	for range 3 {
+		seen := l.count("one")
+		awaitTrue(t, "requests are answered", func() bool { return l.count("one") > seen+20 })
+		_, err := c.Snapshot(t.Context())
+		must(t, err)
+	}
+	answers, failures := l.stop()
+	if len(failures) > 0 {
+		t.Errorf("%d of %d requests failed, the first with: %s", len(failures), answers["one"]+len(failures), failures[0])
+	}
+}
+
+// A cluster starts from what another process has saved.
+func TestSavedSnapshot(t *testing.T) {
+	c, snap := newShop(t)
+	before := c.containers(t)
+	var saved bytes.Buffer
+	if n, err := snap.WriteTo(&saved); err != nil || n != int64(saved.Len()) {
+		t.Fatalf("wrote %d bytes of %d, %v", n, saved.Len(), err)
+	}
+	must(t, c.Close())
+
+	read, err := embedded.ReadSnapshot(bytes.NewReader(saved.Bytes()))
+	must(t, err)
+	c = fresh(t, embedded.Options{Snapshot: read})
+	if d := c.diff(t, snap); len(d) > 0 {
+		t.Errorf("%d keys differ after the start: %v", len(d), d)
+	}
+	c.checkShop(t)
+	if after := c.containers(t); !maps.Equal(before, after) {
+		t.Errorf("containers were\n%v\nand are\n%v", before, after)
+	}
+	c.checkWorks(t, "default")
+	must(t, c.Reset(t.Context(), read))
+	c.checkShop(t)
+	if d := c.diff(t, snap); len(d) > 0 {
+		t.Errorf("%d keys differ after a reset: %v", len(d), d)
+	}
+}
+
+func TestReadSnapshotRefuses(t *testing.T) {
+	t.Parallel()
+	var other bytes.Buffer
+	if _, err := (&embedded.Snapshot{Version: "v1.2.3"}).WriteTo(&other); err != nil {
+		t.Fatal(err)
+	}
+	whole := other.Bytes()
+	for name, tt := range map[string]struct {
+		data []byte
+		want string
+	}{
+		"nothing":         {nil, "this is not a snapshot that this version of aiopslab can read"},
+		"something else":  {[]byte("apiVersion: v1\nkind: List\nitems: []\n"), "this is not a snapshot that this version of aiopslab can read"},
+		"cut short":       {whole[:len(whole)-20], "the snapshot is damaged: unexpected EOF"},
+		"another version": {whole, "the snapshot is of Kubernetes v1.2.3, this is "},
+	} {
+		_, err := embedded.ReadSnapshot(bytes.NewReader(tt.data))
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+	full := errors.New("no space left on device")
+	if _, err := (&embedded.Snapshot{}).WriteTo(failingWriter{full}); !errors.Is(err, full) {
+		t.Errorf("a full disk: %v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
