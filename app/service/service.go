@@ -23,6 +23,8 @@ const (
 	MetricsPort = 9464
 	// drain is how long a service that was told to stop finishes what it has begun.
 	drain = 5 * time.Second
+	// farewell is how long it may take to say goodbye to a store or a collector, which may be gone.
+	farewell = 500 * time.Millisecond
 )
 
 // Config says what a service is called and how it logs.
@@ -68,11 +70,11 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 
 // Close sends the last spans and closes what the service opened.
 func (s *Service) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), drain)
-	defer cancel()
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
+		ctx, cancel := context.WithTimeout(context.Background(), farewell)
 		errs = append(errs, s.closers[i](ctx))
+		cancel()
 	}
 	if s.server != nil {
 		errs = append(errs, s.server.Close())

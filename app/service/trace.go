@@ -23,7 +23,6 @@ import (
 const (
 	exportEvery   = time.Second // how long a span waits for others to be sent with
 	exportTimeout = 3 * time.Second
-	lastExport    = 500 * time.Millisecond // when the service ends
 )
 
 // startTraces begins to send spans to the collector the environment names. There may be none, and
@@ -56,8 +55,6 @@ func (s *Service) startTraces(ctx context.Context) error {
 	s.provider = sdktrace.NewTracerProvider(opts...)
 	s.tracer = s.provider.Tracer("github.com/aiopslab/aiopslab/app/service")
 	s.onClose(func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, lastExport)
-		defer cancel()
 		_ = s.provider.Shutdown(ctx) // A collector that is away is no failure of the service.
 		return nil
 	})
