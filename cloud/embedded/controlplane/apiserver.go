@@ -22,6 +22,8 @@ import (
 	basecompatibility "k8s.io/component-base/compatibility"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
 	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/common/restfuladapter"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
@@ -67,12 +69,14 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServe
 		return nil, fmt.Errorf("create kube-apiserver: %w", err)
 	}
 	documents.install(aggregator.GenericAPIServer)
-	// All routes are installed. The definitions are big; they are made again for whoever asks for
-	// documents.
-	c.KubeAPIs.ControlPlane.Generic.OpenAPIV3Config.Definitions = nil
 	prepared, err := aggregator.PrepareRun()
 	if err != nil {
 		return nil, fmt.Errorf("prepare kube-apiserver: %w", err)
+	}
+	// All routes are installed. The definitions are big; they are made again for whoever asks for
+	// documents.
+	for _, v3 := range openAPIConfigs(c) {
+		v3.Definitions = nil
 	}
 	s := &apiServer{self: self, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
 	self.Serve(aggregator.GenericAPIServer.Handler)
@@ -94,6 +98,7 @@ func useNetwork(c *app.Config, dial Dialer) {
 func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
 	kube, aggregator, crds := c.KubeAPIs.ControlPlane.Generic, c.Aggregator.GenericConfig, c.ApiExtensions.GenericConfig
 	l := newLazyOpenAPI(kube.OpenAPIConfig, kube.OpenAPIV3Config)
+	l.v2.Info.Version = Version // Who completes the configuration does not see it, and protobuf requires one.
 	kube.OpenAPIConfig, aggregator.OpenAPIConfig = nil, nil
 	kube.SkipOpenAPIInstallation = true
 	namer := openapinamer.NewDefinitionNamer(apiextensionsapiserver.Scheme)
@@ -102,11 +107,31 @@ func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
 	crds.OpenAPIConfig.Info.Title, crds.OpenAPIV3Config.Info.Title = openAPITitle, openAPITitle
 	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(aggregatoropenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(aggregatorscheme.Scheme))
 	aggregator.OpenAPIV3Config.Info.Title = openAPITitle
+	for _, v3 := range openAPIConfigs(c) {
+		v3.GetOperationIDAndTagsFromRoute = operationIDAndTags
+	}
 	chain := aggregator.BuildHandlerChainFunc
 	aggregator.BuildHandlerChainFunc = func(h http.Handler, g *genericapiserver.Config) http.Handler {
 		return chain(l.wrap(h), g)
 	}
 	return l
+}
+
+// openAPIConfigs are those of all servers.
+func openAPIConfigs(c *app.Config) []*common.OpenAPIV3Config {
+	return []*common.OpenAPIV3Config{
+		c.KubeAPIs.ControlPlane.Generic.OpenAPIV3Config, c.ApiExtensions.GenericConfig.OpenAPIV3Config, c.Aggregator.GenericConfig.OpenAPIV3Config,
+	}
+}
+
+// operationIDAndTags adapts what the servers are configured with. Where it is left to the builder of
+// documents, that makes a closure which keeps all definitions in memory.
+func operationIDAndTags(r common.Route) (string, []string, error) {
+	route, ok := r.(*restfuladapter.RouteAdapter)
+	if !ok {
+		return "", nil, fmt.Errorf("a %T is not a route of the API server", r)
+	}
+	return openapinamer.GetOperationIDAndTags(route.Route)
 }
 
 func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options.CompletedOptions, error) {
