@@ -59,7 +59,9 @@ func (r *run) startLab(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	kubeconfig := filepath.Join(dir, "kubeconfig")
-	return start(ctx, exec.Command(r.binary, "up", "--tmpdir", dir, "--kubeconfig", kubeconfig), kubeconfig)
+	cmd := exec.Command(r.binary, "up", "--kubeconfig", kubeconfig)
+	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+dir)
+	return start(ctx, cmd, kubeconfig)
 }
 
 // startStock does the same with the stock control plane.
