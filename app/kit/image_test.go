@@ -30,10 +30,11 @@ func TestResolve(t *testing.T) {
 		{"busybox" + digest, "docker.io/library/busybox" + digest, "busybox", nil},
 		{"busybox:1.36" + digest, "docker.io/library/busybox:1.36" + digest, "busybox", nil},
 
-		{"busybox:2.0", "docker.io/library/busybox:2.0", "", ErrNoSuchVersion},
+		// There are other versions of it.
+		{"busybox:2.0", "docker.io/library/busybox:2.0", "busybox", ErrNoSuchVersion},
 		// The expression matches whole tags.
-		{"busybox:1.36-musl", "docker.io/library/busybox:1.36-musl", "", ErrNoSuchVersion},
-		{"localhost:5000/tool", "localhost:5000/tool:latest", "", ErrNoSuchVersion},
+		{"busybox:1.36-musl", "docker.io/library/busybox:1.36-musl", "busybox", ErrNoSuchVersion},
+		{"localhost:5000/tool", "localhost:5000/tool:latest", "localhost:5000/tool", ErrNoSuchVersion},
 		{"busybux", "docker.io/library/busybux:latest", "", ErrNoSuchImage},
 		{"quay.io/library/busybox", "quay.io/library/busybox:latest", "", ErrNoSuchImage},
 		{"someone/busybox", "docker.io/someone/busybox:latest", "", ErrNoSuchImage},
