@@ -4,7 +4,8 @@
 // The server speaks the wire protocol of MongoDB 4.4 as a standalone: CRUD with indexes and cursors,
 // aggregation, users and roles with SCRAM authentication, TLS. Its data are in files under --dbpath
 // and survive a restart, or the loss of the last write, where the volume does. What a replica set or
-// a shard would be needed for fails the way it does in a standalone.
+// a shard would be needed for fails the way it does in a standalone. Every tag of the image is this
+// release.
 //
 //	registry.Register(mongo.Image(shell.Tools()))
 //

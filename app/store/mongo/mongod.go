@@ -150,7 +150,7 @@ func (d *daemon) serve(ctx context.Context, srv *server.Server, listeners []net.
 	for _, ln := range listeners {
 		work.Go(func() { srv.Serve(inner, ln) })
 	}
-	work.Go(func() { srv.Maintain(inner) })
+	work.Go(func() { srv.Guard(func() { srv.Maintain(inner) }) })
 	ssl := "off"
 	if srv.TLS != nil {
 		ssl = "on"
@@ -194,6 +194,11 @@ func (d *daemon) stop(eng *engine.Engine, lock kit.File, err error) error {
 	if err == errKilled {
 		eng.Close() // What a kernel does to the files of the dead.
 		return err
+	}
+	if p, ok := errors.AsType[*server.PanicError](err); ok {
+		eng.Close()
+		fmt.Fprintf(d.env.Stderr, "%v\n\n%s", p, p.Stack)
+		return errExit{kit.ExitPanic}
 	}
 	if err == nil {
 		d.logStop()

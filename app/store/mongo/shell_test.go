@@ -1,9 +1,11 @@
 package mongo
 
 import (
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/kittest"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/shell"
 )
@@ -120,5 +122,27 @@ func TestHotelScripts(t *testing.T) {
 	out, _, code = b.sh("db.geo.insert({a: 1})\ndb.geo.find({}, {_id: 0})\n", "mongo", "--quiet", "geo-db", "-u", "admin", "-p", "admin", "--authenticationDatabase", "admin")
 	if code != 0 || out != "WriteResult({ \"nInserted\" : 1 })\n{ \"a\" : 1 }\n" {
 		t.Errorf("exit %d\n%q", code, out)
+	}
+}
+
+func TestInteractive(t *testing.T) {
+	b := startBox(t)
+	env := b.server.Env("mongosh")
+	env.Terminal = &kit.Terminal{}
+	keys, in := io.Pipe()
+	env.Stdin = keys
+	r := b.server.Run(shell.Mongosh, env)
+	r.Await("test> ")
+	in.Write([]byte("db.c.insertOne({\r"))
+	r.Await("... ")
+	in.Write([]byte("_id: 9})\r"))
+	r.Await("insertedId: 9")
+	in.Write([]byte("use other\r"))
+	r.Await("switched to db other\r\nother> ")
+	in.Write([]byte("nope\r"))
+	r.Await("ReferenceError: nope is not defined")
+	in.Write([]byte("exit\r"))
+	if code := r.Wait(); code != 0 {
+		t.Errorf("exit %d", code)
 	}
 }

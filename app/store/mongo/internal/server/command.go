@@ -71,7 +71,7 @@ func (c *conn) run(ctx context.Context, req *wire.Request) (value.Doc, error) {
 	}
 	reply, err := k.do()
 	spent := costCommand + k.cost + time.Duration(k.stats.Keys)*costKey + time.Duration(k.stats.Docs+k.hits)*costDoc
-	if uerr := c.srv.Env.CPU.Use(k.ctx, spent); uerr != nil {
+	if uerr := c.spend(k.ctx, spent); uerr != nil {
 		if ctx.Err() != nil {
 			return nil, uerr
 		}

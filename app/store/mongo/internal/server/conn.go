@@ -27,6 +27,20 @@ type conn struct {
 	users  []identity
 	conv   *auth.Conversation
 	bypass bool // the localhost exception holds
+	debt   time.Duration
+}
+
+// payment is how much CPU time a connection owes before it is taken: waiting for less than that
+// would take longer than the work.
+const payment = 500 * time.Microsecond
+
+// spend spends CPU time, now or with what comes next.
+func (c *conn) spend(ctx context.Context, d time.Duration) error {
+	if c.debt += d; c.debt < payment {
+		return ctx.Err()
+	}
+	d, c.debt = c.debt, 0
+	return c.srv.Env.CPU.Use(ctx, d)
 }
 
 // connCost is the CPU time of taking a connection.
@@ -42,7 +56,7 @@ func (c *conn) serve(ctx context.Context) {
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { c.nc.Close() })
 	defer stop()
-	if c.srv.Env.CPU.Use(ctx, connCost) != nil {
+	if c.spend(ctx, connCost) != nil {
 		return
 	}
 	r := bufio.NewReader(c.nc)

@@ -6,7 +6,9 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -98,7 +100,7 @@ func (s *Server) accept(ctx context.Context, nc net.Conn) {
 		{Key: "remote", Value: nc.RemoteAddr().String()}, {Key: "connectionId", Value: c.id}, {Key: "connectionCount", Value: n},
 	})
 	s.work.Go(func() {
-		c.serve(ctx)
+		s.Guard(func() { c.serve(ctx) })
 		nc.Close()
 		s.mu.Lock()
 		delete(s.conns, c)
@@ -128,6 +130,24 @@ func (s *Server) fail(err error) {
 	case s.failed <- err:
 	default:
 	}
+}
+
+// PanicError is a fault of the server's own.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Guard calls f. If it panics the server fails, and not the process it shares with others.
+func (s *Server) Guard(f func()) {
+	defer func() {
+		if r := recover(); r != nil {
+			s.fail(&PanicError{r, debug.Stack()})
+		}
+	}()
+	f()
 }
 
 func (s *Server) isStopping() bool {

@@ -39,7 +39,7 @@ func (c *conn) secure(ctx context.Context, r *bufio.Reader) (net.Conn, error) {
 	case c.srv.TLS == nil:
 		return nil, code.Errorf(code.SSLHandshakeFailed, "SSL handshake received but server is started without SSL support")
 	}
-	if err := c.srv.Env.CPU.Use(ctx, tlsCost); err != nil {
+	if err := c.spend(ctx, tlsCost); err != nil {
 		return nil, err
 	}
 	conn := tls.Server(&peeked{c.nc, r}, c.srv.TLS)

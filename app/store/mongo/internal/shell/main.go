@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	unix "github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/value"
 )
 
@@ -36,6 +37,8 @@ func Mongosh(ctx context.Context, env *kit.Env) error { return start(ctx, env, f
 func Mongo(ctx context.Context, env *kit.Env) error { return start(ctx, env, true) }
 
 func start(ctx context.Context, env *kit.Env, legacy bool) error {
+	ctx, env, detach := unix.AttachTerminal(ctx, env)
+	defer detach()
 	o, err := parseOptions(env, legacy)
 	if err != nil {
 		fmt.Fprintf(env.Stderr, "Error parsing command line: %v\ntry '%s --help' for more information\n", err, path.Base(env.Args[0]))
@@ -170,6 +173,9 @@ func (o *options) connect(ctx context.Context, env *kit.Env) (*client, error) {
 			}
 			return nil, o.failed(env, "MongoServerError: "+err.Error(), err.Error())
 		}
+	}
+	if !o.legacy && !o.quiet && env.Terminal != nil && len(o.eval) == 0 && len(o.files) == 0 {
+		fmt.Fprintf(env.Stdout, "Connecting to:\t\tmongodb://%s/%s?directConnection=true\nUsing MongoDB:\t\t%s\nUsing Mongosh:\t\t%s\n\n", t.address, t.db, version, mongoshVersion)
 	}
 	if o.legacy && !o.quiet {
 		fmt.Fprintf(env.Stdout, "Implicit session: session { \"id\" : %s }\nMongoDB server version: %s\n", value.ValueText(value.Of(c.session)), version)

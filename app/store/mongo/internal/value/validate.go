@@ -57,15 +57,26 @@ func validateValue(v Value, depth int) error {
 			return errInvalid
 		}
 	case bsoncore.TypeBinary:
-		if len(v.Data) < 5 || int64(binary.LittleEndian.Uint32(v.Data))+5 != int64(len(v.Data)) {
-			return errInvalid
-		}
+		return validateBinary(v.Data)
 	case bsoncore.TypeRegex:
 		if bytes.Count(v.Data, []byte{0}) != 2 || v.Data[len(v.Data)-1] != 0 {
 			return errInvalid
 		}
 	case bsoncore.TypeCodeWithScope:
 		return validateCode(v.Data, depth)
+	}
+	return nil
+}
+
+// oldBinary is a subtype whose content begins with its length once more.
+const oldBinary = 2
+
+func validateBinary(b []byte) error {
+	if len(b) < 5 || int64(binary.LittleEndian.Uint32(b))+5 != int64(len(b)) {
+		return errInvalid
+	}
+	if inner := b[5:]; b[4] == oldBinary && (len(inner) < 4 || int64(binary.LittleEndian.Uint32(inner))+4 != int64(len(inner))) {
+		return errInvalid
 	}
 	return nil
 }
