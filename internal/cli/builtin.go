@@ -3,9 +3,11 @@ package cli
 import (
 	"github.com/aiopslab/aiopslab/app/agnhost"
 	"github.com/aiopslab/aiopslab/app/busybox"
+	"github.com/aiopslab/aiopslab/app/consul"
 	"github.com/aiopslab/aiopslab/app/coredns"
 	"github.com/aiopslab/aiopslab/app/curl"
 	"github.com/aiopslab/aiopslab/app/dnsutils"
+	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/httpd"
 	"github.com/aiopslab/aiopslab/app/httpecho"
 	"github.com/aiopslab/aiopslab/app/jaeger"
@@ -19,7 +21,9 @@ import (
 	"github.com/aiopslab/aiopslab/app/prometheus"
 	"github.com/aiopslab/aiopslab/app/resourceconsumer"
 	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/store/memcached"
+	"github.com/aiopslab/aiopslab/app/store/mongo"
 	"github.com/aiopslab/aiopslab/app/store/redis"
 )
 
@@ -45,7 +49,11 @@ func builtinImages() *kit.Registry {
 		nonroot.Image(tools),
 		dnsutils.Image(tools),
 		resourceconsumer.Image(tools),
+		consul.Image(tools),
+		mongo.Image(tools),
 		memcached.Image(tools),
 		redis.Image(tools),
+		hotel.Image(tools),
+		social.Image(tools),
 	)
 }

@@ -69,7 +69,7 @@ services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
 		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newUp(s), newKubectl(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s))
+	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s))
 	return root
 }
 

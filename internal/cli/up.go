@@ -17,12 +17,14 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 )
 
 const (
 	readyTimeout = 2 * time.Minute
+	defaultLoad  = 10 // requests a second
 	// minFree is the free space an environment needs to start: etcd allocates its files ahead.
 	minFree = 64 << 20
 	// maxTempLen is how long the temporary directory's name may be: the control socket's address
@@ -37,6 +39,8 @@ type upFlags struct {
 	listen     string
 	from       string
 	kubeconfig string
+	app        string
+	load       float64
 }
 
 func newUp(s *State) *cobra.Command {
@@ -48,10 +52,14 @@ func newUp(s *State) *cobra.Command {
 
 Without a command it prints how to connect and stays until Ctrl-C. With one it
 runs the command with KUBECONFIG set (and kubectl in PATH, if you have none),
-takes the cluster down when the command ends, and exits with its status.`,
+takes the cluster down when the command ends, and exits with its status.
+
+With --app it also deploys an application and its telemetry (Prometheus in
+namespace observe, Jaeger beside the application) and keeps it under load.`,
 		Example: `  aiopslab up
   aiopslab up -- kubectl get pods -A
-  aiopslab up --nodes 5 -- ./my-test.sh`,
+  aiopslab up --nodes 5 -- ./my-test.sh
+  aiopslab up --app hotel-reservation --load 50`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[0]), "Put the command to run behind '--': aiopslab up -- "+strings.Join(args, " "))
@@ -65,6 +73,8 @@ takes the cluster down when the command ends, and exits with its status.`,
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback address to serve the Kubernetes API on; port 0 is any")
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
+	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
+	flags.Float64Var(&f.load, "load", defaultLoad, "how many requests a second the application gets; 0 is none")
 	return c
 }
 
@@ -72,6 +82,10 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	start := time.Now()
 	tmp := tempDir(s)
 	opts, err := f.options()
+	if err != nil {
+		return err
+	}
+	a, err := f.application()
 	if err != nil {
 		return err
 	}
@@ -99,7 +113,7 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	}
 	say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
 	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
-	c, e, err := startInterruptibly(ctx, signals, opts, f.kubeconfig)
+	c, e, err := startInterruptibly(ctx, signals, opts, f.kubeconfig, a)
 	if err != nil {
 		return err
 	}
@@ -109,6 +123,17 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		}
 	}()
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
+	if a != nil && f.load > 0 {
+		stop, err := startLoad(c, a, f.load)
+		if err != nil {
+			return err
+		}
+		say("%s gets %v requests/s at http://%s\n", a.Name, f.load, a.Host())
+		defer func() {
+			sli := stop()
+			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
+		}()
+	}
 	if len(command) > 0 {
 		return runCommand(s, c, e, signals, command)
 	}
@@ -132,7 +157,7 @@ Stop with Ctrl-C.
 }
 
 // startInterruptibly starts a cluster and returns when it is ready to use, or a signal comes.
-func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string) (*embedded.Cloud, environment, error) {
+func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var c *embedded.Cloud
@@ -140,7 +165,7 @@ func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embe
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		c, e, err = startCluster(ctx, opts, kubeconfig)
+		c, e, err = startCluster(ctx, opts, kubeconfig, a)
 		done <- err
 	}()
 	select {
@@ -155,8 +180,8 @@ func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embe
 	}
 }
 
-// startCluster starts a cluster and makes it known.
-func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string) (*embedded.Cloud, environment, error) {
+// startCluster starts a cluster, makes it known and deploys the application, if there is one.
+func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
 	c, err := embedded.Start(ctx, opts)
 	if err != nil {
 		return nil, environment{}, startFailure(err)
@@ -173,6 +198,14 @@ func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string)
 		err = cmp.Or(c.Err(), err)
 		_ = c.Close()
 		return nil, e, startFailure(err)
+	}
+	if a != nil {
+		opts.Progress("deploying " + a.Name)
+		if err := deploy(ctx, c, a); err != nil {
+			err = cmp.Or(c.Err(), err)
+			_ = c.Close()
+			return nil, e, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, err), "")
+		}
 	}
 	c.Settle()
 	return c, e, nil
@@ -210,6 +243,17 @@ func (f *upFlags) options() (embedded.Options, error) {
 		opts.Nodes = len(snap.Nodes)
 	}
 	return opts, nil
+}
+
+// application returns the one the flags name, or nil.
+func (f *upFlags) application() (*app.App, error) {
+	if f.load < 0 {
+		return nil, fail(ExitUsage, fmt.Errorf("--load %v: requests a second cannot be negative", f.load), "")
+	}
+	if f.app == "" {
+		return nil, nil
+	}
+	return findApp(f.app)
 }
 
 // checkTemp refuses a temporary directory that cannot hold an environment.
