@@ -20,7 +20,6 @@ type options struct {
 	listen      string
 	externalURL string
 	lifecycle   bool
-	admin       bool
 
 	retention     model.Duration
 	retentionSize int64
@@ -55,7 +54,6 @@ func parseFlags(env *kit.Env) (*options, error) {
 	f.StringVar(&o.listen, "web.listen-address", "0.0.0.0:9090", "Address to listen on.")
 	f.StringVar(&o.externalURL, "web.external-url", "", "The URL under which Prometheus is externally reachable.")
 	f.BoolVar(&o.lifecycle, "web.enable-lifecycle", false, "Enable shutdown and reload via HTTP request.")
-	f.BoolVar(&o.admin, "web.enable-admin-api", false, "Enable API endpoints for admin control actions.")
 	f.String("web.console.templates", "consoles", "Path to the console template directory; there are no consoles.")
 	f.String("web.console.libraries", "console_libraries", "Path to the console library directory; there are no consoles.")
 	f.String("storage.tsdb.path", "data/", "Base path for metrics storage; metrics are kept in the container's scratch directory.")

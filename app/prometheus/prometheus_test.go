@@ -177,6 +177,45 @@ scrape_configs:
 	if code, body := l.get("/metrics"); code != 200 || !strings.Contains(body, `prometheus_sd_kubernetes_events_total{event="add",role="pod"} 2`) {
 		t.Errorf("metrics: %d %s", code, body)
 	}
+	for path, want := range map[string]string{
+		"/api/v1/labels?match[]=http_requests_total":                       `{"status":"success","data":["__name__","code","instance","job","namespace","pod"]}`,
+		"/api/v1/series?match[]=http_requests_total":                       `{"status":"success","data":[{"__name__":"http_requests_total","code":"200","instance":"10.244.1.1:9464","job":"kubernetes-pods","namespace":"shop","pod":"cart"}]}`,
+		"/api/v1/label/__name__/values?limit=1":                            `{"status":"success","data":["http_requests_total"],"warnings":["results truncated due to limit"]}`,
+		"/api/v1/query?query=vector(1)&time=1700000000.5":                  `{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1700000000.5,"1"]}]}}`,
+		"/api/v1/query?query=nothing":                                      `{"status":"success","data":{"resultType":"vector","result":[]}}`,
+		"/api/v1/query?query=1%2B1&time=2023-11-14T22:13:20Z":              `{"status":"success","data":{"resultType":"scalar","result":[1700000000,"2"]}}`,
+		"/api/v1/query_range?query=vector(time())&start=10&end=20&step=5s": `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{},"values":[[10,"10"],[15,"15"],[20,"20"]]}]}}`,
+		"/api/v1/format_query?query=sum(a)by(b)":                           `{"status":"success","data":"sum by (b) (a)"}`,
+		"/api/v1/scrape_pools":                                             `{"status":"success","data":{"scrapePools":["kubernetes-pods"]}}`,
+		"/api/v1/alertmanagers":                                            `{"status":"success","data":{"activeAlertmanagers":[],"droppedAlertmanagers":[]}}`,
+	} {
+		if code, body := l.get(path); code != 200 || body != want {
+			t.Errorf("%s: %d %s, want %s", path, code, body, want)
+		}
+	}
+	for path, want := range map[string]string{
+		"/api/v1/query?query=sum(":                               `"errorType":"bad_data","error":"invalid parameter \"query\"`,
+		"/api/v1/query?query=1&time=noon":                        `invalid parameter \"time\": cannot parse \"noon\" to a valid timestamp`,
+		"/api/v1/query?query=1&limit=-1":                         `limit must be non-negative`,
+		"/api/v1/query_range?query=1&start=0&end=1000000&step=1": `exceeded maximum resolution of 11,000 points`,
+		"/api/v1/query_range?query=1&start=2&end=1&step=1":       `end timestamp must not be before start time`,
+		"/api/v1/query_range?query=1&start=1&end=2&step=0":       `zero or negative query resolution`,
+		"/api/v1/series":                    `no match[] parameter provided`,
+		"/api/v1/series?match[]={a=%22%22}": `at least one non-empty matcher`,
+		"/api/v1/rules?type=other":          `not supported value`,
+	} {
+		if code, body := l.get(path); code != 400 || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s, want %s", path, code, body, want)
+		}
+	}
+	if code, body := l.get("/api/v1/query?query=" + url.QueryEscape(`label_replace(up, "a", "", "b", "(")`)); code != 422 || !strings.Contains(body, `"errorType":"execution"`) {
+		t.Errorf("a query that fails: %d %s", code, body)
+	}
+	for _, path := range []string{"/api/v1/status/flags", "/api/v1/status/runtimeinfo", "/api/v1/status/buildinfo", "/api/v1/status/tsdb"} {
+		if code, body := l.get(path); code != 200 || !strings.HasPrefix(body, `{"status":"success","data":{"`) {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
 	if cpu := l.machine.Resources.Info().Used; cpu == 0 {
 		t.Error("scraping used no CPU time")
 	}

@@ -45,17 +45,6 @@ func openStorage(env *kit.Env, o *options, log *slog.Logger, reg prometheus.Regi
 	return tsdb.Open(env.Scratch, log, reg, opts, tsdb.NewDBStats())
 }
 
-// admin is what the API asks the database for.
-type admin struct{ *tsdb.DB }
-
-func (a admin) Stats(label string, limit int) (*tsdb.Stats, error) {
-	return a.Head().Stats(label, limit), nil
-}
-func (a admin) BlockMetas() ([]tsdb.BlockMeta, error) { return a.DB.BlockMetas(), nil }
-func (a admin) WALReplayStatus() (tsdb.WALReplayStatus, error) {
-	return tsdb.WALReplayStatus{}, nil
-}
-
 // metered states what storing samples costs.
 type metered struct {
 	storage.Appendable

@@ -5,17 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"runtime"
 	"time"
 
-	"github.com/grafana/regexp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"github.com/prometheus/common/route"
-	"github.com/prometheus/prometheus/config"
-	"github.com/prometheus/prometheus/util/notifications"
-	api "github.com/prometheus/prometheus/web/api/v1"
 )
 
 // shutdownTimeout is how long requests may take to end.
@@ -41,10 +35,8 @@ func (s *server) serve(ctx context.Context, ln net.Listener) {
 }
 
 func (s *server) routes() http.Handler {
-	v1 := route.New()
-	s.api().Register(v1)
 	m := http.NewServeMux()
-	m.Handle("/api/v1/", http.StripPrefix("/api/v1", v1))
+	m.Handle("/api/v1/", s.apiRoutes())
 	m.Handle("GET /metrics", promhttp.HandlerFor(s.reg, promhttp.HandlerOpts{}))
 	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Healthy.") })
 	m.HandleFunc("/-/ready", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Ready.") }))
@@ -91,63 +83,6 @@ func (s *server) whenReady(h http.HandlerFunc) http.HandlerFunc {
 		}
 		h(w, r)
 	}
-}
-
-// api is Prometheus' own HTTP API.
-func (s *server) api() *api.API {
-	return api.NewAPI(
-		s.engine,
-		s.db,
-		nil, nil, // nothing is written through the API
-		s.db,
-		func(context.Context) api.ScrapePoolsRetriever { return s.scraping },
-		func(context.Context) api.TargetRetriever { return s.scraping },
-		func(context.Context) api.AlertmanagerRetriever { return noAlertmanagers{} },
-		func() config.Config { return *s.shown() },
-		s.opts.all,
-		api.GlobalURLOptions{ListenAddress: s.opts.listen, Host: s.opts.external.Host, Scheme: s.opts.external.Scheme},
-		s.whenReady,
-		admin{s.db},
-		s.env.Scratch,
-		s.opts.admin,
-		false, 0, // search
-		s.log.With("component", "web"),
-		func(context.Context) api.RulesRetriever { return s.rules },
-		50_000_000, 10, 1<<20, // limits of remote reads
-		false, // no agent
-		regexp.MustCompile(`^(?:.*)$`),
-		s.runtimeInfo,
-		&api.PrometheusVersion{Version: Version, GoVersion: runtime.Version()},
-		func() []notifications.Notification { return nil },
-		nil,
-		s.reg, s.reg,
-		nil,
-		false, nil, // remote writes
-		false, false, false, // OTLP
-		false,
-		time.Duration(s.opts.lookback),
-		false,
-		false,
-		nil,
-		nil,
-		api.OpenAPIOptions{ExternalURL: s.opts.external.String(), Version: Version},
-		s.parser,
-	)
-}
-
-type noAlertmanagers struct{}
-
-func (noAlertmanagers) Alertmanagers() []*url.URL        { return nil }
-func (noAlertmanagers) DroppedAlertmanagers() []*url.URL { return nil }
-
-func (s *server) runtimeInfo() (api.RuntimeInfo, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return api.RuntimeInfo{
-		StartTime: s.started, CWD: s.env.Dir, Hostname: s.env.Hostname, ServerTime: time.Now(),
-		ReloadConfigSuccess: s.loadedOK, LastConfigTime: s.loadedAt,
-		GOMAXPROCS: s.env.CPU.Info().Cores, StorageRetention: s.opts.retention.String(),
-	}, nil
 }
 
 // registerProcess registers what the container tells about the process.
