@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/aiopslab/aiopslab/internal/bench/measure"
 )
 
 const (
@@ -34,6 +36,7 @@ type cluster struct {
 	cmd    *exec.Cmd
 	client kubernetes.Interface
 	up     time.Duration // from the start of the process until isUp
+	upCPU  time.Duration // CPU time that took
 	ready  firstWrite    // done when the process says on its stdout that all is up
 	start  time.Time
 	stderr bytes.Buffer  // to be read after the process has ended
@@ -102,11 +105,14 @@ func start(ctx context.Context, cmd *exec.Cmd, kubeconfig string) (*cluster, err
 	if err == nil {
 		err = c.poll(ctx, probePoll, func() bool { return isUp(ctx, c.client) })
 	}
+	if err == nil {
+		c.up = time.Since(c.start)
+		c.upCPU, err = measure.CPUOf(c.pid())
+	}
 	if err != nil {
 		c.close()
 		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, lastLine(c.stderr.String()))
 	}
-	c.up = time.Since(c.start)
 	return c, nil
 }
 
