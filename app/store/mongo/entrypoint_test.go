@@ -34,6 +34,9 @@ func TestEntrypoint(t *testing.T) {
 	if out := b.run.Stdout.String(); !strings.Contains(out, script+": running "+initDir+"/1-users.sh\n") || !strings.Contains(out, "MongoDB init process complete; ready for start up.") {
 		t.Errorf("%s", out)
 	}
+	if errOut := b.run.Stderr.String(); errOut != "" {
+		t.Errorf("%s", errOut)
+	}
 	var got bson.M
 	geo := b.connect(adminURI).Database("geo-db").Collection("geo")
 	if err := geo.FindOne(t.Context(), bson.M{}).Decode(&got); err != nil || got["who"] != "init" {

@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,6 +114,9 @@ func TestRequireTLS(t *testing.T) {
 	out, errOut, code := b.sh("", "mongosh", "--tls", "--tlsCAFile", "/etc/tls/ca.crt", "--tlsCertificateKeyFile", "/etc/tls/client.pem", "--eval", "db.runCommand({ping: 1}).ok")
 	if code != 0 || out != "1\n" {
 		t.Errorf("mongosh --tls: exit %d, %q %q", code, out, errOut)
+	}
+	if code := b.stop(syscall.SIGTERM); code != 0 {
+		t.Errorf("exit %d", code)
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // conn is a client's connection. Its commands run one after the other.
 type conn struct {
 	srv   *Server
-	nc    net.Conn
+	raw   net.Conn // as it was accepted
+	nc    net.Conn // what requests come from: raw, or TLS over it
 	id    int64
 	since time.Time
 
@@ -48,13 +49,13 @@ const connCost = 100 * time.Microsecond
 
 func (c *conn) name() string { return fmt.Sprintf("conn%d", c.id) }
 
-func (c *conn) remote() string { return c.nc.RemoteAddr().String() }
+func (c *conn) remote() string { return c.raw.RemoteAddr().String() }
 
 // serve answers requests until the client leaves.
 func (c *conn) serve(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { c.nc.Close() })
+	stop := context.AfterFunc(ctx, func() { c.raw.Close() })
 	defer stop()
 	if c.spend(ctx, connCost) != nil {
 		return
@@ -96,7 +97,7 @@ func (c *conn) rejected(err error) {
 func (c *conn) isLocal() bool {
 	host, _, err := net.SplitHostPort(c.remote())
 	if err != nil {
-		return c.nc.RemoteAddr().Network() == "unix"
+		return c.raw.RemoteAddr().Network() == "unix"
 	}
 	return net.ParseIP(host).IsLoopback()
 }

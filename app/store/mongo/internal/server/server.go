@@ -91,7 +91,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 }
 
 func (s *Server) accept(ctx context.Context, nc net.Conn) {
-	c := &conn{srv: s, nc: nc, id: s.nextConn.Add(1), since: time.Now()}
+	c := &conn{srv: s, raw: nc, nc: nc, id: s.nextConn.Add(1), since: time.Now()}
 	s.mu.Lock()
 	s.conns[c] = struct{}{}
 	n := len(s.conns)
@@ -164,7 +164,7 @@ func (s *Server) Close() {
 	s.stopOnce.Do(func() { close(s.stopping) })
 	s.mu.Lock()
 	for c := range s.conns {
-		c.nc.Close()
+		c.raw.Close()
 	}
 	s.mu.Unlock()
 	s.work.Wait()
