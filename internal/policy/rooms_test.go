@@ -30,6 +30,7 @@ var rooms = []string{
 	"cloud",
 	"record",
 	"internal/policy",
+	"internal/manifest",
 	"internal/strict",
 	"app/kit",
 }
