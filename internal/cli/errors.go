@@ -9,13 +9,13 @@ import (
 
 // Exit codes. They are documented in docs/cli.md.
 const (
-	ExitOK          = 0
-	ExitError       = 1 // the command failed
-	ExitUsage       = 2 // the command line is wrong
-	ExitEnvironment = 3 // the environment could not be started, or died
-	ExitNotRunnable = 126
-	ExitNotFound    = 127
-	ExitSignal      = 128 // plus the signal's number
+	ExitOK          = 0   // it worked
+	ExitError       = 1   // the command failed
+	ExitUsage       = 2   // the command line is wrong
+	ExitEnvironment = 3   // the environment could not be started, or died
+	ExitNotRunnable = 126 // the command of `up -- COMMAND` cannot be run
+	ExitNotFound    = 127 // the command of `up -- COMMAND` is not there
+	ExitSignal      = 128 // plus the number of the signal that ended the command, or the start
 )
 
 // failure is an error with an exit code and a hint.

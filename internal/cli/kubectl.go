@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	component "k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
 )
@@ -27,48 +28,22 @@ started. It never falls back to ~/.kube/config.`,
 	}
 }
 
-// runKubectl runs kubectl in this process.
+// runKubectl runs kubectl in this process, as its own main does: on an error it exits by itself.
 func runKubectl(s *State, args []string) error {
 	if err := pointKubectl(s, args); err != nil {
 		return err
 	}
-	cmdutil.BehaviorOnFatal(func(msg string, c int) {
-		if msg != "" {
-			if !strings.HasSuffix(msg, "\n") {
-				msg += "\n"
-			}
-			_, _ = s.Stderr.Write([]byte(msg))
-		}
-		panic(exitStatus(c))
+	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
+	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
+		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
 	})
-	defer cmdutil.DefaultBehaviorOnFatal()
-	err := func() (err error) {
-		defer func() {
-			if r := recover(); r != nil {
-				status, ok := r.(exitStatus)
-				if !ok {
-					panic(r)
-				}
-				err = status
-			}
-		}()
-		streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
-		root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
-			PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
-			ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
-		})
-		root.SetArgs(args[1:])
-		root.SetIn(s.Stdin)
-		root.SetOut(s.Stdout)
-		root.SetErr(s.Stderr)
-		root.SilenceErrors = true
-		return root.Execute()
-	}()
-	if _, ok := err.(exitStatus); err != nil && !ok {
-		_, _ = s.Stderr.Write([]byte("error: " + err.Error() + "\n"))
-		return exitStatus(ExitError)
-	}
-	return err
+	root.SetArgs(args[1:])
+	root.SetIn(s.Stdin)
+	root.SetOut(s.Stdout)
+	root.SetErr(s.Stderr)
+	cmdutil.CheckErr(component.RunNoErrOutput(root))
+	return nil
 }
 
 // pointKubectl makes kubectl talk to the running environment, unless it is told which cluster to

@@ -1,41 +1,27 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 )
 
-const (
-	readyTimeout = 2 * time.Minute
-	defaultLoad  = 10 // requests a second
-	// minFree is the free space an environment needs to start: etcd allocates its files ahead.
-	minFree = 64 << 20
-	// maxTempLen is how long the temporary directory's name may be: the control socket's address
-	// starts with it, and has room for 103 bytes on every system.
-	maxTempLen = 103 - len("/aiopslab-env-4294967295/control")
-
-	tempHint = "Choose another directory with AIOPSLAB_TMPDIR."
-)
+const defaultLoad = 10 // requests a second
 
 type upFlags struct {
 	nodes      int
+	nodesGiven bool
 	listen     string
 	from       string
 	kubeconfig string
@@ -66,7 +52,10 @@ namespace observe, Jaeger beside the application) and keeps it under load.`,
 			}
 			return nil
 		},
-		RunE: func(c *cobra.Command, args []string) error { return up(c.Context(), s, f, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			f.nodesGiven = c.Flags().Changed("nodes")
+			return up(c.Context(), s, f, args)
+		},
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.nodes, "nodes", embedded.DefaultNodes, "how many nodes the cluster has")
@@ -156,61 +145,6 @@ Stop with Ctrl-C.
 	}
 }
 
-// startInterruptibly starts a cluster and returns when it is ready to use, or a signal comes.
-func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var c *embedded.Cloud
-	var e environment
-	done := make(chan error, 1)
-	go func() {
-		var err error
-		c, e, err = startCluster(ctx, opts, kubeconfig, a)
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return c, e, err
-	case sig := <-signals:
-		cancel()
-		if err := <-done; err == nil {
-			_ = c.Close()
-		}
-		return nil, e, statusOf(sig)
-	}
-}
-
-// startCluster starts a cluster, makes it known and deploys the application, if there is one.
-func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
-	c, err := embedded.Start(ctx, opts)
-	if err != nil {
-		return nil, environment{}, startFailure(err)
-	}
-	e, err := publish(c, kubeconfig)
-	if err != nil {
-		_ = c.Close()
-		return nil, e, startFailure(err)
-	}
-	opts.Progress("waiting for cluster DNS and metrics")
-	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
-	defer cancel()
-	if err := c.WaitReady(ctx); err != nil {
-		err = cmp.Or(c.Err(), err)
-		_ = c.Close()
-		return nil, e, startFailure(err)
-	}
-	if a != nil {
-		opts.Progress("deploying " + a.Name)
-		if err := deploy(ctx, c, a); err != nil {
-			err = cmp.Or(c.Err(), err)
-			_ = c.Close()
-			return nil, e, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, err), "")
-		}
-	}
-	c.Settle()
-	return c, e, nil
-}
-
 func plural(n int, word string) string {
 	if n == 1 {
 		return word
@@ -239,8 +173,10 @@ func (f *upFlags) options() (embedded.Options, error) {
 		if err != nil {
 			return opts, fail(ExitUsage, fmt.Errorf("--from: %w", err), "Save a snapshot with 'aiopslab snapshot FILE'.")
 		}
-		opts.Snapshot = snap
-		opts.Nodes = len(snap.Nodes)
+		if f.nodesGiven && f.nodes != len(snap.Nodes) {
+			return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: the snapshot has %d", f.nodes, len(snap.Nodes)), "Leave --nodes out.")
+		}
+		opts.Snapshot, opts.Nodes = snap, len(snap.Nodes)
 	}
 	return opts, nil
 }
@@ -254,68 +190,4 @@ func (f *upFlags) application() (*app.App, error) {
 		return nil, nil
 	}
 	return findApp(f.app)
-}
-
-// checkTemp refuses a temporary directory that cannot hold an environment.
-func checkTemp(dir string) error {
-	var st unix.Statfs_t
-	err := unix.Statfs(dir, &st)
-	if err == nil {
-		err = unix.Access(dir+"/.", unix.W_OK|unix.X_OK)
-	}
-	if err != nil {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
-	}
-	if free := uint64(st.Bavail) * uint64(st.Bsize); free < minFree {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir, free>>20, minFree>>20), tempHint)
-	}
-	if len(dir) > maxTempLen {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: the name is longer than %d characters", dir, maxTempLen), tempHint)
-	}
-	return nil
-}
-
-// startFailure explains why a cluster did not start.
-func startFailure(err error) error {
-	hint := ""
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		hint = "Another program has the port; leave --listen out to use any free one."
-	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EROFS):
-		hint = tempHint
-	}
-	return fail(ExitEnvironment, fmt.Errorf("start the cluster: %w", err), hint)
-}
-
-// brokenDown explains why a cluster has ended by itself.
-func brokenDown(c *embedded.Cloud) error {
-	hint := ""
-	if errors.Is(c.Err(), syscall.ENOSPC) {
-		hint = tempHint
-	}
-	return fail(ExitEnvironment, fmt.Errorf("the cluster broke down: %w", c.Err()), hint)
-}
-
-// publish writes what other processes need to use the environment.
-func publish(c *embedded.Cloud, kubeconfig string) (environment, error) {
-	e := environment{
-		dir: c.Dir(), PID: os.Getpid(), Started: time.Now(), Server: "https://" + c.Address(),
-		Kubeconfig: filepath.Join(c.Dir(), "kubeconfig"), Control: filepath.Join(c.Dir(), "control"),
-	}
-	b, err := c.Kubeconfig(contextName)
-	if err != nil {
-		return e, err
-	}
-	if err := os.WriteFile(e.Kubeconfig, b, 0o600); err != nil {
-		return e, err
-	}
-	if kubeconfig != "" {
-		if err := addToKubeconfig(kubeconfig, b); err != nil {
-			return e, fmt.Errorf("--kubeconfig: %w", err)
-		}
-	}
-	if err := serveControl(c, e.Control); err != nil {
-		return e, err
-	}
-	return e, announce(e)
 }
