@@ -1,0 +1,202 @@
+// Package record is a run's event log: one file of JSON lines, appended to and never rewritten.
+// Session files, reports, replay and grading are functions of it.
+//
+//	log, err := record.Create("runs/42.jsonl", record.Run{ID: "42", Problem: "noop-1", Agent: "runbook"})
+//	err = log.Append("step", step)
+//	...
+//	r, err := record.Read("runs/42.jsonl")
+//	for _, e := range r.Events { ... }
+//
+// The first line names the format and its version. A process that is killed loses at most the line
+// it was writing, and [Read] says so instead of failing.
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+const (
+	// Format is what the first line of a log says it is.
+	Format = "aiopslab-run"
+	// Version is that of the events. Readers refuse a newer one.
+	Version = 1
+	// maxLine is the longest line a reader accepts.
+	maxLine = 64 << 20
+)
+
+// ErrNotARecord is the error for a file that is no event log.
+var ErrNotARecord = errors.New("not a run record")
+
+// Run is what is known when a run begins.
+type Run struct {
+	ID      string `json:"id"`
+	Problem string `json:"problem"`
+	Agent   string `json:"agent"`
+	Seed    uint64 `json:"seed"`
+}
+
+// header is the first line.
+type header struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Run
+	Time time.Time `json:"time"`
+}
+
+// Event is a line of the log.
+type Event struct {
+	Seq  int             `json:"seq"` // from 1
+	Time time.Time       `json:"time"`
+	Kind string          `json:"kind"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// Decode reads the event's data into v.
+func (e Event) Decode(v any) error {
+	if err := json.Unmarshal(e.Data, v); err != nil {
+		return fmt.Errorf("event %d (%s): %w", e.Seq, e.Kind, err)
+	}
+	return nil
+}
+
+// Log is an event log that is being written. It is safe for concurrent use.
+type Log struct {
+	mu  sync.Mutex
+	f   *os.File
+	seq int
+	now func() time.Time
+	err error // of the first write that failed; later ones fail with it
+}
+
+// Create begins a log in a new file.
+func Create(file string, run Run) (*Log, error) {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	l := &Log{f: f, now: time.Now}
+	if err := l.write(header{Format, Version, run, l.now()}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// Append writes an event. When it returns, the event outlives the process.
+func (l *Log) Append(kind string, data any) error {
+	b, err := json.Marshal(data)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", kind, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.err != nil {
+		return l.err
+	}
+	l.seq++
+	return l.write(Event{l.seq, l.now(), kind, b})
+}
+
+// write appends one line with one system call.
+func (l *Log) write(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	if _, err := l.f.Write(append(b, '\n')); err != nil {
+		l.err = fmt.Errorf("record: %w", err)
+	}
+	return l.err
+}
+
+// Close ends the log.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.f.Sync(), l.f.Close())
+}
+
+// Record is an event log that was read.
+type Record struct {
+	Run
+	Time   time.Time
+	Events []Event
+	Torn   bool // the last line was cut off: the writer was killed
+}
+
+// Read reads a log.
+func Read(file string) (*Record, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	r, err := read(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return r, nil
+}
+
+func read(from io.Reader) (*Record, error) {
+	lines := bufio.NewReader(from)
+	first, _, err := readLine(lines)
+	if err != nil {
+		return nil, err
+	}
+	var h header
+	if json.Unmarshal(first, &h) != nil || h.Format != Format {
+		return nil, ErrNotARecord
+	}
+	if h.Version > Version {
+		return nil, fmt.Errorf("it has version %d; this program reads up to %d, use a newer one", h.Version, Version)
+	}
+	r := &Record{Run: h.Run, Time: h.Time}
+	for n := 2; ; n++ {
+		line, whole, err := readLine(lines)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if len(line) == 0 && !whole {
+			return r, nil
+		}
+		var e Event
+		if err := json.Unmarshal(line, &e); err != nil {
+			if !whole {
+				r.Torn = true
+				return r, nil
+			}
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
+		if e.Seq != len(r.Events)+1 {
+			return nil, fmt.Errorf("line %d: event %d where %d is expected", n, e.Seq, len(r.Events)+1)
+		}
+		r.Events = append(r.Events, e)
+	}
+}
+
+// readLine returns the next line without its end, and whether it had one.
+func readLine(r *bufio.Reader) (line []byte, whole bool, err error) {
+	for {
+		part, err := r.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxLine:
+			return nil, false, fmt.Errorf("longer than %d bytes", maxLine)
+		case errors.Is(err, bufio.ErrBufferFull):
+		case errors.Is(err, io.EOF):
+			return line, false, nil
+		case err != nil:
+			return nil, false, err
+		default:
+			return bytes.TrimRight(line, "\r\n"), true, nil
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package record
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestRoundTrip(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	l, err := Create(file, Run{ID: "1", Problem: "p", Agent: "a", Seed: 7})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for i := range 50 {
+		wg.Go(func() {
+			if err := l.Append("step", map[string]any{"n": i, "text": strings.Repeat("x\n", i*100)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Run != (Run{"1", "p", "a", 7}) || len(r.Events) != 50 || r.Torn {
+		t.Errorf("%+v, %d events, torn %v", r.Run, len(r.Events), r.Torn)
+	}
+	seen := map[int]bool{}
+	for _, e := range r.Events {
+		var d struct{ N int }
+		if err := e.Decode(&d); err != nil {
+			t.Fatal(err)
+		}
+		seen[d.N] = true
+	}
+	if len(seen) != 50 {
+		t.Errorf("%d different events", len(seen))
+	}
+	if _, err := Create(file, Run{}); !errors.Is(err, os.ErrExist) {
+		t.Errorf("a second log in the same file: %v", err)
+	}
+}
+
+// TestTorn cuts a log off at every byte: all events before the cut are there.
+func TestTorn(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	l, err := Create(file, Run{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		if err := l.Append("step", i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := bytes.IndexByte(b, '\n') + 1
+	for n := head; n <= len(b); n++ {
+		r, err := read(bytes.NewReader(b[:n]))
+		if err != nil {
+			t.Fatalf("cut at %d: %v", n, err)
+		}
+		whole := bytes.Count(b[head:n], []byte("\n"))
+		if got := len(r.Events); got != whole && got != whole+1 {
+			t.Errorf("cut at %d: %d events of %d", n, got, whole)
+		}
+		if atEnd := b[n-1] == '\n' || len(r.Events) > whole; r.Torn == atEnd {
+			t.Errorf("cut at %d: torn is %v", n, r.Torn)
+		}
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for content, want := range map[string]string{
+		"":        ErrNotARecord.Error(),
+		"hello\n": ErrNotARecord.Error(),
+		`{"a":1}`: ErrNotARecord.Error(),
+		`{"format":"aiopslab-run","version":99}` + "\n":                              "use a newer one",
+		`{"format":"aiopslab-run","version":1}` + "\nbroken\n":                       "line 2",
+		`{"format":"aiopslab-run","version":1}` + "\n" + `{"seq":2}` + "\n":          "event 2 where 1 is expected",
+		`{"format":"aiopslab-run","version":1}` + "\n" + `{"seq":1,"kind":3}` + "\n": "line 2",
+	} {
+		if _, err := read(strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", content, err)
+		}
+	}
+}
