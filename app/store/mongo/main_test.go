@@ -70,7 +70,7 @@ func (b *box) connect(uri string, more ...*options.ClientOptions) *driver.Client
 
 func (b *box) connectFrom(m *kittest.Machine, uri string, more ...*options.ClientOptions) *driver.Client {
 	b.t.Helper()
-	o := options.Client().ApplyURI(uri).SetDialer(dialer{m}).SetServerSelectionTimeout(2 * time.Second)
+	o := options.Client().ApplyURI(uri).SetDialer(dialer{m})
 	c, err := driver.Connect(append([]*options.ClientOptions{o}, more...)...)
 	if err != nil {
 		b.t.Fatal(err)

@@ -131,6 +131,7 @@ func TestInteractive(t *testing.T) {
 	env.Terminal = &kit.Terminal{}
 	keys, in := io.Pipe()
 	env.Stdin = keys
+	defer in.Close()
 	r := b.server.Run(shell.Mongosh, env)
 	r.Await("test> ")
 	in.Write([]byte("db.c.insertOne({\r"))
