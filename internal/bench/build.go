@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"debug/elf"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -86,16 +87,16 @@ func (r *run) symbolSizes(ctx context.Context) (map[string]int64, error) {
 	if err := build.Run(); err != nil {
 		return nil, err
 	}
-	nm := exec.CommandContext(ctx, "go", "tool", "nm", "-size", file)
-	out, err := nm.StdoutPipe()
+	f, err := elf.Open(file)
 	if err != nil {
 		return nil, err
 	}
-	if err := nm.Start(); err != nil {
-		return nil, err
+	defer f.Close()
+	symbols, err := f.Symbols()
+	if err != nil {
+		return nil, fmt.Errorf("read the program's symbols: %w", err)
 	}
-	sizes, err := measure.SymbolSizes(out)
-	return sizes, errors.Join(err, nm.Wait())
+	return measure.SymbolSizes(symbols, f.Sections), nil
 }
 
 // packageModules maps the packages of the program to their modules.

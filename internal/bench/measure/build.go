@@ -1,14 +1,13 @@
 package measure
 
 import (
-	"bufio"
 	"cmp"
+	"debug/elf"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -51,28 +50,16 @@ func Costs(sizes map[string]int64, cpu map[string]time.Duration, module func(pkg
 	return list
 }
 
-// SymbolSizes reads the output of `go tool nm -size` and returns how many bytes of the program each
-// package's symbols take. Zeroed data takes none.
-func SymbolSizes(r io.Reader) (map[string]int64, error) {
+// SymbolSizes returns how many bytes of an ELF file each package's symbols take. Zeroed data takes
+// none.
+func SymbolSizes(symbols []elf.Symbol, sections []*elf.Section) map[string]int64 {
 	sizes := map[string]int64{}
-	s := bufio.NewScanner(r)
-	s.Buffer(nil, 1<<20) // The names of instantiated types can be long.
-	for s.Scan() {
-		// "  401000   123 T k8s.io/api/core/v1.(*Pod).Marshal"; undefined symbols have no address.
-		f := strings.Fields(s.Text())
-		if len(f) < 4 {
-			continue
+	for _, s := range symbols {
+		if int(s.Section) < len(sections) && sections[s.Section].Type == elf.SHT_PROGBITS {
+			sizes[symbolPackage(s.Name)] += int64(s.Size)
 		}
-		if kind := f[2]; kind == "B" || kind == "b" || kind == "U" {
-			continue
-		}
-		n, err := strconv.ParseInt(f[1], 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("size of symbol in %q: %w", s.Text(), err)
-		}
-		sizes[symbolPackage(strings.Join(f[3:], " "))] += n
 	}
-	return sizes, s.Err()
+	return sizes
 }
 
 // symbolPackage returns the package of a symbol, "" for what the linker makes of them all.
