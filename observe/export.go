@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"fmt"
@@ -49,7 +50,8 @@ var ContainerMetrics = []string{
 
 const (
 	exportStep = 15 * time.Second
-	exportSpan = 2 * time.Hour // the longest time of one query
+	exportSpan = 2 * time.Hour // the longest time of one query of metrics
+	traceSpan  = 15 * time.Second
 	maxTraces  = 1 << 20
 )
 
@@ -287,24 +289,28 @@ func (o *Observer) traceRows(ctx context.Context, w Window) ([]TraceRow, error) 
 	if err != nil {
 		return nil, err
 	}
+	services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger-all-in-one" })
 	seen := map[string]bool{}
 	var rows []TraceRow
-	for _, s := range services {
-		if s == "jaeger-all-in-one" {
-			continue
+	for from := w.From; from.Before(w.To); from = from.Add(traceSpan) {
+		to := from.Add(traceSpan)
+		if to.After(w.To) {
+			to = w.To
 		}
-		traces, err := j.Search(ctx, TraceQuery{Service: s, From: w.From, To: w.To, Limit: maxTraces})
-		if err != nil {
-			return nil, err
-		}
-		for i := range traces {
-			if t := &traces[i]; !seen[t.TraceID] {
-				seen[t.TraceID] = true
-				rows = append(rows, spanRows(t)...)
+		for i, s := range services {
+			traces, err := j.Search(ctx, TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
+			if err != nil {
+				return nil, err
+			}
+			for i := range traces {
+				if t := &traces[i]; !seen[t.TraceID] {
+					seen[t.TraceID] = true
+					rows = append(rows, spanRows(t)...)
+				}
 			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b TraceRow) int { return int(a.StartTime - b.StartTime) })
+	slices.SortStableFunc(rows, func(a, b TraceRow) int { return cmp.Compare(a.StartTime, b.StartTime) })
 	return rows, nil
 }
 

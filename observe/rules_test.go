@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,40 @@ func TestPrometheusConfig(t *testing.T) {
 	}
 	if want := []string{"prometheus", "kubernetes-nodes", "kubernetes-cadvisor", "kube-state-metrics", "kubernetes-pods"}; !slices.Equal(jobs, want) {
 		t.Errorf("jobs %v, want %v", jobs, want)
+	}
+}
+
+// kube-state-metrics must not be told to leave out what a rule reads.
+func TestDenylist(t *testing.T) {
+	objects, err := manifest.Read(Manifests())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var denied []*regexp.Regexp
+	for _, u := range objects {
+		containers, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+		for _, c := range containers {
+			args, _, _ := unstructured.NestedStringSlice(c.(map[string]any), "args")
+			for _, a := range args {
+				if list, ok := strings.CutPrefix(a, "--metric-denylist="); ok {
+					for _, d := range strings.Split(list, ",") {
+						denied = append(denied, regexp.MustCompile(d))
+					}
+				}
+			}
+		}
+	}
+	files := configFiles(t)
+	used := regexp.MustCompile(`kube_[a-z_]+`).FindAllString(files["alerting_rules.yml"]+files["recording_rules.yml"], -1)
+	if len(denied) == 0 || len(used) == 0 {
+		t.Fatal("nothing to check")
+	}
+	for _, m := range used {
+		for _, d := range denied {
+			if d.MatchString(m) { // as kube-state-metrics does, not anchored
+				t.Errorf("%s is denied by %s", m, d)
+			}
+		}
 	}
 }
 

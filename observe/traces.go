@@ -93,6 +93,8 @@ type TraceQuery struct {
 	MinDuration time.Duration
 	MaxDuration time.Duration
 	Limit       int // 0 is Jaeger's default, 100
+
+	exclude []string // services; the original does not know this and ignores it
 }
 
 // Jaeger is a client of Jaeger's query API.
@@ -122,7 +124,7 @@ func (j *Jaeger) Operations(ctx context.Context, service string) (names []string
 
 // Search returns the traces a query selects, the newest first.
 func (j *Jaeger) Search(ctx context.Context, q TraceQuery) (list []Trace, err error) {
-	v := url.Values{"service": {q.Service}}
+	v := url.Values{"service": {q.Service}, "exclude": q.exclude}
 	set := func(name, value string, ok bool) {
 		if ok {
 			v.Set(name, value)

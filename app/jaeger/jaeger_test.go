@@ -207,6 +207,7 @@ func TestSearch(t *testing.T) {
 		{"service", "service=web", []string{"3", "2", "1"}},
 		{"other service", "service=db", []string{"3"}},
 		{"no such service", "service=cache", nil},
+		{"exclude", "service=web&exclude=db&exclude=cache", []string{"2", "1"}},
 		{"operation", "service=web&operation=GET+/a", []string{"3", "1"}},
 		{"lookback", "service=web&lookback=1h", []string{"3", "2"}},
 		{"lookback in days", "service=web&lookback=2d", []string{"3", "2", "1"}},

@@ -245,6 +245,7 @@ func (s *store) operations(service, kind string) []operation {
 // query selects traces that have a span to which all of it applies.
 type query struct {
 	service, operation string
+	exclude            []string // services that a trace must not have
 	tags               map[string]string
 	from, to           time.Time
 	min, max           time.Duration // 0 is no bound
@@ -273,7 +274,8 @@ func (s *store) matches(t *trace, q *query) bool {
 	if t.end < from || t.start > to {
 		return false
 	}
-	if !slices.ContainsFunc(t.processes, func(p uint32) bool { return s.processes[p].service == q.service }) {
+	if !slices.ContainsFunc(t.processes, func(p uint32) bool { return s.processes[p].service == q.service }) ||
+		slices.ContainsFunc(t.processes, func(p uint32) bool { return slices.Contains(q.exclude, s.processes[p].service) }) {
 		return false
 	}
 	for r := (reader{t.data, s.table}); len(r.b) > 0; {
