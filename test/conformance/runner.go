@@ -115,8 +115,12 @@ func (r *runner) run(ctx context.Context, group string) (summary, error) {
 		return summary{}, err
 	}
 	defer log.Close()
-	kubeconfig := r.file(group, ".kubeconfig")
-	defer os.Remove(kubeconfig)
+	tmp, err := os.MkdirTemp("", "conformance-")
+	if err != nil {
+		return summary{}, err
+	}
+	defer os.RemoveAll(tmp)
+	kubeconfig := filepath.Join(tmp, "kubeconfig")
 	kubectl := filepath.Join(r.dir, "kubectl")
 	c := exec.CommandContext(ctx, r.product, "up", "--kubeconfig", kubeconfig, "--",
 		filepath.Join(r.dir, "ginkgo"), "--procs="+strconv.Itoa(r.procs), "--no-color", "--timeout="+groupTimeout.String(),
