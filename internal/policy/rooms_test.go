@@ -29,6 +29,7 @@ var rooms = []string{
 	"app",
 	"cloud",
 	"record",
+	"internal/manifest",
 	"internal/policy",
 	"internal/manifest",
 	"internal/strict",
