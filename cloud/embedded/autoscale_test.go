@@ -68,9 +68,11 @@ spec:
 	if h := status(func(h *autoscalingv2.HorizontalPodAutoscaler) bool { return utilization(h) >= 0 }); h.Status.CurrentReplicas != 1 {
 		t.Errorf("an idle service has %d replicas", h.Status.CurrentReplicas)
 	}
+	service := fmt.Sprintf("http://busy.%s.svc.cluster.local", ns)
+	c.awaitFetch(t, service+"/metrics")
 	// 800 % of what the pod asked for.
 	form := url.Values{"millicores": {"800"}, "durationSec": {"600"}}
-	res, err := c.httpClient().Post(fmt.Sprintf("http://busy.%s.svc.cluster.local/ConsumeCPU", ns), "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+	res, err := c.httpClient().Post(service+"/ConsumeCPU", "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
 	if err != nil {
 		t.Fatal(err)
 	}

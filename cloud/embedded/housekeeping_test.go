@@ -254,6 +254,10 @@ func TestResourceQuota(t *testing.T) {
 	}
 	used("0 0")
 	pods := c.client.CoreV1().Pods(ns)
+	awaitTrue(t, "too big a pod is refused", func() bool { // The server takes a moment to learn of the quota.
+		_, err := pods.Create(t.Context(), pod("big", "200m"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return apierrors.IsForbidden(err)
+	})
 	if _, err := pods.Create(t.Context(), pod("a", "60m"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,9 +271,7 @@ func TestResourceQuota(t *testing.T) {
 		t.Fatal(err)
 	}
 	used("0 0")
-	if _, err := pods.Create(t.Context(), pod("b", "60m"), metav1.CreateOptions{}); err != nil {
-		t.Error(err)
-	}
+	await(t, func() (*v1.Pod, error) { return pods.Create(t.Context(), pod("b", "60m"), metav1.CreateOptions{}) })
 }
 
 // A new namespace has an account for its pods, the cluster's certificate, and tokens for those who
@@ -278,9 +280,6 @@ func TestServiceAccounts(t *testing.T) {
 	t.Parallel()
 	c := shared(t)
 	ns := c.namespace(t)
-	await(t, func() (*v1.ServiceAccount, error) {
-		return c.client.CoreV1().ServiceAccounts(ns).Get(t.Context(), "default", metav1.GetOptions{})
-	})
 	ca := await(t, func() (*v1.ConfigMap, error) {
 		return c.client.CoreV1().ConfigMaps(ns).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 	})
@@ -305,13 +304,13 @@ type: kubernetes.io/service-account-token
 		t.Fatal(err)
 	}
 	for kind, token := range map[string]string{"secret": string(secret.Data["token"]), "request": request.Status.Token} {
-		r, err := c.client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := "system:serviceaccount:" + ns + ":default"; !r.Status.Authenticated || r.Status.User.Username != want {
-			t.Errorf("the token of the %s is of %q, want %s", kind, r.Status.User.Username, want)
-		}
+		await(t, func() (none struct{}, err error) { // The server takes a moment to learn of a secret.
+			r, err := c.client.AuthenticationV1().TokenReviews().Create(t.Context(), &authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+			if want := "system:serviceaccount:" + ns + ":default"; err == nil && (!r.Status.Authenticated || r.Status.User.Username != want) {
+				err = fmt.Errorf("the token of the %s is of %q, want %s", kind, r.Status.User.Username, want)
+			}
+			return none, err
+		})
 	}
 	// Tokens end with their account.
 	if err := c.client.CoreV1().ServiceAccounts(ns).Delete(t.Context(), "default", metav1.DeleteOptions{}); err != nil {

@@ -2,15 +2,23 @@ package embedded_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
+	"os/exec"
 	"regexp"
 	"runtime"
 	"strings"
 	"syscall"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/node"
@@ -21,7 +29,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	c := fresh(t, embedded.Options{})
 	must(t, c.WaitReady(t.Context()))
 	ns := c.namespace(t)
-	c.apply(t, ns, fmt.Sprintf(front, "one"))
+	c.apply(t, ns, fmt.Sprintf(front, "one", 1))
 	c.readyPods(t, ns, "app=front", 3)
 	// A program that does not want to end has no say.
 	c.apply(t, ns, `
@@ -66,6 +74,67 @@ func ourGoroutines() (stacks []string) {
 		}
 	}
 	return stacks
+}
+
+// childVar tells the test binary to be the second environment of TestTwoAtOnce.
+const childVar = "EMBEDDED_TEST_CHILD"
+
+// Environments run side by side, each in a process of its own, and know nothing of each other.
+func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
+	ns := c.namespace(t)
+	self, err := os.Executable()
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestSecondEnvironment$")
+	cmd.Env = append(os.Environ(), childVar+"="+t.TempDir())
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	must(t, err)
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var kubeconfig []byte
+	must(t, json.NewDecoder(stdout).Decode(&kubeconfig))
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	must(t, err)
+	other, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	nodes, err := other.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	if len(nodes.Items) != 1 {
+		t.Errorf("the other environment has %d nodes, want 1", len(nodes.Items))
+	}
+	if _, err := other.CoreV1().Namespaces().Get(t.Context(), ns, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the other environment has this one's namespace: %v", err)
+	}
+	// Neither takes the other's credentials.
+	config.Host = c.config.Host
+	config.CAData = c.config.CAData
+	stranger, err := kubernetes.NewForConfig(config)
+	must(t, err)
+	if _, err := stranger.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{}); !apierrors.IsUnauthorized(err) {
+		t.Errorf("another environment's administrator: %v, want unauthorized", err)
+	}
+	must(t, stdin.Close())
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the other environment: %v", err)
+	}
+}
+
+// TestSecondEnvironment is the other process of TestTwoAtOnce.
+func TestSecondEnvironment(t *testing.T) {
+	dir := os.Getenv(childVar)
+	if dir == "" {
+		t.Skip("only TestTwoAtOnce runs it")
+	}
+	c, err := embedded.Start(t.Context(), embedded.Options{Images: images(), Dir: dir, Nodes: 1})
+	must(t, err)
+	defer c.Close()
+	b, err := c.Kubeconfig("second")
+	must(t, err)
+	must(t, json.NewEncoder(os.Stdout).Encode(b))
+	_, _ = io.Copy(io.Discard, os.Stdin) // Until the parent has seen enough.
 }
 
 // What cannot work is refused in one line, and leaves nothing behind.

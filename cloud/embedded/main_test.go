@@ -229,6 +229,10 @@ func (c *cluster) namespace(t *testing.T) string {
 	t.Cleanup(func() {
 		_ = c.client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
 	})
+	// There can be no pods before there is an account for them.
+	await(t, func() (*v1.ServiceAccount, error) {
+		return c.client.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})
+	})
 	return ns.Name
 }
 

@@ -46,12 +46,12 @@ spec:
 		value := func(name string) float64 { return sample(string(b), name, ns, "busy") }
 		periods, throttled := value("container_cpu_cfs_periods_total"), value("container_cpu_cfs_throttled_periods_total")
 		waited, used := value("container_cpu_cfs_throttled_seconds_total"), value("container_cpu_usage_seconds_total")
-		if !(periods >= 10) {
-			return none, fmt.Errorf("only %v periods have passed", periods)
+		// In each period of 100 ms it may run for 20, and for a slice more that it pays back.
+		if used > periods*0.02+0.1 {
+			t.Fatalf("%v s of work in %v periods", used, periods)
 		}
-		// In each period of 100 ms it runs for 20 and waits for 80.
-		if throttled < periods/2 || waited < 2*used || used > periods*0.021+0.02 {
-			t.Fatalf("throttled in %v of %v periods, for %v s, after %v s of work", throttled, periods, waited, used)
+		if !(throttled >= 5 && throttled <= periods && waited > 0.1) {
+			return none, fmt.Errorf("throttled in %v of %v periods, for %v s", throttled, periods, waited)
 		}
 		if q, p := value("container_spec_cpu_quota"), value("container_spec_cpu_period"); q != 20_000 || p != 100_000 {
 			t.Errorf("quota %v of %v", q, p)
@@ -63,7 +63,8 @@ spec:
 	})
 
 	// The kubelet's own summary, and metrics.k8s.io, which kubectl top reads.
-	near := func(cores float64) bool { return math.Abs(cores-0.2) < 0.05 }
+	// A busy machine may give it less, but it never gets more.
+	near := func(cores float64) bool { return cores > 0.1 && cores < 0.22 }
 	await(t, func() (none struct{}, err error) {
 		b, err := proxy("stats/summary")
 		if err != nil {
@@ -78,7 +79,7 @@ spec:
 				return none, nil
 			}
 		}
-		return none, errors.New("the summary does not show 0.2 cores")
+		return none, errors.New("the summary does not show about 0.2 cores")
 	})
 	m, err := metrics.NewForConfig(c.config)
 	if err != nil {

@@ -50,7 +50,7 @@ func newShop(t *testing.T) (*cluster, *embedded.Snapshot) {
 	}
 	c.apply(t, "", shop)
 	c.apply(t, "", backupCRD)
-	c.apply(t, "shop", fmt.Sprintf(front, "one"))
+	c.apply(t, "shop", fmt.Sprintf(front, "one", 1))
 	c.apply(t, "shop", fmt.Sprintf(store, 2))
 	c.mapper.Reset()
 	awaitTrue(t, "backups are served", func() bool {
@@ -330,7 +330,7 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	c := fresh(t, embedded.Options{})
 	must(t, c.WaitReady(t.Context()))
 	ns := c.namespace(t)
-	c.apply(t, ns, fmt.Sprintf(front, "one"))
+	c.apply(t, ns, fmt.Sprintf(front, "one", 1))
 	c.readyPods(t, ns, "app=front", 3)
 	l := startLoad(c, fmt.Sprintf("http://front.%s.svc.cluster.local/", ns))
 	for range 3 {

@@ -12,7 +12,7 @@ import (
 )
 
 // front is a service as a careful operator writes it: ready before it gets traffic, and serving
-// until nobody sends it any more.
+// until nobody sends it any more. It is to be filled with a version and how many seconds that takes.
 const front = `
 apiVersion: v1
 kind: Service
@@ -35,7 +35,7 @@ spec:
         image: nginx:1.29
         ports: [{name: http, containerPort: 80}]
         readinessProbe: {httpGet: {port: http}, periodSeconds: 1}
-        lifecycle: {preStop: {sleep: {seconds: 2}}}
+        lifecycle: {preStop: {sleep: {seconds: %d}}}
         volumeMounts: [{name: site, mountPath: /usr/share/nginx/html}]
       volumes:
       - name: site
@@ -43,17 +43,18 @@ spec:
 `
 
 func TestRollingUpdateUnderLoad(t *testing.T) {
+	const drain = 10 // seconds until the last client has heard of it, on a busy machine too
 	t.Parallel()
 	c := shared(t)
 	ns := c.namespace(t)
-	c.apply(t, ns, fmt.Sprintf(front, "one"))
+	c.apply(t, ns, fmt.Sprintf(front, "one", drain))
 	c.readyPods(t, ns, "app=front", 3)
 	url := fmt.Sprintf("http://front.%s.svc.cluster.local/", ns)
 	c.awaitFetch(t, url)
 
 	l := startLoad(c, url)
 	awaitTrue(t, "version one answers", func() bool { return l.count("one") > 50 })
-	c.apply(t, ns, fmt.Sprintf(front, "two"))
+	c.apply(t, ns, fmt.Sprintf(front, "two", drain))
 	c.rolledOut(t, ns, "front", "app=front", 3)
 	seen := l.count("two")
 	awaitTrue(t, "version two answers", func() bool { return l.count("two") > seen+50 })

@@ -132,7 +132,7 @@ func (c *Cloud) awaitPrograms(ctx context.Context, s *Snapshot) error {
 	if err := c.fleet.WaitServing(ctx, servePatience); err != nil {
 		return err
 	}
-	return c.plane.RestoreAggregation(ctx, s.State)
+	return c.plane.FinishRestore(ctx, s.State)
 }
 
 // Diff names the keys of the store in which the cluster differs from a snapshot. What changes by

@@ -52,8 +52,14 @@ func writeState(ctx context.Context, c *clientv3.Client, s State) (map[string]in
 	if _, err := c.Delete(ctx, registry+"events/", clientv3.WithPrefix()); err != nil {
 		return nil, fmt.Errorf("clear events: %w", err)
 	}
-	written := map[string]int64{}
-	for _, key := range changedKeys(now, s) {
+	return writeKeys(ctx, c, s, changedKeys(now, s))
+}
+
+// writeKeys makes the store hold what s holds, or does not hold, under the given keys. It returns the
+// revisions.
+func writeKeys(ctx context.Context, c *clientv3.Client, s State, keys []string) (map[string]int64, error) {
+	written := make(map[string]int64, len(keys))
+	for _, key := range keys {
 		op := clientv3.OpDelete(key)
 		if want, ok := s[key]; ok {
 			op = clientv3.OpPut(key, string(want))
@@ -86,7 +92,7 @@ func changedKeys(now, want State) []string {
 		}
 	}
 	rank := func(key string) int {
-		for i, kind := range []string{"apiextensions.k8s.io/", "namespaces/", "deployments/", "statefulsets/", "daemonsets/", "replicasets/"} {
+		for i, kind := range []string{"apiextensions.k8s.io/", "namespaces/", "services/", "deployments/", "statefulsets/", "daemonsets/", "replicasets/"} {
 			if strings.HasPrefix(key, registry+kind) {
 				return i
 			}

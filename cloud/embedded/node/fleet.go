@@ -171,11 +171,12 @@ func (f *Fleet) dispatch(ctx context.Context, w *watches) error {
 			}
 		}
 	}
-	if _, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	delivered, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { deliver(obj, false) },
 		UpdateFunc: func(_, obj any) { deliver(obj, false) },
 		DeleteFunc: func(obj any) { deliver(obj, true) },
-	}); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	// A changed ConfigMap or Secret reaches the volumes of the pods in its namespace.
@@ -205,6 +206,8 @@ func (f *Fleet) dispatch(ctx context.Context, w *watches) error {
 	}
 	w.factory.Start(ctx.Done())
 	w.factory.WaitForCacheSync(ctx.Done())
+	// From now on the kubelets know their pods, and answer for them.
+	cache.WaitFor(ctx, "", delivered.HasSyncedChecker())
 	return ctx.Err()
 }
 
