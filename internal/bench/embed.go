@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"k8s.io/client-go/kubernetes"
 
@@ -17,7 +18,11 @@ import (
 // seen from outside.
 func (r *run) embed(ctx context.Context, images ...kit.Image) (*embedded.Cloud, kubernetes.Interface, error) {
 	registry := kit.NewRegistry(append(images, coredns.Image(), metricsserver.Image(), nginx.Image(shell.Tools()))...)
-	c, err := embedded.Start(ctx, embedded.Options{Images: registry, Dir: r.dir})
+	dir, err := os.MkdirTemp(r.dir, "embedded-")
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := embedded.Start(ctx, embedded.Options{Images: registry, Dir: dir})
 	if err != nil {
 		return nil, nil, err
 	}
