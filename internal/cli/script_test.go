@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -55,9 +56,13 @@ func setUp(e *testscript.Env, cache string) error {
 	return nil
 }
 
+var namespaces atomic.Int32
+
 func cluster(ts *testscript.TestScript, _ bool, _ []string) {
 	ts.Check(shared.start())
-	name, kubeconfig := filepath.Base(ts.Getenv("WORK")), ts.MkAbs("kubeconfig")
+	// The number is for go test -count: the namespace of the run before may not be gone yet.
+	name := fmt.Sprintf("%s-%d", filepath.Base(ts.Getenv("WORK")), namespaces.Add(1))
+	kubeconfig := ts.MkAbs("kubeconfig")
 	ts.Check(shared.namespace(name, kubeconfig))
 	ts.Defer(func() { shared.remove(name) })
 	ts.Setenv("KUBECONFIG", kubeconfig)
