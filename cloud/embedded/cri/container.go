@@ -97,7 +97,7 @@ func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.Contain
 		return nil, fmt.Errorf("image %q: not found", config.Image.Image)
 	}
 	c := &Container{
-		id: id, runtime: r, sandbox: s, config: config, image: image, created: r.cfg.Now(),
+		id: id, runtime: r, sandbox: s, config: config, image: image, created: r.creationTime(),
 		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: NewLog(r.cfg.Now), done: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())

@@ -273,6 +273,18 @@ func TestWrongCommand(t *testing.T) {
 	}
 }
 
+// The kubelet tells a container's latest run by when it was created.
+func TestCreationTimesDiffer(t *testing.T) {
+	l := newLab(t)
+	now := time.Now()
+	l.cfg.Now = func() time.Time { return now }
+	pod := l.pod("p")
+	first, second := l.status(l.container(pod, nil, nil)), l.status(l.container(pod, nil, nil))
+	if first.CreatedAt >= second.CreatedAt {
+		t.Errorf("created at %d and %d", first.CreatedAt, second.CreatedAt)
+	}
+}
+
 func TestOutOfMemory(t *testing.T) {
 	l := newLab(t)
 	id := l.run(l.pod("a"), []string{"hog"}, func(c *runtimeapi.ContainerConfig) { c.Linux.Resources.MemoryLimitInBytes = 64 << 20 })

@@ -57,6 +57,7 @@ type Runtime struct {
 	sandboxes   map[string]*sandbox
 	containers  map[string]*Container
 	images      map[string]*pulledImage
+	created     time.Time // when the last sandbox or container was
 }
 
 var (
@@ -70,6 +71,19 @@ func New(cfg Config) *Runtime {
 		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(), interrupted: make(chan struct{}),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
 	}
+}
+
+// creationTime returns the time, and never the same twice: the kubelet tells the latest sandbox of a
+// pod, or run of a container, by when it was created.
+func (r *Runtime) creationTime() time.Time {
+	now := r.cfg.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !now.After(r.created) {
+		now = r.created.Add(time.Nanosecond)
+	}
+	r.created = now
+	return now
 }
 
 func (r *Runtime) notify(podUID string) {

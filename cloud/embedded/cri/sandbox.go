@@ -37,7 +37,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 	if handler != "" && handler != DefaultHandler {
 		return "", status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured", handler)
 	}
-	s := &sandbox{id: newID(), config: config, handler: handler, created: r.cfg.Now(), hostname: config.Hostname, ready: true}
+	s := &sandbox{id: newID(), config: config, handler: handler, created: r.creationTime(), hostname: config.Hostname, ready: true}
 	if config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {
 		s.host, s.shared = r.cfg.Host, true
 		s.hostname = r.cfg.NodeName
