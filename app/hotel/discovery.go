@@ -45,7 +45,10 @@ func newConsul(s *service.Service, c config) *consul {
 func (c *consul) register(ctx context.Context, name, port string) {
 	id := name + "-" + c.s.Env.Hostname
 	n, _ := strconv.Atoi(port)
-	addr := c.s.Env.Net.Addrs()[0].String()
+	addr := "127.0.0.1" // of a machine without a network
+	if addrs := c.s.Env.Net.Addrs(); len(addrs) > 0 {
+		addr = addrs[0].String()
+	}
 	body, _ := json.Marshal(map[string]any{
 		"ID": id, "Name": name, "Address": addr, "Port": n,
 		"Check": map[string]string{"Name": "tcp " + name, "TCP": addr + ":" + port, "Interval": checkEvery, "DeregisterCriticalServiceAfter": forgetAfter, "Status": "passing"},

@@ -28,12 +28,12 @@ const patience = 30 * time.Second
 
 // front is the application's front door.
 type front struct {
-	t *testing.T
+	t testing.TB
 	d *apptest.Deployment
 	c *http.Client
 }
 
-func deploy(t *testing.T) *front {
+func deploy(t testing.TB) *front {
 	images := kit.NewRegistry(hotel.Image(nil), consul.Image(nil), memcached.Image(nil), mongo.Image(nil), jaeger.Image())
 	d := apptest.Deploy(t, hotel.App(), images)
 	f := &front{t, d, d.User().Client()}

@@ -1,11 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,7 +20,8 @@ import (
 )
 
 const (
-	// MetricsPort is where a service serves its metrics, under /metrics.
+	// MetricsPort is where a service serves its metrics, under /metrics, unless
+	// OTEL_EXPORTER_PROMETHEUS_PORT says otherwise.
 	MetricsPort = 9464
 	// drain is how long a service that was told to stop finishes what it has begun.
 	drain = 5 * time.Second
@@ -57,7 +59,7 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	if err := s.startTraces(ctx); err != nil {
 		return nil, err
 	}
-	ln, err := env.Net.Listen("tcp", fmt.Sprintf(":%d", MetricsPort))
+	ln, err := env.Net.Listen("tcp", ":"+cmp.Or(env.Getenv("OTEL_EXPORTER_PROMETHEUS_PORT"), strconv.Itoa(MetricsPort)))
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}

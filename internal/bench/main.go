@@ -42,6 +42,8 @@ var benches = []bench{
 	{"reset", "an environment with a 30-pod application brought back to a snapshot", benchReset},
 	{"idle", "memory and CPU of an environment that does nothing", benchIdle},
 	{"many", "environments with a 30-pod application each, side by side", benchMany},
+	{"apps", "applications deployed, and the load one holds", benchApps},
+	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
 	{"build", "size of the binary, what imports cost, cold build", benchBuild},
 }
