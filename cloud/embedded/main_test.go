@@ -213,7 +213,8 @@ func awaitGone[T any](t *testing.T, what string, get func() (T, error)) {
 	})
 }
 
-// namespace creates a namespace for the test and returns its name.
+// namespace creates a namespace for the test and returns its name. It stays: to delete one costs more
+// than to let its pods be until the cloud is closed.
 func (c *cluster) namespace(t *testing.T) string {
 	t.Helper()
 	name := strings.Map(func(r rune) rune {
@@ -226,9 +227,6 @@ func (c *cluster) namespace(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = c.client.CoreV1().Namespaces().Delete(context.Background(), ns.Name, metav1.DeleteOptions{})
-	})
 	// There can be no pods before there is an account for them.
 	await(t, func() (*v1.ServiceAccount, error) {
 		return c.client.CoreV1().ServiceAccounts(ns.Name).Get(t.Context(), "default", metav1.GetOptions{})

@@ -187,6 +187,7 @@ var damage = []struct {
 	}},
 	{"namespace and definition", func(t *testing.T, c *cluster) {
 		must(t, c.client.CoreV1().Namespaces().Delete(t.Context(), "shop", metav1.DeleteOptions{}))
+		must(t, c.client.CoreV1().Pods("shop").DeleteCollection(t.Context(), metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{}))
 		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 		must(t, c.dynamic.Resource(crds).Delete(t.Context(), "backups.lab.example.com", metav1.DeleteOptions{}))
 		awaitGone(t, "namespace shop", func() (*v1.Namespace, error) {
