@@ -14,8 +14,8 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
-LIGHT = ./app/... ./workload/... ./internal/strict ./cloud ./cloud/embedded/vnet/... ./cloud/embedded/vfs/... ./cloud/embedded/cri/... \
-	./cloud/embedded/loopback/... ./cloud/embedded/kubeproxy/... ./cloud/embedded/netpolicy/... ./cloud/embedded/provisioner/...
+LIGHT = ./aci/... ./app/... ./grade/... ./observe/... ./record/... ./workload/... ./internal/manifest/... ./internal/strict/... \
+	./cloud $(addprefix ./cloud/embedded/,cri/... kubeproxy/... loopback/... netpolicy/... provisioner/... vfs/... vnet/...)
 
 .PHONY: help build run test race lint fix bench conformance clean
 
