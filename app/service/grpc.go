@@ -7,8 +7,6 @@ import (
 	"path"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/google.golang.org/grpc/otelgrpc"
-	metricnoop "go.opentelemetry.io/otel/metric/noop"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -41,18 +39,10 @@ func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize), grpc.SharedWriteBuffer(true),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Timeout: 120 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
-		grpc.StatsHandler(otelgrpc.NewServerHandler(s.otelOptions()...)),
-		grpc.ChainUnaryInterceptor(s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
+		grpc.ChainUnaryInterceptor(s.traceServed, s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
 	)
 	healthpb.RegisterHealthServer(srv, health.NewServer())
 	return srv
-}
-
-func (s *Service) otelOptions() []otelgrpc.Option {
-	return []otelgrpc.Option{
-		otelgrpc.WithTracerProvider(s.provider), otelgrpc.WithPropagators(s.propagate),
-		otelgrpc.WithMeterProvider(metricnoop.NewMeterProvider()),
-	}
 }
 
 // handle charges a call and logs its failure.
@@ -128,8 +118,7 @@ func (s *Service) DialGRPC(target string, timeout time.Duration, opts ...grpc.Di
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 5 * time.Second}),
-		grpc.WithStatsHandler(otelgrpc.NewClientHandler(s.otelOptions()...)),
-		grpc.WithChainUnaryInterceptor(s.metrics.client.UnaryClientInterceptor(), within(timeout)),
+		grpc.WithChainUnaryInterceptor(s.traceCalled, s.metrics.client.UnaryClientInterceptor(), within(timeout)),
 	), opts...)
 	conn, err := grpc.NewClient(target, opts...)
 	if err != nil {

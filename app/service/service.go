@@ -45,14 +45,17 @@ type Service struct {
 	provider  *sdktrace.TracerProvider
 	tracer    trace.Tracer
 	propagate propagation.TextMapPropagator
+	served    callSpans // of calls to the service
+	called    callSpans // of its own
 	closers   []func(context.Context) error
 	server    *http.Server // of the metrics
-	served    sync.WaitGroup
+	serving   sync.WaitGroup
 }
 
 // New starts the log, the traces and the metrics of a service. Close ends them.
 func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	s := &Service{Name: cfg.Name, Env: env, Log: cfg.Log, metrics: newMetrics(env), propagate: propagation.TraceContext{}}
+	s.served.kind, s.called.kind = trace.SpanKindServer, trace.SpanKindClient
 	if s.Log == nil {
 		s.Log = NewLog(env.Stdout, slog.LevelInfo)
 	}
@@ -66,7 +69,7 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: drain}
-	s.served.Go(func() { _ = s.server.Serve(ln) })
+	s.serving.Go(func() { _ = s.server.Serve(ln) })
 	return s, nil
 }
 
@@ -81,7 +84,7 @@ func (s *Service) Close() error {
 	if s.server != nil {
 		errs = append(errs, s.server.Close())
 	}
-	s.served.Wait()
+	s.serving.Wait()
 	return errors.Join(errs...)
 }
 
