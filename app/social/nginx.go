@@ -1,9 +1,9 @@
 package social
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -105,7 +105,10 @@ func (n *nginx) composePost(w http.ResponseWriter, r *http.Request) {
 	req := &socialpb.ComposeRequest{Text: r.FormValue("text")}
 	if err == nil {
 		req.Username, req.UserId = from.Username, from.UserId
-		err = errors.Join(list(r, "media_ids", &req.MediaIds), list(r, "media_types", &req.MediaTypes))
+		var err1, err2 error
+		req.MediaIds, err1 = numbers(r, "media_ids")
+		req.MediaTypes, err2 = texts(r, "media_types")
+		err = cmp.Or(err1, err2)
 	}
 	if kind, perr := strconv.ParseInt(r.FormValue("post_type"), 10, 32); perr == nil {
 		req.PostType = int32(kind)
@@ -123,26 +126,31 @@ func (n *nginx) composePost(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "Successfully upload post")
 }
 
-// list reads a form value that is a JSON array; numbers may be quoted.
-func list[T int64 | string](r *http.Request, name string, to *[]T) error {
-	v := r.FormValue(name)
-	if v == "" {
-		return nil
+// texts reads a form value that is a JSON array of strings.
+func texts(r *http.Request, name string) (list []string, err error) {
+	if v := r.FormValue(name); v != "" && json.Unmarshal([]byte(v), &list) != nil {
+		err = status.Errorf(codes.InvalidArgument, "%s is not a JSON array", name)
 	}
-	if json.Unmarshal([]byte(v), to) == nil {
-		return nil
+	return list, err
+}
+
+// numbers reads a form value that is a JSON array of numbers, which may be quoted, and then begin with
+// zeros.
+func numbers(r *http.Request, name string) (list []int64, err error) {
+	if json.Unmarshal([]byte(r.FormValue(name)), &list) == nil {
+		return list, nil
 	}
-	var texts []string
-	if err := json.Unmarshal([]byte(v), &texts); err != nil {
-		return status.Errorf(codes.InvalidArgument, "%s is not a JSON array", name)
+	quoted, err := texts(r, name)
+	if err != nil {
+		return nil, err
 	}
-	*to = make([]T, len(texts))
-	for i, t := range texts {
-		if err := json.Unmarshal([]byte(t), &(*to)[i]); err != nil {
-			return status.Errorf(codes.InvalidArgument, "%s: %q is not a number", name, t)
+	list = make([]int64, len(quoted))
+	for i, t := range quoted {
+		if list[i], err = strconv.ParseInt(t, 10, 64); err != nil {
+			return nil, status.Errorf(codes.InvalidArgument, "%s: %q is not a number", name, t)
 		}
 	}
-	return nil
+	return list, nil
 }
 
 func (n *nginx) homeTimeline(w http.ResponseWriter, r *http.Request) {

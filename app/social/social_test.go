@@ -1,6 +1,8 @@
 package social
 
 import (
+	"net/http/httptest"
+	"net/url"
 	"slices"
 	"testing"
 
@@ -60,5 +62,20 @@ func TestPostRoundTrip(t *testing.T) {
 	}
 	if got := newPost(p).message(); got.String() != p.String() {
 		t.Errorf("%v became %v", p, got)
+	}
+}
+
+func TestLists(t *testing.T) {
+	for value, want := range map[string][]int64{"": nil, "[1,2]": {1, 2}, `["3","04"]`: {3, 4}} {
+		r := httptest.NewRequest("POST", "/?ids="+url.QueryEscape(value), nil)
+		if got, err := numbers(r, "ids"); err != nil || !slices.Equal(got, want) {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+	for _, value := range []string{"x", `["x"]`, "{}"} {
+		r := httptest.NewRequest("POST", "/?ids="+url.QueryEscape(value), nil)
+		if got, err := numbers(r, "ids"); err == nil {
+			t.Errorf("%q: %v", value, got)
+		}
 	}
 }
