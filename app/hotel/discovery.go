@@ -21,7 +21,7 @@ import (
 
 const (
 	callTimeout   = 5 * time.Second  // of one service's call to another
-	registerEvery = 10 * time.Second // Consul forgets when it restarts, so services repeat themselves
+	registerEvery = 2 * time.Second  // Consul forgets when it restarts, so services repeat themselves
 	watchWait     = 30 * time.Second // how long Consul may hold a query when nothing changes
 	consulRetry   = time.Second
 	checkEvery    = "5s"
