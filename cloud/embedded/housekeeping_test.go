@@ -43,7 +43,7 @@ spec:
       failureThreshold: 1
 `)
 	addresses := func() (ready, unready []string, err error) {
-		e, err := c.client.CoreV1().Endpoints(ns).Get(t.Context(), "web", metav1.GetOptions{}) //nolint:staticcheck // The old API has users.
+		e, err := c.client.CoreV1().Endpoints(ns).Get(t.Context(), "web", metav1.GetOptions{})
 		if err != nil {
 			return nil, nil, err
 		}

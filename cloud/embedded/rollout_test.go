@@ -85,9 +85,11 @@ func startLoad(c *cluster, url string) *load {
 		l.wg.Go(func() {
 			client := &http.Client{Transport: &http.Transport{DialContext: c.Dial, DisableKeepAlives: i%2 == 0}}
 			defer client.CloseIdleConnections()
+			pace := time.NewTicker(2 * time.Millisecond)
+			defer pace.Stop()
 			for ctx.Err() == nil {
 				l.request(ctx, client, url)
-				time.Sleep(2 * time.Millisecond)
+				<-pace.C
 			}
 		})
 	}
