@@ -34,9 +34,9 @@ import (
 
 const (
 	leastRate = 500.0            // requests/s that an environment should hold
+	halfRate  = leastRate / 2    // at which CPU time per request is measured, and what is tried first
 	rateStep  = 1.25             // how much more is tried next
 	rateTime  = 15 * time.Second // for which a rate is held
-	halfRate  = leastRate / 2    // at which CPU time per request is measured
 	socialFor = 5 * time.Minute  // of load, until memory is read
 )
 
@@ -137,7 +137,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	r.report(measure.Row{What: a.Name + ": throughput of a core with telemetry to without", Value: measure.Of("", off/on), Target: measure.AtLeast(0.8)})
 
 	held := measure.Of("requests/s")
-	for rate := leastRate; ; rate *= rateStep {
+	for rate := halfRate; ; rate *= rateStep {
 		sli, err := send(ctx, c, a, rate, rateTime)
 		if err != nil {
 			return err

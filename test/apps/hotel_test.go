@@ -69,11 +69,11 @@ func TestHotelReservation(t *testing.T) {
 		if body, err := x.get("/user?username=Cornell_7&password=7777777777"); err == nil {
 			t.Errorf("a login without a database: %s", body)
 		}
-		x.logsAnswer(t, "user", "error", "mongodb-user:27017")
 		x.scale(t, "mongodb-user", 1)
 		x.waitReady(t)
 	})
 	x.alertEnds(t, "ServiceEndpointDown")
+	x.logsAnswer(t, "user", "error", "mongodb-user:27017")
 	l.end()
 	x.exports(t)
 }

@@ -1,8 +1,11 @@
 package apps
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"mime/multipart"
+	"net/http"
 	"net/url"
 	"slices"
 	"testing"
@@ -40,6 +43,27 @@ func (x *application) reads(t *testing.T, kind, user, text string) {
 	})
 }
 
+// upload stores a picture.
+func (x *application) upload(t *testing.T) {
+	t.Helper()
+	var body bytes.Buffer
+	w := multipart.NewWriter(&body)
+	part, err := w.CreateFormFile("media", "cat.png")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(part, "a picture")
+	w.Close()
+	resp, err := x.http.Post("http://media-frontend."+x.Namespace+":8081/upload-media", w.FormDataContentType(), &body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Errorf("upload: %s", resp.Status)
+	}
+}
+
 func TestSocialNetwork(t *testing.T) {
 	t.Parallel()
 	x := deploy(t, social.App(), "/wrk2-api/user-timeline/read?user_id=1&start=0&stop=10")
@@ -57,7 +81,9 @@ func TestSocialNetwork(t *testing.T) {
 	}
 	compose("hello")
 	x.reads(t, "home", "9002", "hello")
-	x.tracesConnect(t)
+	x.upload(t)
+	// As in the original, nobody asks for the long form of a short URL.
+	x.tracesConnect(t, edge{"url-shorten-service", "memcached"})
 
 	l := x.load(t, 10)
 	l.survive(t, "the database of posts and its cache are killed", func() {
