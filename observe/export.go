@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,7 +52,7 @@ var ContainerMetrics = []string{
 const (
 	exportStep = 15 * time.Second
 	exportSpan = 2 * time.Hour // the longest time of one query of metrics
-	traceSpan  = 15 * time.Second
+	traceSpan  = 5 * time.Second
 	maxTraces  = 1 << 20
 )
 
@@ -94,6 +95,14 @@ type table[T any] struct {
 	fields  func(T) []string // as CSV
 }
 
+// batches are rows as they come in. They end with the first error.
+type batches[T any] = iter.Seq2[[]T, error]
+
+// batch is rows that are all there.
+func batch[T any](rows []T) batches[T] {
+	return func(yield func([]T, error) bool) { yield(rows, nil) }
+}
+
 var (
 	metricTable = table[MetricRow]{
 		[]string{"timestamp", "cmdb_id", "kpi_name", "value"},
@@ -129,7 +138,7 @@ func formatFloat(v float64) string {
 }
 
 // write makes the file path.format and returns its name.
-func (t table[T]) write(path string, f Format, rows []T) (name string, err error) {
+func (t table[T]) write(path string, f Format, rows batches[T]) (name string, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
@@ -147,29 +156,40 @@ func (t table[T]) write(path string, f Format, rows []T) (name string, err error
 		err = cerr
 	}
 	if err != nil {
+		_ = os.Remove(name) // Half a table misleads.
 		return "", fmt.Errorf("write %s: %w", name, err)
 	}
 	return name, nil
 }
 
-func (t table[T]) csv(w io.Writer, rows []T) error {
+func (t table[T]) csv(w io.Writer, rows batches[T]) error {
 	c := csv.NewWriter(w)
 	if err := c.Write(t.columns); err != nil {
 		return err
 	}
-	for _, r := range rows {
-		if err := c.Write(t.fields(r)); err != nil {
+	for list, err := range rows {
+		if err != nil {
 			return err
+		}
+		for _, r := range list {
+			if err := c.Write(t.fields(r)); err != nil {
+				return err
+			}
 		}
 	}
 	c.Flush()
 	return c.Error()
 }
 
-func (t table[T]) parquet(w io.Writer, rows []T) error {
+func (t table[T]) parquet(w io.Writer, rows batches[T]) error {
 	p := parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd))
-	if _, err := p.Write(rows); err != nil {
-		return err
+	for list, err := range rows {
+		if err != nil {
+			return err
+		}
+		if _, err := p.Write(list); err != nil {
+			return err
+		}
 	}
 	return p.Close()
 }
@@ -198,7 +218,7 @@ func (o *Observer) Export(ctx context.Context, w Window, dir string, f Format) (
 	if err != nil {
 		return "", err
 	}
-	_, err = logTable.write(filepath.Join(dir, "log", fmt.Sprintf("log_%d", w.To.Unix())), f, rows)
+	_, err = logTable.write(filepath.Join(dir, "log", fmt.Sprintf("log_%d", w.To.Unix())), f, batch(rows))
 	return dir, err
 }
 
@@ -235,7 +255,7 @@ func (o *Observer) exportMetrics(ctx context.Context, w Window, dir string, f Fo
 		if len(rows) == 0 {
 			continue
 		}
-		if _, err := metricTable.write(filepath.Join(dir, "container", "kpi_"+name), f, rows); err != nil {
+		if _, err := metricTable.write(filepath.Join(dir, "container", "kpi_"+name), f, batch(rows)); err != nil {
 			return err
 		}
 	}
@@ -275,43 +295,46 @@ func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]Met
 }
 
 func (o *Observer) exportTraces(ctx context.Context, w Window, dir string, f Format) (string, error) {
-	rows, err := o.traceRows(ctx, w)
-	if err != nil {
-		return "", err
-	}
-	return traceTable.write(filepath.Join(dir, fmt.Sprintf("traces_%d", w.To.Unix())), f, rows)
+	return traceTable.write(filepath.Join(dir, fmt.Sprintf("traces_%d", w.To.Unix())), f, o.traceRows(ctx, w))
 }
 
-// traceRows returns the spans of all traces that have one in the window, each once, by time.
-func (o *Observer) traceRows(ctx context.Context, w Window) ([]TraceRow, error) {
-	j := o.Jaeger(w.Namespace)
-	services, err := j.Services(ctx)
-	if err != nil {
-		return nil, err
-	}
-	services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger-all-in-one" })
-	seen := map[string]bool{}
-	var rows []TraceRow
-	for from := w.From; from.Before(w.To); from = from.Add(traceSpan) {
-		to := from.Add(traceSpan)
-		if to.After(w.To) {
-			to = w.To
+// traceRows returns the spans of all traces that have one in the window, each once. It asks for a
+// few seconds at a time, because many traces take much memory.
+func (o *Observer) traceRows(ctx context.Context, w Window) batches[TraceRow] {
+	return func(yield func([]TraceRow, error) bool) {
+		j := o.Jaeger(w.Namespace)
+		services, err := j.Services(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
 		}
-		for i, s := range services {
-			traces, err := j.Search(ctx, TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
-			if err != nil {
-				return nil, err
+		services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger-all-in-one" })
+		seen := map[string]bool{}
+		for from := w.From; from.Before(w.To); from = from.Add(traceSpan) {
+			to := from.Add(traceSpan)
+			if to.After(w.To) {
+				to = w.To
 			}
-			for i := range traces {
-				if t := &traces[i]; !seen[t.TraceID] {
-					seen[t.TraceID] = true
-					rows = append(rows, spanRows(t)...)
+			var rows []TraceRow
+			for i, s := range services {
+				traces, err := j.Search(ctx, TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
+				if err != nil {
+					yield(nil, err)
+					return
+				}
+				for i := range traces {
+					if t := &traces[i]; !seen[t.TraceID] {
+						seen[t.TraceID] = true
+						rows = append(rows, spanRows(t)...)
+					}
 				}
 			}
+			slices.SortStableFunc(rows, func(a, b TraceRow) int { return cmp.Compare(a.StartTime, b.StartTime) })
+			if !yield(rows, nil) {
+				return
+			}
 		}
 	}
-	slices.SortStableFunc(rows, func(a, b TraceRow) int { return cmp.Compare(a.StartTime, b.StartTime) })
-	return rows, nil
 }
 
 func spanRows(t *Trace) []TraceRow {

@@ -323,6 +323,14 @@ func TestExportParquet(t *testing.T) {
 	if !slices.Equal(columns, traceTable.columns) {
 		t.Errorf("columns %v, want %v", columns, traceTable.columns)
 	}
+	// Half a table is no table.
+	dir = t.TempDir()
+	if _, err := fake(t, http.NotFoundHandler()).ExportTraces(t.Context(), w, dir, CSV); err == nil {
+		t.Error("no error without Jaeger")
+	}
+	if files, _ := os.ReadDir(filepath.Join(dir, "trace_output")); len(files) > 0 {
+		t.Errorf("files are left: %v", files)
+	}
 	if _, err := o.Export(t.Context(), w, t.TempDir(), "xlsx"); err == nil || !strings.Contains(err.Error(), "use csv or parquet") {
 		t.Errorf("an unknown format: %v", err)
 	}
