@@ -146,5 +146,5 @@ func (c *consumerController) clusterDomain() (string, error) {
 			return domain, nil
 		}
 	}
-	return "", errors.New("no search domain starts with svc.")
+	return "", errors.New(`no search domain starts with "svc."`)
 }

@@ -215,7 +215,8 @@ func (d checkDefinition) probe() (probe, error) {
 	case (d.TCP == "") == (d.HTTP == ""):
 		return p, fmt.Errorf("one of TTL, TCP or HTTP must be set; other kinds of checks are not supported")
 	case p.interval <= 0:
-		return p, fmt.Errorf("Interval must be > 0 for Script, HTTP, or TCP checks") //nolint:staticcheck // Consul's own words.
+		//lint:ignore ST1005 Consul's own words.
+		return p, fmt.Errorf("Interval must be > 0 for Script, HTTP, or TCP checks")
 	}
 	if p.forget > 0 {
 		p.forget = max(p.forget, minForgetAfter)

@@ -126,7 +126,8 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, v a
 		return c.fail(err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		return c.fail(fmt.Errorf("Unexpected response code: %d (%s)", resp.StatusCode, b)) //nolint:staticcheck // Consul's own words.
+		//lint:ignore ST1005 Consul's own words.
+		return c.fail(fmt.Errorf("Unexpected response code: %d (%s)", resp.StatusCode, b))
 	}
 	if v != nil {
 		if err := json.Unmarshal(b, v); err != nil {

@@ -112,7 +112,8 @@ func (c *consul) call(ctx context.Context, method, path string, body []byte, res
 		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("Unexpected response code: %d (%s)", resp.StatusCode, bytes.TrimSpace(b)) //nolint:staticcheck // Consul's own words.
+		//lint:ignore ST1005 Consul's own words.
+		return nil, fmt.Errorf("Unexpected response code: %d (%s)", resp.StatusCode, bytes.TrimSpace(b))
 	}
 	if result != nil {
 		err = json.Unmarshal(b, result)

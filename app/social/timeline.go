@@ -43,8 +43,10 @@ func (t timeline) read(ctx context.Context, req *socialpb.TimelineRequest) ([]in
 		return nil, nil
 	}
 	var members []string
-	err := t.s.Store(ctx, "redis", "zrevrange", func(ctx context.Context) (err error) {
-		members, err = t.redis.ZRevRange(ctx, timelineKey(req.UserId), int64(req.Start), int64(req.Stop)-1).Result()
+	err := t.s.Store(ctx, "redis", "zrange", func(ctx context.Context) (err error) {
+		members, err = t.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+			Key: timelineKey(req.UserId), Start: req.Start, Stop: req.Stop - 1, Rev: true,
+		}).Result()
 		return err
 	})
 	if err != nil {

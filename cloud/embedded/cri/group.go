@@ -53,11 +53,13 @@ func (r runners) Swap(i, j int) {
 	r[i], r[j] = r[j], r[i]
 	r[i].index, r[j].index = i, j
 }
+
 func (r *runners) Push(x any) {
 	n := x.(*runner)
 	n.index = len(*r)
 	*r = append(*r, n)
 }
+
 func (r *runners) Pop() any {
 	old := *r
 	n := old[len(old)-1]

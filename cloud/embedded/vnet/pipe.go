@@ -66,7 +66,7 @@ func (p *pipe) read(b []byte, d *deadline, closed <-chan struct{}) (int, error) 
 			return 0, nil
 		}
 		p.mu.Lock()
-		n, err, wait := p.take(b)
+		n, wait, err := p.take(b)
 		p.mu.Unlock()
 		if n > 0 || err != nil {
 			return n, err
@@ -87,14 +87,14 @@ func (p *pipe) read(b []byte, d *deadline, closed <-chan struct{}) (int, error) 
 }
 
 // take copies arrived data to b. A zero result with a positive wait means that data is on its way.
-func (p *pipe) take(b []byte) (n int, err error, wait time.Duration) {
+func (p *pipe) take(b []byte) (n int, wait time.Duration, err error) {
 	for n < len(b) && len(p.segments) > 0 {
 		s := p.segments[0]
 		if wait := p.transit(s); wait > 0 {
 			if n > 0 {
 				break
 			}
-			return 0, nil, wait
+			return 0, wait, nil
 		}
 		c := copy(b[n:], s.data)
 		n += c
@@ -116,7 +116,7 @@ func (p *pipe) take(b []byte) (n int, err error, wait time.Duration) {
 	if len(p.segments) > 0 || p.finished || p.reset {
 		wake(p.readable) // Another reader may be waiting for the rest.
 	}
-	return n, err, 0
+	return n, 0, err
 }
 
 // transit moves a segment along its path and returns how long it is still under way.
