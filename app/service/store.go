@@ -96,6 +96,7 @@ func (s *Service) Redis(address string) *redis.Client {
 	c := redis.NewClient(&redis.Options{
 		Addr: address, Dialer: s.Env.Net.DialContext, ClientName: s.Name, PoolSize: 64,
 		DialTimeout: StoreTimeout, ReadTimeout: StoreTimeout, WriteTimeout: StoreTimeout,
+		ReadBufferSize: bufferSize, WriteBufferSize: bufferSize,
 		DisableIdentity: true,
 	})
 	s.onClose(func(context.Context) error { return c.Close() })
