@@ -142,6 +142,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 		if err != nil {
 			return err
 		}
+		fmt.Fprintf(os.Stderr, "  %.0f requests/s: %d of %d failed, p50 %v, p99 %v\n", rate, sli.Failed, sli.Requests, sli.P50, sli.P99)
 		if sli.Failed > 0 {
 			break
 		}
