@@ -74,7 +74,7 @@ var differential = []string{
 	// Traps and jobs.
 	`trap 'echo exit $?' EXIT; exit 3`,
 	`trap 'echo exit' EXIT; (exit 2); echo "in $?"; trap - EXIT; echo done`,
-	`trap 'echo usr1' USR1; kill -USR1 $$; echo after; trap; trap '' TERM; kill $$; echo survived`,
+	`trap 'echo usr1' USR1; kill -USR1 $$; echo after; trap -p USR1; trap '' TERM; kill $$; echo survived`,
 	`trap 'echo err' ERR; false; false || true; if false; then :; fi; ! true; echo end`,
 	`trap 'echo term; exit 5' TERM; kill $$; echo not`,
 	`(trap 'echo sub' EXIT; exit 1); echo $?`,
