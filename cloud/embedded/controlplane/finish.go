@@ -36,8 +36,11 @@ func (p *Plane) FinishRestore(ctx context.Context, s State) error {
 			keys = append(keys, key)
 		}
 	}
-	_, err = writeKeys(ctx, p.store, s, keys)
-	return err
+	written, err := writeKeys(ctx, p.store, s, keys)
+	if err != nil {
+		return err
+	}
+	return p.awaitCaches(ctx, written)
 }
 
 // servedByPods reports whether a stored APIService leads to a service.
