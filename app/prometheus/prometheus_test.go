@@ -201,6 +201,7 @@ scrape_configs:
 		"/api/v1/query_range?query=1&start=0&end=1000000&step=1": `exceeded maximum resolution of 11,000 points`,
 		"/api/v1/query_range?query=1&start=2&end=1&step=1":       `end timestamp must not be before start time`,
 		"/api/v1/query_range?query=1&start=1&end=2&step=0":       `zero or negative query resolution`,
+
 		"/api/v1/series":                    `no match[] parameter provided`,
 		"/api/v1/series?match[]={a=%22%22}": `at least one non-empty matcher`,
 		"/api/v1/rules?type=other":          `not supported value`,
