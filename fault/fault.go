@@ -1,0 +1,80 @@
+// Package fault is the library of faults: what goes wrong, where it can, how it shows and how it is
+// set right.
+//
+// A [Kind] is one way in which things go wrong; a file of this package each. With a target and
+// parameters it makes a [Fault], which is injected into a running application and recovered from:
+//
+//	k, err := fault.Find("misconfig_k8s")
+//	f, err := k.New(fault.Target{App: hotel.App(), Service: "geo"}, nil)
+//	err = f.Inject(ctx, env)
+//	symptom, err := f.Manifest(ctx, env)
+//	err = f.Recover(ctx, env)
+package fault
+
+import (
+	"context"
+	"net"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/workload"
+)
+
+// Env is what a fault is injected into: a cluster with an application that is under load.
+type Env struct {
+	Client kubernetes.Interface
+	Config *rest.Config
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
+	Chaos  cloud.Chaos // nil where the cloud has none
+	App    *app.App
+	// Load is what the application's users get at the moment.
+	Load func() workload.Snapshot
+}
+
+// Fault is a fault that is bound to its target. It remembers what Recover needs; one Fault is for
+// one run, and its methods are called one after the other.
+type Fault interface {
+	// Inject brings the fault about and returns once that is done, which need not mean that it shows.
+	Inject(ctx context.Context, e *Env) error
+	// Manifest says how the fault shows at the moment, in words such as "0 of 1 pods of geo are
+	// ready". An empty string says that it does not. It looks once, without waiting.
+	Manifest(ctx context.Context, e *Env) (symptom string, err error)
+	// Recover undoes what Inject did, as far as it is still there. It is safe to call at any time.
+	Recover(ctx context.Context, e *Env) error
+}
+
+// Target is what a fault is bound to.
+type Target struct {
+	App     *app.App
+	Service string // one of App.Services
+}
+
+// Cause is where and what the root cause of a fault is, in AIOpsLab's terms.
+type Cause struct {
+	SystemLevel string `json:"system_level" yaml:"system_level"`
+	FaultType   string `json:"fault_type" yaml:"fault_type"`
+}
+
+// Kind is one way in which things go wrong.
+type Kind struct {
+	Name        string // as problems name it: "scale_pods_to_zero"
+	Title       string // one line
+	Description string // what is done, how it shows, what an operator can do about it
+	Cause       Cause
+	// Params is a pointer to a struct with the defaults, whose yaml tags name the parameters and
+	// whose doc tags explain them.
+	Params func() any
+	// Targets are the services of an application the fault can go to.
+	Targets func(a *app.App) []string
+	// Bind makes a fault; params is what Params returned, filled in.
+	Bind func(t Target, params any) (Fault, error)
+	// Solution is the reference fix: commands for a shell with kubectl, run in order with the
+	// application's namespace as the default one. It is nil if no operator could fix the fault.
+	Solution func(t Target, params any) []string
+	// TrueFixes are the blunt remedies (restart-all, roll-back-all, ...) which truly fix this fault,
+	// with the reason. Every other one must fail.
+	TrueFixes map[string]string
+}
