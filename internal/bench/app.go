@@ -51,31 +51,40 @@ func makeNamespace(ctx context.Context, c kubernetes.Interface, name string) err
 // deploy creates a Deployment and waits, by a watch, until all its pods are Ready. It returns how
 // long that took.
 func deploy(ctx context.Context, c kubernetes.Interface, ns string, d *appsv1.Deployment) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, appPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, appPatience, errors.New("it takes too long"))
 	defer cancel()
-	w, err := c.CoreV1().Pods(ns).Watch(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	pods := func() (watch.Interface, error) {
+		return c.CoreV1().Pods(ns).Watch(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+	}
+	w, err := pods()
 	if err != nil {
 		return 0, err
 	}
-	defer w.Stop()
 	start := time.Now()
 	if _, err := c.AppsV1().Deployments(ns).Create(ctx, d, metav1.CreateOptions{}); err != nil {
+		w.Stop()
 		return 0, err
 	}
 	ready := map[string]bool{}
-	for e := range w.ResultChan() {
-		p, ok := e.Object.(*v1.Pod)
-		if !ok || e.Type == watch.Error {
-			return 0, fmt.Errorf("watch pods: %v", e.Object)
+	for {
+		for e := range w.ResultChan() {
+			if p, ok := e.Object.(*v1.Pod); ok && podReady(p) {
+				ready[p.Name] = true
+			}
+			if len(ready) == int(*d.Spec.Replicas) {
+				w.Stop()
+				return time.Since(start), nil
+			}
 		}
-		if podReady(p) {
-			ready[p.Name] = true
+		w.Stop()
+		if ctx.Err() != nil {
+			return 0, fmt.Errorf("%d of %d pods of %s are Ready: %w", len(ready), *d.Spec.Replicas, d.Name, context.Cause(ctx))
 		}
-		if len(ready) == int(*d.Spec.Replicas) {
-			return time.Since(start), nil
+		// A server under pressure ends watches; a new one begins with what there is.
+		if w, err = pods(); err != nil {
+			return 0, fmt.Errorf("%d of %d pods of %s are Ready: %w", len(ready), *d.Spec.Replicas, d.Name, err)
 		}
 	}
-	return 0, fmt.Errorf("%d of %d pods of %s are Ready, and then the watch ended", len(ready), *d.Spec.Replicas, d.Name)
 }
 
 func podReady(p *v1.Pod) bool {
