@@ -89,6 +89,22 @@ func Create(file string, run Run) (*Log, error) {
 	return l, nil
 }
 
+// Open continues a log that was closed.
+func Open(file string) (*Log, error) {
+	r, err := Read(file)
+	if err != nil {
+		return nil, err
+	}
+	if r.Torn {
+		return nil, fmt.Errorf("%s: the last line is cut off; it can be read, but not continued", file)
+	}
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return nil, err
+	}
+	return &Log{f: f, now: time.Now, seq: len(r.Events)}, nil
+}
+
 // Append writes an event. When it returns, the event outlives the process.
 func (l *Log) Append(kind string, data any) error {
 	b, err := json.Marshal(data)

@@ -18,7 +18,7 @@ const (
 var Windows = []struct {
 	Name   string
 	Length time.Duration // 0 is since the start
-}{{"10s", 10 * time.Second}, {"1m", slots * time.Second}, {"whole", 0}}
+}{{"5s", 5 * time.Second}, {"10s", 10 * time.Second}, {"1m", slots * time.Second}, {"whole", 0}}
 
 // SLI is what the users of an operation got in a window.
 type SLI struct {

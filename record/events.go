@@ -1,0 +1,55 @@
+package record
+
+import "encoding/json"
+
+// The kinds of events of a run, in the order in which they first occur.
+const (
+	PhaseEvent      = "phase"      // Phase
+	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran
+	BaselineEvent   = "baseline"   // the healthy system
+	FaultEvent      = "fault"      // Fault, once for each that shows
+	BriefingEvent   = "briefing"   // Briefing
+	StepEvent       = "step"       // Step
+	WriteEvent      = "write"      // what the agent changed through the API
+	SubmissionEvent = "submission" // Submission
+	LookEvent       = "look"       // the system after the agent was done
+	VerdictEvent    = "verdict"
+)
+
+// Phase says what a run does from now on.
+type Phase struct {
+	Name string `json:"name"`
+}
+
+// Fault is a fault that was injected.
+type Fault struct {
+	Kind    string `json:"kind"`
+	Target  string `json:"target"`
+	Symptom string `json:"symptom"`
+}
+
+// Briefing is what the agent was told.
+type Briefing struct {
+	Description  string            `json:"description"`
+	Instructions string            `json:"instructions"`
+	Actions      map[string]string `json:"actions"`
+	Confinement  string            `json:"confinement,omitempty"` // what holds the agent's shell in
+}
+
+// Step is one response of the agent and what it led to.
+type Step struct {
+	Number      int     `json:"number"` // from 1
+	Response    string  `json:"response"`
+	Action      string  `json:"action,omitempty"` // empty if none could be read
+	Observation string  `json:"observation"`
+	Thought     float64 `json:"thought_seconds"` // that the agent took
+	Took        float64 `json:"took_seconds"`    // that the action took
+}
+
+// Submission is the agent's answer, or why there is none.
+type Submission struct {
+	Submitted bool            `json:"submitted"`
+	Answer    json.RawMessage `json:"answer,omitempty"`
+	Reason    string          `json:"reason,omitempty"` // why the run ended without one
+	Class     string          `json:"class,omitempty"`  // whose fault that is
+}
