@@ -1,11 +1,15 @@
 // Package fault is the library of faults: what goes wrong, where it can, how it shows and how it is
 // set right.
 //
+// An injected fault leaves nothing that speaks of an injector: objects are changed the way they were
+// deployed (see internal/manifest), and what they are changed to is what an operator's mistake would
+// leave. A fault lasts until something sets it right.
+//
 // A [Kind] is one way in which things go wrong; a file of this package each. With a target and
 // parameters it makes a [Fault], which is injected into a running application and recovered from:
 //
 //	k, err := fault.Find("misconfig_k8s")
-//	f, err := k.New(fault.Target{App: hotel.App(), Service: "geo"}, nil)
+//	f, err := k.New(fault.Target{App: social.App(), Service: "user-service"}, nil)
 //	err = f.Inject(ctx, env)
 //	symptom, err := f.Manifest(ctx, env)
 //	err = f.Recover(ctx, env)
@@ -49,7 +53,7 @@ type Fault interface {
 // Target is what a fault is bound to.
 type Target struct {
 	App     *app.App
-	Service string // one of App.Services
+	Service string // one of App.Services; empty for faults of the application as a whole
 }
 
 // Cause is where and what the root cause of a fault is, in AIOpsLab's terms.
@@ -67,14 +71,15 @@ type Kind struct {
 	// Params is a pointer to a struct with the defaults, whose yaml tags name the parameters and
 	// whose doc tags explain them.
 	Params func() any
-	// Targets are the services of an application the fault can go to.
+	// Targets are the services of an application the fault can go to, and "" if it can go to the
+	// application as a whole.
 	Targets func(a *app.App) []string
 	// Bind makes a fault; params is what Params returned, filled in.
 	Bind func(t Target, params any) (Fault, error)
 	// Solution is the reference fix: commands for a shell with kubectl, run in order with the
 	// application's namespace as the default one. It is nil if no operator could fix the fault.
 	Solution func(t Target, params any) []string
-	// TrueFixes are the blunt remedies (restart-all, roll-back-all, ...) which truly fix this fault,
-	// with the reason. Every other one must fail.
+	// TrueFixes are the blunt remedies, see [Remedies], which truly fix this fault, with the reason.
+	// Every other one must fail.
 	TrueFixes map[string]string
 }

@@ -1,6 +1,10 @@
 package hotel
 
-import "github.com/aiopslab/aiopslab/app/kit"
+import (
+	"strings"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
 
 // programs are the services by name.
 var programs = map[string]kit.Program{
@@ -25,6 +29,23 @@ func Image(tools map[string]kit.Program) kit.Image {
 	}
 	for name, p := range programs {
 		i.Programs["/go/bin/"+name] = p
+	}
+	return i
+}
+
+// GeoImage is a build of the service geo alone that was published by mistake: the configuration in it
+// is that of a developer's machine, where the database listens on another port.
+func GeoImage(tools map[string]kit.Program) kit.Image {
+	i := Image(tools)
+	i.Names, i.Tags = []string{"yinfangchen/geo"}, "app3"
+	i.Cmd = []string{"geo"}
+	for name := range programs {
+		if name != "geo" {
+			delete(i.Programs, "/go/bin/"+name)
+		}
+	}
+	i.Files = map[string]string{
+		"/workspace/config.json": strings.Replace(defaultConfig, `"mongodb-geo:27017"`, `"mongodb-geo:27777"`, 1),
 	}
 	return i
 }

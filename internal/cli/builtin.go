@@ -54,6 +54,7 @@ func builtinImages() *kit.Registry {
 		memcached.Image(tools),
 		redis.Image(tools),
 		hotel.Image(tools),
+		hotel.GeoImage(tools),
 		social.Image(tools),
 	)
 }

@@ -22,8 +22,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// fieldManager is the name kubectl apply --server-side has.
-const fieldManager = "kubectl"
+// FieldManager is the name kubectl apply --server-side has, under which objects are applied.
+const FieldManager = "kubectl"
 
 // parallel is how many objects are applied at once.
 const parallel = 8
@@ -126,7 +126,7 @@ func (c *Client) Apply(ctx context.Context, namespace string, objects []*unstruc
 func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
 	r, u, err := c.resource(namespace, u)
 	if err == nil {
-		_, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		_, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)

@@ -1,0 +1,42 @@
+package fault
+
+import (
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+type assignParams struct {
+	Node string `yaml:"node" doc:"the name of the node that does not exist"`
+}
+
+// Validate implements the check of parameters.
+func (p assignParams) Validate() error {
+	if p.Node == "" {
+		return errors.New(`"node" must not be empty`)
+	}
+	return nil
+}
+
+func assignToNonExistentNode() *Kind {
+	return define(Kind{
+		Name:  "assign_to_non_existent_node",
+		Title: "The pods of a service must run on a node that does not exist",
+		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
+the service is refused. An operator removes the selector.`,
+		Cause:     Cause{"Virtualization", "Dependency Problem"},
+		Targets:   anyService,
+		TrueFixes: rollBackFixes,
+	}, assignParams{Node: "extra-node"}, func(t Target, p assignParams) (Fault, error) {
+		return redeploy(t, func(spec map[string]any) error {
+			return unstructured.SetNestedField(spec, p.Node, "nodeSelector", v1.LabelHostname)
+		})
+	}, func(t Target, _ assignParams) []string {
+		return []string{
+			fmt.Sprintf(`kubectl patch deployment %s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, t.Service),
+			rollout(t.Service),
+		}
+	})
+}

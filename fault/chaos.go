@@ -1,0 +1,177 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+)
+
+// disturbParams are the parameters that all disturbances share.
+type disturbParams struct {
+	Node  bool          `yaml:"node" doc:"bound to the node that the target's pods run on: moving off it is a fix"`
+	Every time.Duration `yaml:"every" doc:"comes and goes: begins anew this often, and lasts for as long as for says"`
+	For   time.Duration `yaml:"for" doc:"how long it lasts each time, if it comes and goes"`
+	Ramp  time.Duration `yaml:"ramp" doc:"grows evenly to its magnitude over this time"`
+}
+
+// Validate implements the check of parameters.
+func (p disturbParams) Validate() error {
+	switch {
+	case p.Every < 0 || p.For < 0 || p.Ramp < 0:
+		return errors.New(`"every", "for" and "ramp" must not be negative`)
+	case (p.Every > 0) != (p.For > 0):
+		return errors.New(`"every" and "for" go together`)
+	case p.For > 0 && p.For >= p.Every:
+		return errors.New(`"for" must be shorter than "every"`)
+	}
+	return nil
+}
+
+func (p disturbParams) schedule() cloud.Schedule {
+	return cloud.Schedule{Every: p.Every, For: p.For, Ramp: p.Ramp}
+}
+
+// disturbing completes the kind of a disturbance: one that goes to the pods of a service, through the
+// cloud's power of chaos. Shared finds the shared parameters among all; probe tells how it shows.
+func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams, what func(t Target, p P) (cloud.Disturbance, error), probe func(p P) probe, restarts bool) *Kind {
+	if k.Targets == nil {
+		k.Targets = anyService
+	}
+	return define(k, defaults, func(t Target, p P) (Fault, error) {
+		common := shared(p)
+		if o, err := read(t.App); err != nil {
+			return nil, err
+		} else if common.Node && len(o.claims(t.Service)) > 0 {
+			return nil, fmt.Errorf("%s: parameter \"node\": %s has a volume on its node and cannot move off it; leave node out", k.Name, t.Service)
+		}
+		d, err := what(t, p)
+		if err != nil {
+			return nil, fmt.Errorf("%s: parameter %w", k.Name, err)
+		}
+		d.Schedule = common.schedule()
+		return &disturbed{kind: k.Name, target: t.Service, node: common.Node, what: d, probe: probe(p), restarts: restarts}, nil
+	}, func(t Target, p P) []string {
+		if !shared(p).Node {
+			return nil
+		}
+		return moveOff(t)
+	})
+}
+
+// moveOff are the commands that move a service off the node it is on.
+func moveOff(t Target) []string {
+	pods := fmt.Sprintf("-l %s=%s", t.App.Label, t.Service)
+	return []string{
+		fmt.Sprintf(`kubectl cordon $(kubectl get pods %s -o jsonpath='{.items[0].spec.nodeName}')`, pods),
+		fmt.Sprintf("kubectl delete pod %s --wait=false", pods),
+		rollout(t.Service),
+	}
+}
+
+// movedByRestart is what a restart does to a fault that is bound to a node.
+const movedByRestart = "where it is bound to a node, the new pods may be scheduled to others"
+
+// disturbed is a service that is disturbed by what no manifest can express.
+type disturbed struct {
+	kind, target string
+	node         bool
+	what         cloud.Disturbance
+	probe        probe
+	restarts     bool // the pods are replaced, because it befalls what begins
+
+	stop     func(context.Context) error
+	symptom  string // the last that was seen
+	lastSeen time.Time
+}
+
+// A probe says how a disturbance of a service shows, or "".
+type probe func(ctx context.Context, e *Env, service string) (string, error)
+
+func (f *disturbed) Inject(ctx context.Context, e *Env) error {
+	if e.Chaos == nil {
+		return fmt.Errorf("%s: this cloud has no power to disturb pods", f.kind)
+	}
+	if f.stop == nil {
+		d := f.what
+		d.Selector = cloud.Selector{Namespace: e.App.Namespace, Labels: map[string]string{e.App.Label: f.target}}
+		if f.node {
+			node, err := nodeOf(ctx, e, f.target)
+			if err != nil {
+				return err
+			}
+			d.Selector.Node = node
+		}
+		stop, err := e.Chaos.Disturb(ctx, d)
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", f.kind, f.target, err)
+		}
+		f.stop = stop
+	}
+	if f.restarts {
+		return deletePods(ctx, e, f.target)
+	}
+	return nil
+}
+
+// nodeOf returns the node that a service runs on: that of its first pod by name.
+func nodeOf(ctx context.Context, e *Env, service string) (string, error) {
+	pods, err := podsOf(ctx, e, service)
+	if err != nil {
+		return "", err
+	}
+	var nodes []string
+	for _, p := range pods {
+		if p.Spec.NodeName != "" {
+			nodes = append(nodes, p.Name+"/"+p.Spec.NodeName)
+		}
+	}
+	if len(nodes) == 0 {
+		return "", fmt.Errorf("no pod of %s runs on a node", service)
+	}
+	_, node, _ := strings.Cut(slices.Min(nodes), "/")
+	return node, nil
+}
+
+// seenMargin is added to the time that what comes and goes may be away.
+const seenMargin = 10 * time.Second
+
+// Manifest looks at the service. What comes and goes counts as there until it has been away for
+// longer than it ever is.
+func (f *disturbed) Manifest(ctx context.Context, e *Env) (string, error) {
+	symptom, err := f.probe(ctx, e, f.target)
+	if err != nil {
+		return "", err
+	}
+	if symptom != "" {
+		f.symptom, f.lastSeen = symptom, time.Now()
+		return symptom, nil
+	}
+	if every := f.what.Schedule.Every; every > 0 && !f.lastSeen.IsZero() {
+		if ago := time.Since(f.lastSeen); ago < every+seenMargin {
+			return fmt.Sprintf("%s (%v ago; it comes and goes)", f.symptom, ago.Round(time.Second)), nil
+		}
+	}
+	return "", nil
+}
+
+func (f *disturbed) Recover(ctx context.Context, e *Env) error {
+	if f.stop == nil {
+		return nil
+	}
+	if err := f.stop(ctx); err != nil {
+		return err
+	}
+	f.stop, f.lastSeen = nil, time.Time{}
+	return restartUnready(ctx, e, f.target)
+}
+
+// workloads are the services that are not there for operators only.
+func workloads(a *app.App) []string {
+	return services(a, func(s app.Service) bool { return s.Kind != "infrastructure" })
+}

@@ -1,0 +1,53 @@
+package fault
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+)
+
+type kernelParams struct {
+	Call          string  `yaml:"call" doc:"the call into the kernel that fails, such as connect, accept, write, mmap"`
+	Errno         string  `yaml:"errno" doc:"what it fails with"`
+	Percent       float64 `yaml:"percent" doc:"of the calls that fail, 0 to 100"`
+	disturbParams `yaml:",inline"`
+}
+
+// Validate implements the check of parameters.
+func (p kernelParams) Validate() error {
+	switch {
+	case p.Call == "" || p.Errno == "":
+		return errors.New(`"call" and "errno" must not be empty`)
+	case p.Percent <= 0 || p.Percent > 100:
+		return errors.New(`"percent" must be more than 0 and at most 100`)
+	}
+	return p.disturbParams.Validate()
+}
+
+func kernelFault() *Kind {
+	return disturbing(Kind{
+		Name:  "kernel_fault",
+		Title: "Calls of a service into the kernel fail",
+		Description: `A call into the kernel fails in the containers of a service, and its pods are replaced, so that they have
+to make it. A service that cannot connect does not reach its database: it says so in its log and never
+becomes ready. Only where it is bound to a node can an operator help: by moving the pods off it.`,
+		Cause: Cause{"Operating System", "Dependency Problem"},
+		Targets: func(a *app.App) []string {
+			return services(a, func(s app.Service) bool { return s.Kind == "service" && callsStore(a, s) })
+		},
+		TrueFixes: map[string]string{RestartEverything: movedByRestart},
+	}, kernelParams{Call: "connect", Errno: "ENOMEM", Percent: 100}, func(p kernelParams) disturbParams { return p.disturbParams },
+		func(_ Target, p kernelParams) (cloud.Disturbance, error) {
+			return cloud.Disturbance{Kernel: &cloud.KernelChaos{Call: p.Call, Errno: p.Errno, Percent: p.Percent}}, nil
+		}, func(kernelParams) probe { return healthProbe }, true)
+}
+
+// callsStore reports whether a service has a MongoDB server, without which it does not start.
+func callsStore(a *app.App, s app.Service) bool {
+	return slices.ContainsFunc(s.Calls, func(name string) bool {
+		c, _ := a.Service(name)
+		return c.Kind == "mongodb"
+	})
+}

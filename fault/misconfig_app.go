@@ -1,0 +1,41 @@
+package fault
+
+import (
+	"fmt"
+
+	"github.com/aiopslab/aiopslab/app"
+)
+
+// faultyBuilds are images with a bug, by the command of the service they are a build of.
+var faultyBuilds = map[string]string{"geo": "yinfangchen/geo:app3"}
+
+type misconfigAppParams struct {
+	Image string `yaml:"image" doc:"the image; by default the faulty build of the service"`
+}
+
+func misconfigApp() *Kind {
+	return define(Kind{
+		Name:  "misconfig_app",
+		Title: "A service runs a build with a bug",
+		Description: `The image of a service is replaced by a faulty build of it: yinfangchen/geo:app3 looks for its database on
+a port that nobody listens on. The service waits for its database, gives up and starts again; it never
+becomes ready. An operator goes back to the image before.`,
+		Cause:     Cause{"Application", "Misconfiguration"},
+		TrueFixes: rollBackFixes,
+		Targets: func(a *app.App) []string {
+			return services(a, func(s app.Service) bool { return faultyBuilds[commandOf(a, s.Name)] != "" })
+		},
+	}, misconfigAppParams{}, func(t Target, p misconfigAppParams) (Fault, error) {
+		if p.Image == "" {
+			p.Image = faultyBuilds[commandOf(t.App, t.Service)]
+		}
+		return redeploy(t, func(spec map[string]any) error { return setContainer(spec, "image", p.Image) })
+	}, func(t Target, _ misconfigAppParams) []string {
+		o, err := read(t.App)
+		if err != nil {
+			return nil
+		}
+		c := o.containers(t.Service)[0]
+		return []string{fmt.Sprintf("kubectl set image deployment/%s %s=%s", t.Service, c.Name, c.Image), rollout(t.Service)}
+	})
+}

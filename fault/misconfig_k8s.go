@@ -1,0 +1,113 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/app"
+)
+
+type misconfigParams struct {
+	Port int `yaml:"port" doc:"the port that the Service sends to instead of the right one"`
+	From int `yaml:"from" doc:"the target port that is changed; 0 is each of them"`
+}
+
+// Validate implements the check of parameters.
+func (p misconfigParams) Validate() error {
+	if p.Port < 1 || p.Port > 65535 || p.From < 0 || p.From > 65535 {
+		return errors.New(`"port" must be between 1 and 65535, and "from" too unless it is 0`)
+	}
+	if p.Port == p.From {
+		return errors.New(`"port" must be another than "from"`)
+	}
+	return nil
+}
+
+func misconfigK8s() *Kind {
+	return define(Kind{
+		Name:  "misconfig_k8s",
+		Title: "A Service sends to a port that nobody listens on",
+		Description: `The target port of a Kubernetes Service is changed to one on which its pods do not listen, and the pods
+are replaced, so that nobody keeps a connection from before. The pods are well, but whoever connects
+through the Service is refused. An operator sets the target port right.`,
+		Cause:   Cause{"Virtualization", "Misconfiguration"},
+		Targets: reachedByService,
+	}, misconfigParams{Port: 9999}, bindMisconfig, func(t Target, p misconfigParams) []string {
+		f, err := bindMisconfig(t, p)
+		if err != nil {
+			return nil
+		}
+		m := f.(*misconfigured)
+		var commands []string
+		for _, c := range m.changes {
+			commands = append(commands, fmt.Sprintf(`kubectl patch service %s --type=json -p '[{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}]'`, t.Service, c.index, c.right))
+		}
+		return commands
+	})
+}
+
+// reachedByService are the services that are reached through their Kubernetes Service. Where Consul
+// tells where others are, they are reached at their pods' addresses.
+func reachedByService(a *app.App) []string {
+	_, consul := a.Service("consul")
+	return services(a, func(s app.Service) bool {
+		return !consul || s.Kind != "service" || s.Name == a.Frontend.Service
+	})
+}
+
+func bindMisconfig(t Target, p misconfigParams) (Fault, error) {
+	o, err := read(t.App)
+	if err != nil {
+		return nil, err
+	}
+	right, err := o.object(t.App, "Service", t.Service)
+	if err != nil {
+		return nil, err
+	}
+	f := &misconfigured{service: t.Service, right: right, wrong: right.DeepCopy()}
+	ports, _, _ := unstructured.NestedSlice(f.wrong.Object, "spec", "ports")
+	for i, x := range ports {
+		port, ok := x.(map[string]any)
+		if !ok {
+			continue
+		}
+		target, _ := port["targetPort"].(int64)
+		if target == 0 || target == int64(p.Port) || p.From != 0 && target != int64(p.From) {
+			continue
+		}
+		port["targetPort"] = int64(p.Port)
+		f.changes = append(f.changes, portChange{i, target})
+	}
+	if len(f.changes) == 0 {
+		return nil, fmt.Errorf("misconfig_k8s: the Service %s has no target port %d to change to %d", t.Service, p.From, p.Port)
+	}
+	return f, unstructured.SetNestedSlice(f.wrong.Object, ports, "spec", "ports")
+}
+
+// misconfigured is a Service with a wrong target port.
+type misconfigured struct {
+	service      string
+	right, wrong *unstructured.Unstructured
+	changes      []portChange
+}
+
+type portChange struct {
+	index int
+	right int64
+}
+
+func (f *misconfigured) Inject(ctx context.Context, e *Env) error {
+	if err := apply(ctx, e, f.wrong); err != nil {
+		return err
+	}
+	return deletePods(ctx, e, f.service)
+}
+
+func (f *misconfigured) Manifest(ctx context.Context, e *Env) (string, error) {
+	return health(ctx, e, f.service)
+}
+
+func (f *misconfigured) Recover(ctx context.Context, e *Env) error { return apply(ctx, e, f.right) }

@@ -1,0 +1,104 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+)
+
+// parts are the objects an application is deployed from.
+type parts []*unstructured.Unstructured
+
+func read(a *app.App) (parts, error) {
+	objects, err := manifest.Read(a.Manifests)
+	if err != nil {
+		return nil, fmt.Errorf("the manifests of %s: %w", a.Name, err)
+	}
+	return objects, nil
+}
+
+// object returns a copy of an object that goes to the application's namespace.
+func (p parts) object(a *app.App, kind, name string) (*unstructured.Unstructured, error) {
+	i := slices.IndexFunc(p, func(u *unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
+	if i < 0 {
+		return nil, fmt.Errorf("the manifests of %s have no %s %s", a.Name, kind, name)
+	}
+	u := p[i].DeepCopy()
+	u.SetNamespace(a.Namespace)
+	return u, nil
+}
+
+// deployment returns a Deployment by name; an empty one if there is none.
+func (p parts) deployment(name string) *appsv1.Deployment {
+	return typed[appsv1.Deployment](p, "Deployment", name)
+}
+
+// service returns a Service by name; an empty one if there is none.
+func (p parts) service(name string) *v1.Service { return typed[v1.Service](p, "Service", name) }
+
+// configMap returns a ConfigMap by name; an empty one if there is none.
+func (p parts) configMap(name string) *v1.ConfigMap { return typed[v1.ConfigMap](p, "ConfigMap", name) }
+
+func typed[T any](p parts, kind, name string) *T {
+	v := new(T)
+	for _, u := range p {
+		if u.GetKind() == kind && u.GetName() == name && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v) == nil {
+			return v
+		}
+	}
+	return new(T)
+}
+
+// containers of a Deployment, without those that run before.
+func (p parts) containers(name string) []v1.Container {
+	return p.deployment(name).Spec.Template.Spec.Containers
+}
+
+// port returns the port of a Service that clients use: the first over TCP whose target a container
+// declares.
+func (p parts) port(name string) (int32, bool) {
+	for _, port := range p.service(name).Spec.Ports {
+		if port.Protocol != "" && port.Protocol != v1.ProtocolTCP {
+			continue
+		}
+		for _, c := range p.containers(name) {
+			if slices.ContainsFunc(c.Ports, func(cp v1.ContainerPort) bool { return cp.ContainerPort == port.TargetPort.IntVal }) {
+				return port.Port, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// claims are the persistent volume claims that a Deployment's pods mount.
+func (p parts) claims(name string) (names []string) {
+	for _, v := range p.deployment(name).Spec.Template.Spec.Volumes {
+		if v.PersistentVolumeClaim != nil {
+			names = append(names, v.PersistentVolumeClaim.ClaimName)
+		}
+	}
+	return names
+}
+
+// mounted returns the ConfigMap that a Deployment's first container has at a path, or "".
+func (p parts) mounted(name, path string) string {
+	spec := p.deployment(name).Spec.Template.Spec
+	if len(spec.Containers) == 0 {
+		return ""
+	}
+	for _, m := range spec.Containers[0].VolumeMounts {
+		for _, v := range spec.Volumes {
+			if m.MountPath == path && v.Name == m.Name && v.ConfigMap != nil {
+				return v.ConfigMap.Name
+			}
+		}
+	}
+	return ""
+}

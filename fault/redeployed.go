@@ -1,0 +1,54 @@
+package fault
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// rollBackFixes is what a rollback does to a fault in the template of a Deployment's pods.
+var rollBackFixes = map[string]string{RollBackEverything: "the revision before is the right one"}
+
+// redeployed is a Deployment whose pods are made of a wrong template.
+type redeployed struct{ right, wrong *unstructured.Unstructured }
+
+// redeploy makes a fault of a change to the template of a service's pods.
+func redeploy(t Target, change func(template map[string]any) error) (Fault, error) {
+	o, err := read(t.App)
+	if err != nil {
+		return nil, err
+	}
+	right, err := o.object(t.App, "Deployment", t.Service)
+	if err != nil {
+		return nil, err
+	}
+	wrong := right.DeepCopy()
+	spec, _, err := unstructured.NestedMap(wrong.Object, "spec", "template", "spec")
+	if err != nil {
+		return nil, err
+	}
+	if err := change(spec); err != nil {
+		return nil, err
+	}
+	return &redeployed{right, wrong}, unstructured.SetNestedMap(wrong.Object, spec, "spec", "template", "spec")
+}
+
+// setContainer changes a field of the first container of a pod's specification.
+func setContainer(spec map[string]any, field string, value any) error {
+	list, _, err := unstructured.NestedSlice(spec, "containers")
+	if err != nil {
+		return err
+	}
+	if err := unstructured.SetNestedField(list[0].(map[string]any), value, field); err != nil {
+		return err
+	}
+	return unstructured.SetNestedSlice(spec, list, "containers")
+}
+
+func (f *redeployed) Inject(ctx context.Context, e *Env) error { return replace(ctx, e, f.wrong) }
+
+func (f *redeployed) Manifest(ctx context.Context, e *Env) (string, error) {
+	return health(ctx, e, f.right.GetName())
+}
+
+func (f *redeployed) Recover(ctx context.Context, e *Env) error { return apply(ctx, e, f.right) }

@@ -1,0 +1,39 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// rollout is a command that waits until a service runs as it should.
+func rollout(service string) string {
+	return fmt.Sprintf("kubectl rollout status deployment/%s --timeout=60s", service)
+}
+
+// restart are commands that make the pods of services anew, so that they do not wait for their
+// back-off to end, and wait for them.
+func restart(t Target, services []string) []string {
+	commands := []string{fmt.Sprintf("kubectl delete pod -l '%s in (%s)' --wait=false", t.App.Label, strings.Join(services, ", "))}
+	for _, s := range services {
+		commands = append(commands, rollout(s))
+	}
+	return commands
+}
+
+// restartUnready deletes the pods of services that are not ready, so that they do not wait for their
+// back-off to end.
+func restartUnready(ctx context.Context, e *Env, services ...string) error {
+	for _, s := range services {
+		symptom, err := podSymptom(ctx, e, s)
+		if err != nil {
+			return err
+		}
+		if symptom != "" {
+			if err := deletePods(ctx, e, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func scalePodsToZero() *Kind {
+	return define(Kind{
+		Name:  "scale_pods_to_zero",
+		Title: "A Deployment is scaled to zero",
+		Description: `A Deployment is scaled to zero replicas: it has no pods, and whoever calls the service is refused. An
+operator scales it up again.`,
+		Cause:   Cause{"Virtualization", "Operation Error"},
+		Targets: anyService,
+	}, none{}, func(t Target, _ none) (Fault, error) {
+		o, err := read(t.App)
+		if err != nil {
+			return nil, err
+		}
+		d, err := o.object(t.App, "Deployment", t.Service)
+		return &scaled{d}, err
+	}, func(t Target, _ none) []string {
+		replicas := int32(1)
+		if o, err := read(t.App); err == nil {
+			if r := o.deployment(t.Service).Spec.Replicas; r != nil {
+				replicas = *r
+			}
+		}
+		return []string{fmt.Sprintf("kubectl scale deployment/%s --replicas=%d", t.Service, replicas), rollout(t.Service)}
+	})
+}
+
+// scaled is a Deployment without pods.
+type scaled struct{ right *unstructured.Unstructured }
+
+func (f *scaled) Inject(ctx context.Context, e *Env) error { return scale(ctx, e, f.right, 0) }
+
+func (f *scaled) Manifest(ctx context.Context, e *Env) (string, error) {
+	return health(ctx, e, f.right.GetName())
+}
+
+func (f *scaled) Recover(ctx context.Context, e *Env) error { return apply(ctx, e, f.right) }

@@ -1,0 +1,137 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+)
+
+type cpuParams struct {
+	Cores         float64       `yaml:"cores" doc:"how many cores are kept busy"`
+	Slow          time.Duration `yaml:"slow" doc:"it shows if requests that cost next to nothing take longer on average"`
+	disturbParams `yaml:",inline"`
+}
+
+// Validate implements the check of parameters.
+func (p cpuParams) Validate() error {
+	if p.Cores <= 0 || p.Slow <= 0 {
+		return errors.New(`"cores" and "slow" must be more than 0`)
+	}
+	return p.disturbParams.Validate()
+}
+
+func cpuStress() *Kind {
+	return disturbing(Kind{
+		Name:  "cpu_stress",
+		Title: "Something in the pods of a service uses up their CPU",
+		Description: `Cores are kept busy in the containers of a service, up to their limit. What the service does itself waits
+for its turn: it is throttled, and its calls take long. An operator can raise the limit, or, where it
+is bound to a node, move the pods off it.`,
+		Cause: Cause{"Operating System", "Operation Error"},
+		Targets: func(a *app.App) []string {
+			return services(a, func(s app.Service) bool { return s.Kind == "service" && len(callers(a, s.Name)) > 0 })
+		},
+		TrueFixes: map[string]string{
+			RestartEverything: movedByRestart,
+			LimitsToInfinity:  "the node has more cores than are kept busy",
+		},
+	}, cpuParams{Cores: 4, Slow: 40 * time.Millisecond}, func(p cpuParams) disturbParams { return p.disturbParams },
+		func(_ Target, p cpuParams) (cloud.Disturbance, error) {
+			return cloud.Disturbance{Stress: &cloud.StressChaos{CPU: p.Cores}}, nil
+		}, func(p cpuParams) probe { return p.probe }, false)
+}
+
+// checks is how many requests the average is of.
+const checks = 8
+
+// probe sees a service that waits for the CPU by how long its answers take.
+func (p cpuParams) probe(ctx context.Context, e *Env, service string) (string, error) {
+	if symptom, err := podSymptom(ctx, e, service); symptom != "" || err != nil {
+		return symptom, err
+	}
+	took, err := checkHealth(ctx, e, service)
+	if err != nil {
+		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
+	}
+	if took > p.Slow {
+		return fmt.Sprintf("%s takes %v for a request that costs next to nothing", service, took.Round(time.Millisecond)), nil
+	}
+	return "", nil
+}
+
+// checkHealth returns how long gRPC's own health check takes, on average.
+func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, error) {
+	o, err := read(e.App)
+	if err != nil {
+		return 0, err
+	}
+	port, _ := o.port(service)
+	ctx, cancel := context.WithTimeout(ctx, checks*askTimeout)
+	defer cancel()
+	conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s.%s:%d", service, e.App.Namespace, port),
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return e.Dial(ctx, "tcp", address) }))
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	client := healthpb.NewHealthClient(conn)
+	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil { // It connects.
+		return 0, err
+	}
+	times := make([]time.Duration, checks)
+	var total time.Duration
+	for i := range times {
+		start := time.Now()
+		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+			return 0, err
+		}
+		times[i] = time.Since(start)
+		total += times[i]
+	}
+	return (total - slices.Max(times)) / (checks - 1), nil // A single one may have met a busy machine.
+}
+
+type memoryParams struct {
+	Memory        string `yaml:"memory" doc:"how much is held, such as 512Mi"`
+	disturbParams `yaml:",inline"`
+}
+
+// Validate implements the check of parameters.
+func (p memoryParams) Validate() error {
+	if q, err := resource.ParseQuantity(p.Memory); err != nil || q.Sign() <= 0 {
+		return fmt.Errorf("\"memory\": %q is no amount such as 512Mi", p.Memory)
+	}
+	return p.disturbParams.Validate()
+}
+
+func memoryStress() *Kind {
+	return disturbing(Kind{
+		Name:  "memory_stress",
+		Title: "Something in the pods of a service uses up their memory",
+		Description: `Memory is held in the containers of a service, more than their limit allows: they are killed (OOMKilled),
+restart, and are killed again. With a ramp it is a leak. An operator can raise the limit, or, where it
+is bound to a node, move the pods off it.`,
+		Cause:   Cause{"Operating System", "Operation Error"},
+		Targets: workloads,
+		TrueFixes: map[string]string{
+			RestartEverything: movedByRestart,
+			LimitsToInfinity:  "the node has more memory than is held",
+		},
+	}, memoryParams{Memory: "1Gi"}, func(p memoryParams) disturbParams { return p.disturbParams },
+		func(_ Target, p memoryParams) (cloud.Disturbance, error) {
+			q, err := resource.ParseQuantity(p.Memory)
+			return cloud.Disturbance{Stress: &cloud.StressChaos{Memory: q.Value()}}, err
+		}, func(memoryParams) probe { return healthProbe }, false)
+}
