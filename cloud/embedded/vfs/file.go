@@ -47,6 +47,9 @@ func (f *file) ready(op string, writes bool) error {
 }
 
 func (f *file) Read(b []byte) (int, error) {
+	if err := f.allow("read", "read"); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready("read", false); err != nil {
@@ -63,6 +66,9 @@ func (f *file) Read(b []byte) (int, error) {
 }
 
 func (f *file) ReadAt(b []byte, offset int64) (int, error) {
+	if err := f.allow("read", "read"); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready("read", false); err != nil {
@@ -90,6 +96,9 @@ func (f *file) readAt(b []byte, offset int64) (int, error) {
 }
 
 func (f *file) Write(b []byte) (int, error) {
+	if err := f.allow("write", "write"); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready("write", true); err != nil {
@@ -106,6 +115,9 @@ func (f *file) Write(b []byte) (int, error) {
 }
 
 func (f *file) WriteAt(b []byte, offset int64) (int, error) {
+	if err := f.allow("write", "write"); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready("write", true); err != nil {
@@ -158,6 +170,9 @@ func (n *inode) extend(size int64) {
 }
 
 func (f *file) Truncate(size int64) error {
+	if err := f.allow("truncate", "setattr"); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.ready("truncate", true); err != nil {
@@ -211,6 +226,9 @@ func (f *file) Seek(offset int64, whence int) (int64, error) {
 }
 
 func (f *file) ReadDir(n int) ([]fs.DirEntry, error) {
+	if err := f.allow("readdirent", "readdir"); err != nil {
+		return nil, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -235,6 +253,9 @@ func (f *file) ReadDir(n int) ([]fs.DirEntry, error) {
 }
 
 func (f *file) Stat() (fs.FileInfo, error) {
+	if err := f.allow("stat", "getattr"); err != nil {
+		return nil, err
+	}
 	t := f.place.mount.tree
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -243,9 +264,12 @@ func (f *file) Stat() (fs.FileInfo, error) {
 
 func (f *file) Name() string { return f.name }
 
-func (f *file) Sync() error { return nil }
+func (f *file) Sync() error { return f.allow("sync", "fsync") }
 
 func (f *file) TryLock() error {
+	if err := f.allow("flock", "setlk"); err != nil {
+		return err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -262,6 +286,7 @@ func (f *file) TryLock() error {
 }
 
 func (f *file) Close() error {
+	lost := f.allow("close", "flush") // It is closed all the same.
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
@@ -277,5 +302,5 @@ func (f *file) Close() error {
 	if c, ok := f.stream.(io.Closer); ok {
 		return c.Close()
 	}
-	return nil
+	return lost
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/aiopslab/aiopslab/app/kit"
@@ -16,6 +17,8 @@ const maxLinks = 40
 
 // Namespace is a root tree with mounts.
 type Namespace struct {
+	hook atomic.Pointer[Hook]
+
 	mu     sync.RWMutex
 	mounts map[string]*mount // by mount point
 }

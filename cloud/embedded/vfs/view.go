@@ -98,6 +98,9 @@ func (v *view) drop(w walked, n *inode) {
 
 func (v *view) OpenFile(name string, flag int, perm fs.FileMode) (kit.File, error) {
 	exclusive := flag&(os.O_CREATE|os.O_EXCL) == os.O_CREATE|os.O_EXCL
+	if err := v.allow("open", !exclusive, name); err != nil {
+		return nil, pathError("open", name, err)
+	}
 	w, err := v.ns.walk(v.user, "open", name, !exclusive)
 	if err != nil {
 		return nil, err
@@ -167,6 +170,9 @@ func (v *view) Stat(name string) (fs.FileInfo, error) { return v.stat("stat", na
 func (v *view) Lstat(name string) (fs.FileInfo, error) { return v.stat("lstat", name, false) }
 
 func (v *view) stat(op, name string, follow bool) (fs.FileInfo, error) {
+	if err := v.allow("getattr", follow, name); err != nil {
+		return nil, pathError(op, name, err)
+	}
 	w, err := v.find(op, name, follow)
 	if err != nil {
 		return nil, err
@@ -177,6 +183,12 @@ func (v *view) stat(op, name string, follow bool) (fs.FileInfo, error) {
 }
 
 func (v *view) ReadDir(name string) ([]fs.DirEntry, error) {
+	if err := v.allow("opendir", true, name); err != nil {
+		return nil, pathError("open", name, err)
+	}
+	if err := v.allow("readdir", true, name); err != nil {
+		return nil, pathError("readdirent", name, err)
+	}
 	w, err := v.find("open", name, true)
 	if err != nil {
 		return nil, err
@@ -211,6 +223,9 @@ func (v *view) entries(name string, p place) ([]fs.DirEntry, error) {
 }
 
 func (v *view) Readlink(name string) (string, error) {
+	if err := v.allow("readlink", false, name); err != nil {
+		return "", pathError("readlink", name, err)
+	}
 	w, err := v.find("readlink", name, false)
 	if err != nil {
 		return "", err
@@ -222,6 +237,9 @@ func (v *view) Readlink(name string) (string, error) {
 }
 
 func (v *view) Mkdir(name string, perm fs.FileMode) error {
+	if err := v.allow("mkdir", false, name); err != nil {
+		return pathError("mkdir", name, err)
+	}
 	return v.change("mkdir", name, func(w walked) error {
 		if w.node != nil {
 			return syscall.EEXIST
@@ -232,6 +250,9 @@ func (v *view) Mkdir(name string, perm fs.FileMode) error {
 }
 
 func (v *view) Remove(name string) error {
+	if err := v.allow("unlink", false, name); err != nil {
+		return pathError("remove", name, err)
+	}
 	return v.change("remove", name, func(w walked) error {
 		switch {
 		case w.node == nil:
@@ -249,6 +270,9 @@ func (v *view) Remove(name string) error {
 func (v *view) Rename(oldname, newname string) error {
 	fail := func(err error) error {
 		return &os.LinkError{Op: "rename", Old: oldname, New: newname, Err: err}
+	}
+	if err := v.allow("rename", false, oldname, newname); err != nil {
+		return fail(err)
 	}
 	// Like the kernel, look at both directories before minding whether the old name exists.
 	from, err := v.ns.walk(v.user, "rename", oldname, false)
@@ -309,6 +333,9 @@ func (v *view) Link(oldname, newname string) error {
 	fail := func(err error) error {
 		return &os.LinkError{Op: "link", Old: oldname, New: newname, Err: err}
 	}
+	if err := v.allow("link", false, oldname, newname); err != nil {
+		return fail(err)
+	}
 	from, err := v.find("link", oldname, false)
 	if err != nil {
 		return fail(errors.Unwrap(err))
@@ -333,6 +360,9 @@ func (v *view) Link(oldname, newname string) error {
 }
 
 func (v *view) Symlink(target, name string) error {
+	if err := v.allow("symlink", false, name); err != nil {
+		return &os.LinkError{Op: "symlink", Old: target, New: name, Err: err}
+	}
 	err := v.change("symlink", name, func(w walked) error {
 		switch {
 		case target == "":
@@ -353,6 +383,9 @@ func (v *view) Symlink(target, name string) error {
 
 // alter changes the attributes of a file that the user owns.
 func (v *view) alter(op, name string, f func(n *inode) error) error {
+	if err := v.allow("setattr", true, name); err != nil {
+		return pathError(op, name, err)
+	}
 	w, err := v.find(op, name, true)
 	if err != nil {
 		return err
@@ -405,6 +438,9 @@ func (v *view) Chtimes(name string, mtime time.Time) error {
 }
 
 func (v *view) StatFS(name string) (kit.FSInfo, error) {
+	if err := v.allow("statfs", true, name); err != nil {
+		return kit.FSInfo{}, pathError("statfs", name, err)
+	}
 	w, err := v.find("statfs", name, true)
 	if err != nil {
 		return kit.FSInfo{}, err

@@ -48,6 +48,9 @@ func connect(client *Stack, server *listener, port uint16, dialled *net.TCPAddr)
 }
 
 func (c *Conn) Read(b []byte) (int, error) {
+	if errno := c.stack.fault("read"); errno != 0 {
+		return 0, c.failure("read", errno)
+	}
 	n, err := c.in.read(b, &c.readDeadline, c.closed)
 	if err != nil && err != io.EOF {
 		err = c.failure("read", err)
@@ -56,6 +59,9 @@ func (c *Conn) Read(b []byte) (int, error) {
 }
 
 func (c *Conn) Write(b []byte) (int, error) {
+	if errno := c.stack.fault("write"); errno != 0 {
+		return 0, c.failure("write", errno)
+	}
 	n, err := c.out.write(b, &c.writeDeadline, c.closed)
 	c.from.sent(n)
 	c.to.received(n)

@@ -15,6 +15,9 @@ type listener struct {
 	addr    *net.TCPAddr
 	queue   chan *Conn
 
+	mu      sync.Mutex
+	waiting *Conn // taken from the queue by an Accept that failed
+
 	closeOnce sync.Once
 	done      chan struct{}
 }
@@ -30,14 +33,46 @@ func newListener(s *Stack, at netip.AddrPort) *listener {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	if !isClosed(l.done) {
-		select {
-		case c := <-l.queue:
+	if isClosed(l.done) {
+		return nil, opError("accept", "tcp", nil, l.addr, errClosed)
+	}
+	decides := l.stack.calls.Load()
+	if errno := l.stack.fault("accept"); errno != 0 {
+		return nil, opError("accept", "tcp", nil, l.addr, sysError("accept4", errno))
+	}
+	if c := l.hold(nil); c != nil {
+		return c, nil
+	}
+	select {
+	case c := <-l.queue:
+		if l.stack.calls.Load() == decides {
 			return c, nil
-		case <-l.done:
 		}
+		// What was decided is out of date. The kernel decides when a connection is there, and leaves
+		// it in the queue if the call fails.
+		errno := l.stack.fault("accept")
+		if errno == 0 {
+			return c, nil
+		}
+		if c = l.hold(c); c == nil && isClosed(l.done) {
+			c = l.hold(nil)
+		}
+		if c != nil {
+			c.abort()
+		}
+		return nil, opError("accept", "tcp", nil, l.addr, sysError("accept4", errno))
+	case <-l.done:
 	}
 	return nil, opError("accept", "tcp", nil, l.addr, errClosed)
+}
+
+// hold puts a connection before the queue, or none, and returns the one that was there.
+func (l *listener) hold(c *Conn) *Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	was := l.waiting
+	l.waiting = c
+	return was
 }
 
 func (l *listener) Addr() net.Addr { return l.addr }
@@ -53,6 +88,9 @@ func (l *listener) Close() error {
 		h.mu.Unlock()
 		l.stack.forget(l)
 		close(l.done)
+		if c := l.hold(nil); c != nil {
+			c.abort()
+		}
 		for {
 			select {
 			case c := <-l.queue:

@@ -54,7 +54,11 @@ func (s *Stack) ListenPacket(network, address string) (net.PacketConn, error) {
 	if err != nil {
 		return nil, opError("listen", network, nil, nil, err)
 	}
-	c, err := s.bindPacket(at, netip.AddrPort{})
+	err = s.check("socket", "bind")
+	var c *PacketConn
+	if err == nil {
+		c, err = s.bindPacket(at, netip.AddrPort{})
+	}
 	if err != nil {
 		return nil, opError("listen", "udp", nil, udpAddr(at), err)
 	}
@@ -66,7 +70,11 @@ func (s *Stack) dialUDP(to netip.AddrPort) (net.Conn, error) {
 	if to.Addr().IsLoopback() {
 		local = to.Addr()
 	}
-	c, err := s.bindPacket(netip.AddrPortFrom(local, 0), to)
+	err := s.check("socket", "connect")
+	var c *PacketConn
+	if err == nil {
+		c, err = s.bindPacket(netip.AddrPortFrom(local, 0), to)
+	}
 	if err != nil {
 		return nil, opError("dial", "udp", nil, udpAddr(to), err)
 	}
@@ -128,6 +136,9 @@ func (c *PacketConn) send(b []byte, to netip.AddrPort) error {
 		return errDeadline
 	case len(b) > maxDatagram:
 		return sysError("sendto", syscall.EMSGSIZE)
+	}
+	if errno := c.stack.fault("write"); errno != 0 {
+		return sysError("write", errno)
 	}
 	h.sent(max(len(b), 1))
 	from, target, dst := c.source(to.Addr()), h, to
@@ -261,6 +272,9 @@ func (c *PacketConn) takeRefusal(call string) error {
 }
 
 func (c *PacketConn) receive(b []byte) (int, netip.AddrPort, error) {
+	if errno := c.stack.fault("read"); errno != 0 {
+		return 0, netip.AddrPort{}, sysError("read", errno)
+	}
 	for {
 		if isClosed(c.closed) {
 			return 0, netip.AddrPort{}, errClosed

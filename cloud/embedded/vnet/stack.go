@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -19,7 +20,8 @@ type closer interface{ abort() }
 // Stack opens sockets on a host and remembers them until they are closed. A container has one of
 // its own, so that its sockets end with it.
 type Stack struct {
-	host *Host
+	host  *Host
+	calls atomic.Pointer[func(call string) syscall.Errno] // see OnCall
 
 	mu     sync.Mutex
 	open   map[closer]struct{}
@@ -143,6 +145,9 @@ func (s *Stack) DialContext(ctx context.Context, network, address string) (net.C
 // dialTCP repeats the SYN until it is answered, as the kernel does.
 func (s *Stack) dialTCP(ctx context.Context, to netip.AddrPort) (*Conn, error) {
 	n := s.host.net
+	if err := s.check("socket", "connect"); err != nil {
+		return nil, err
+	}
 	for try := 0; ; try++ {
 		if ctx.Err() != nil {
 			return nil, contextError(ctx.Err())
@@ -275,6 +280,9 @@ func (s *Stack) Listen(network, address string) (net.Listener, error) {
 	at, err := parse(network, address)
 	if err != nil {
 		return nil, opError("listen", network, nil, nil, err)
+	}
+	if err := s.check("socket", "bind", "listen"); err != nil {
+		return nil, opError("listen", "tcp", nil, tcpAddr(at), err)
 	}
 	l, errno := s.bindListener(at)
 	if errno != 0 {
