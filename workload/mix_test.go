@@ -176,7 +176,7 @@ func TestSpecErrors(t *testing.T) {
 		{"inline", "mix: {name: m, operations: [{name: a, weight: 1, path: /}]}\narrivals: {replay: {trace: \"time\\n1\\n\"}}", ""},
 		{"neither", "mix: hotel-mixed", "s.yaml: give either arrivals (open-loop) or users (closed-loop)"},
 		{"no mix", "arrivals: {rate: 1}", "s.yaml: a mix is needed, such as \"mix: hotel-mixed\""},
-		{"unknown mix", "mix: hotel\narrivals: {rate: 1}", `s.yaml:1: there is no mix "hotel"; known are hotel-mixed, social-compose-post, social-mixed`},
+		{"unknown mix", "mix: hotel\narrivals: {rate: 1}", `s.yaml:1: there is no mix "hotel"; known are hotel-booking, hotel-mixed, social-compose-post, social-mixed`},
 		{"process", "mix: hotel-mixed\narrivals: {process: pareto, rate: 1}", `s.yaml: arrivals: unknown process "pareto"; known are constant, exponential, normal`},
 		{"trace", "mix: hotel-mixed\narrivals: {replay: {trace: \"time,operation\\n1,serach\\n\"}}", `s.yaml: replay: request 1: the mix has no operation "serach"; it has search, recommend, user, reserve`},
 		{"both", "mix: hotel-mixed\narrivals: {rate: 1, replay: {trace: \"time\\n1\\n\"}}", "s.yaml: arrivals: replay has its own times; leave out process and rate"},
