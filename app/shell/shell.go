@@ -5,6 +5,7 @@ import (
 	"maps"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/shell/internal/data"
 	"github.com/aiopslab/aiopslab/app/shell/internal/files"
 	"github.com/aiopslab/aiopslab/app/shell/internal/interp"
 	"github.com/aiopslab/aiopslab/app/shell/internal/network"
@@ -31,5 +32,12 @@ func Tools() map[string]kit.Program {
 	} {
 		maps.Copy(all, set)
 	}
+	return all
+}
+
+// Workstation returns what an operator's machine has: Tools, and jq and column.
+func Workstation() map[string]kit.Program {
+	all := Tools()
+	maps.Copy(all, data.Tools())
 	return all
 }
