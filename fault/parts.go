@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -17,12 +18,19 @@ import (
 type parts []*unstructured.Unstructured
 
 func read(a *app.App) (parts, error) {
+	if p, ok := partsOf.Load(a.Name); ok {
+		return p.(parts), nil
+	}
 	objects, err := manifest.Read(a.Manifests)
 	if err != nil {
 		return nil, fmt.Errorf("the manifests of %s: %w", a.Name, err)
 	}
+	partsOf.Store(a.Name, parts(objects))
 	return objects, nil
 }
+
+// partsOf are the applications' parts by name: a catalog asks for them hundreds of times.
+var partsOf sync.Map
 
 // object returns a copy of an object that goes to the application's namespace.
 func (p parts) object(a *app.App, kind, name string) (*unstructured.Unstructured, error) {

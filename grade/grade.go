@@ -11,6 +11,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // Result is what a run scored, by the names reports use.
@@ -43,19 +46,12 @@ func unwrap(v any) any {
 	return v
 }
 
-// Component is a part of the system that may be named as faulty.
-type Component struct {
-	Name string
-	// Aliases are other names by which it may be called, by rule.
-	Aliases []string
-}
-
 // podSuffix is what a Deployment's controller and a ReplicaSet's add to a name.
 var podSuffix = regexp.MustCompile(`-[bcdfghjklmnpqrstvwxz2456789]{6,10}(-[bcdfghjklmnpqrstvwxz2456789]{5})?$`)
 
-// is reports whether a name means the component: its own name or an alias, in any case, with or
+// means reports whether a name means the component: its own name or an alias, in any case, with or
 // without a kind in front ("deployment/geo"), or the name of one of its pods.
-func (c Component) is(name string) bool {
+func means(name string, c problem.Component) bool {
 	name = strings.ToLower(strings.TrimSpace(name))
 	if i := strings.LastIndexByte(name, '/'); i >= 0 {
 		name = name[i+1:]
@@ -75,7 +71,7 @@ func (c Component) is(name string) bool {
 // "Localization Accuracy" is 100 for exactly the expected components, the share of right ones among
 // those submitted if all expected are there, and 0 otherwise. top_1 and top_3 say whether one of
 // the expected is first, or among the first three.
-func Localization(submitted any, expected []Component) Result {
+func Localization(submitted any, expected []problem.Component) Result {
 	names, ok := stringList(submitted)
 	if !ok {
 		return Result{"Localization Accuracy": 0.0, "success": false, "is_subset": false, "top_1": false, "top_3": false, "invalid": invalid("a list of names", submitted)}
@@ -83,7 +79,7 @@ func Localization(submitted any, expected []Component) Result {
 	found := make([]bool, len(expected))
 	right := make([]bool, 0, len(names)) // by submitted component, each counted once
 	for _, n := range names {
-		i := slices.IndexFunc(expected, func(c Component) bool { return c.is(n) })
+		i := slices.IndexFunc(expected, func(c problem.Component) bool { return means(n, c) })
 		if i >= 0 && found[i] {
 			continue // The same component under another name.
 		}
@@ -140,18 +136,12 @@ func fields(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(", \t\r\n", r) })
 }
 
-// Cause is where and what the root cause of a fault is.
-type Cause struct {
-	SystemLevel string // "Hardware", "Operating System", "Virtualization" or "Application"
-	FaultType   string // "Misconfiguration", "Code Defect", "Authentication Issue", ...
-}
-
-// Analysis judges a root cause: {"system_level": ..., "fault_type": ...}. With nothing wrong, nil is
-// expected, and None or an empty dict is the answer.
-func Analysis(submitted any, expected *Cause) Result {
+// Analysis judges a root cause: {"system_level": ..., "fault_type": ...}. Any of the expected causes
+// is right. With nothing wrong, none is expected, and None or an empty dict is the answer.
+func Analysis(submitted any, expected []fault.Cause) Result {
 	submitted = unwrap(submitted)
 	dict, ok := submitted.(map[string]any)
-	if expected == nil {
+	if len(expected) == 0 {
 		healthy := submitted == nil || ok && len(dict) == 0
 		return Result{"system_level_correct": healthy, "fault_type_correct": healthy, "success": healthy}
 	}
@@ -162,8 +152,12 @@ func Analysis(submitted any, expected *Cause) Result {
 		got, ok := unwrap(dict[key]).(string)
 		return ok && strings.EqualFold(strings.TrimSpace(got), want)
 	}
-	level, kind := same("system_level", expected.SystemLevel), same("fault_type", expected.FaultType)
-	return Result{"system_level_correct": level, "fault_type_correct": kind, "success": level && kind}
+	var level, kind, both bool
+	for _, c := range expected {
+		l, k := same("system_level", c.SystemLevel), same("fault_type", c.FaultType)
+		level, kind, both = level || l, kind || k, both || l && k
+	}
+	return Result{"system_level_correct": level, "fault_type_correct": kind, "success": both}
 }
 
 func invalid(want string, got any) string { return fmt.Sprintf("%s is expected, not %T", want, got) }

@@ -5,6 +5,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 func TestDetection(t *testing.T) {
@@ -32,12 +35,12 @@ func TestDetection(t *testing.T) {
 }
 
 func TestLocalization(t *testing.T) {
-	geo := []Component{{Name: "geo"}}
-	auth := []Component{{Name: "mongodb-geo", Aliases: []string{"geo"}}}
-	two := []Component{{Name: "geo"}, {Name: "rate"}}
+	geo := []problem.Component{{Name: "geo"}}
+	auth := []problem.Component{{Name: "mongodb-geo", Aliases: []string{"geo"}}}
+	two := []problem.Component{{Name: "geo"}, {Name: "rate"}}
 	for _, tt := range []struct {
 		submitted any
-		expected  []Component
+		expected  []problem.Component
 		accuracy  float64
 		success   bool
 		subset    bool
@@ -74,10 +77,10 @@ func TestLocalization(t *testing.T) {
 }
 
 func TestAnalysis(t *testing.T) {
-	cause := &Cause{"Application", "Authentication Issue"}
+	cause := []fault.Cause{{SystemLevel: "Application", FaultType: "Authentication Issue"}}
 	for _, tt := range []struct {
 		submitted   any
-		expected    *Cause
+		expected    []fault.Cause
 		level, kind bool
 	}{
 		{map[string]any{"system_level": "Application", "fault_type": "Authentication Issue"}, cause, true, true},
@@ -104,7 +107,7 @@ func TestOddSubmissions(t *testing.T) {
 	odd := []any{nil, int64(-1), 1.5, "", "\x00", []any{}, []any{nil}, []any{[]any{[]any{}}}, map[string]any{"": nil}, []any{map[string]any{"a": []any{}}}, struct{}{}}
 	for _, v := range odd {
 		for name, r := range map[string]Result{
-			"detection": Detection(v, "Yes"), "localization": Localization(v, []Component{{Name: "geo"}}), "analysis": Analysis(v, &Cause{"Application", "Code Defect"}),
+			"detection": Detection(v, "Yes"), "localization": Localization(v, []problem.Component{{Name: "geo"}}), "analysis": Analysis(v, []fault.Cause{{SystemLevel: "Application", FaultType: "Code Defect"}}),
 		} {
 			if r.Success() {
 				t.Errorf("%s accepts %s", name, fmt.Sprintf("%#v", v))

@@ -136,6 +136,9 @@ func (p *Problems) check(n *yaml.Node, t reflect.Type, top bool) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	if t == reflect.TypeFor[yaml.Node]() {
+		return // It is decoded later, by who knows the type.
+	}
 	if !top && reflect.PointerTo(t).Implements(unmarshaler) {
 		return // It checks itself.
 	}

@@ -71,3 +71,17 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) { _ = Decode("f", data, new(form)) })
 }
+
+// A part whose type is known only later takes anything.
+func TestNodeTakesAnything(t *testing.T) {
+	var doc struct {
+		Kind   string    `yaml:"kind"`
+		Params yaml.Node `yaml:"params"`
+	}
+	if err := Decode("x.yaml", []byte("kind: a\nparams: {rate: 3, names: [b]}\n"), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(doc.Params.Content); got != 4 {
+		t.Errorf("the node has %d parts, want 4", got)
+	}
+}

@@ -1,0 +1,127 @@
+package grade
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aiopslab/aiopslab/workload"
+)
+
+// Hold is how long a system must be well before a mitigation is believed.
+const Hold = 6 * time.Second
+
+// What a healthy system may differ from its baseline by. Machines are noisy, and latency is the
+// noisiest of what is measured, so it has the widest margin; faults that show in latency alone are
+// far beyond it.
+const (
+	successTolerance   = 0.02 // of all requests
+	operationTolerance = 0.10 // of the requests of one operation, of which there are few
+	operationRequests  = 8    // fewer requests than these say nothing
+	rateTolerance      = 0.30
+	latencyFactor      = 3
+	latencySlack       = 300 * time.Millisecond
+)
+
+// Workload is a Deployment, StatefulSet or DaemonSet.
+type Workload struct {
+	Kind     string `json:"kind"`
+	Name     string `json:"name"`
+	Replicas int    `json:"replicas"` // wanted
+	Ready    int    `json:"ready"`    // of the current generation
+}
+
+// Look is the system at one moment.
+type Look struct {
+	Time      time.Time       `json:"time"`
+	Load      workload.Window `json:"load"` // the last few seconds
+	Workloads []Workload      `json:"workloads"`
+	// Services are the names of the Services.
+	Services []string `json:"services,omitempty"`
+	// Symptoms are how the faults show.
+	Symptoms []string `json:"symptoms,omitempty"`
+}
+
+// Complaints are what is worse in a look than it was in the baseline. None is a healthy system.
+func Complaints(baseline, now Look) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	for _, b := range baseline.Workloads {
+		i := slices.IndexFunc(now.Workloads, func(w Workload) bool { return w.Kind == b.Kind && w.Name == b.Name })
+		switch {
+		case i < 0:
+			add("%s %s is gone", b.Kind, b.Name)
+		case now.Workloads[i].Replicas < b.Replicas:
+			add("%s %s is scaled from %d to %d", b.Kind, b.Name, b.Replicas, now.Workloads[i].Replicas)
+		case now.Workloads[i].Ready < b.Replicas:
+			add("%s %s: %d of %d ready", b.Kind, b.Name, now.Workloads[i].Ready, b.Replicas)
+		}
+	}
+	for _, s := range baseline.Services {
+		if !slices.Contains(now.Services, s) {
+			add("service %s is gone", s)
+		}
+	}
+	list = append(list, now.Symptoms...)
+	return append(list, loadComplaints(baseline.Load, now.Load)...)
+}
+
+// loadComplaints are what users of the application have to complain about.
+func loadComplaints(baseline, now workload.Window) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	b, n := baseline.Total, now.Total
+	if n.Rate < b.Rate*(1-rateTolerance) {
+		add("%.1f requests/s, %.1f in the baseline", n.Rate, b.Rate)
+	}
+	if n.Success < b.Success-successTolerance {
+		add("%.1f %% of requests succeed, %.1f %% in the baseline", 100*n.Success, 100*b.Success)
+	}
+	if n.P95 > latencyFactor*b.P95+latencySlack {
+		add("95 %% of requests within %v, %v in the baseline", n.P95.Round(time.Millisecond), b.P95.Round(time.Millisecond))
+	}
+	for _, o := range now.Operations {
+		i := slices.IndexFunc(baseline.Operations, func(x workload.SLI) bool { return x.Operation == o.Operation })
+		if i < 0 || o.Requests < operationRequests {
+			continue
+		}
+		if was := baseline.Operations[i]; was.Requests > 0 && o.Success < was.Success-operationTolerance {
+			add("%.1f %% of %s requests succeed, %.1f %% in the baseline", 100*o.Success, o.Operation, 100*was.Success)
+		}
+	}
+	return list
+}
+
+// Mitigated reports whether the looks show a system that has been well for as long as Hold, up to
+// the last of them.
+func Mitigated(baseline Look, looks []Look) bool {
+	if len(looks) == 0 {
+		return false
+	}
+	last := looks[len(looks)-1].Time
+	for i := len(looks) - 1; i >= 0; i-- {
+		if len(Complaints(baseline, looks[i])) > 0 {
+			return false
+		}
+		if last.Sub(looks[i].Time) >= Hold {
+			return true
+		}
+	}
+	return false
+}
+
+// Mitigation judges what the system did after the agent was done: looks are what was seen, in order,
+// until it had been well for as long as Hold, or patience ended.
+func Mitigation(baseline Look, looks []Look) Result {
+	if Mitigated(baseline, looks) {
+		return Result{"success": true}
+	}
+	var complaints []string
+	if len(looks) > 0 {
+		complaints = Complaints(baseline, looks[len(looks)-1])
+	}
+	if len(complaints) == 0 {
+		complaints = []string{fmt.Sprintf("the system was not well for %v on end", Hold)}
+	}
+	return Result{"success": false, "complaints": complaints}
+}

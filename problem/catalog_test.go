@@ -1,0 +1,120 @@
+package problem
+
+import (
+	"encoding/csv"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aiopslab/aiopslab/fault"
+)
+
+// AIOpsLab's ids of the two applications are all there, and its answers are ours, unless the document
+// says why they are not. testdata/aiopslab.tsv is its registry.
+func TestCatalogHasAIOpsLab(t *testing.T) {
+	f, err := os.Open("testdata/aiopslab.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.Comma, r.LazyQuotes = '\t', true
+	rows, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, row := range rows[1:] {
+		id, task, app, expected, cause, state := row[0], row[1], row[2], row[3], row[4], row[5]
+		known[id] = true
+		p, err := Find(id)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		origin := map[string]Origin{"active": AIOpsLab, "disabled": Disabled}[state]
+		if string(p.Task) != task || p.Origin != origin || strings.ReplaceAll(p.App.Title, " ", "") != app {
+			t.Errorf("%s: task %s, origin %s, app %s; AIOpsLab has %s, %s, %s", id, p.Task, p.Origin, p.App.Title, task, origin, app)
+		}
+		a := p.Document.Answer
+		if p.Document.Differs != "" || !p.Faulty() {
+			continue
+		}
+		if !slices.ContainsFunc(a.Components, func(c Component) bool { return c.Name == expected }) {
+			t.Errorf("%s: the answer is %v, AIOpsLab's is %s; say why in differs", id, a.Components, expected)
+		}
+		if level, kind, ok := strings.Cut(cause, " / "); ok && (a.Cause.SystemLevel != level || a.Cause.FaultType != kind) {
+			t.Errorf("%s: the cause is %v, AIOpsLab's is %s; say why in differs", id, a.Cause, cause)
+		}
+	}
+	for _, p := range Catalog() {
+		if p.Origin != Ours && !known[p.ID] {
+			t.Errorf("%s is not AIOpsLab's", p.ID)
+		}
+	}
+}
+
+// Who always answers Yes is right half of the time, but for AIOpsLab's own controls.
+func TestHealthyTwins(t *testing.T) {
+	yes, no := 0, 0
+	for _, p := range Catalog() {
+		if p.Task != Detection || strings.HasPrefix(p.ID, "noop_") {
+			continue
+		}
+		if p.Anomaly() == "Yes" {
+			yes++
+		} else {
+			no++
+		}
+	}
+	if yes == 0 || yes != no {
+		t.Errorf("%d detections with a fault, %d without", yes, no)
+	}
+}
+
+// Every fault is used by a problem, and every mitigation can be solved.
+func TestCatalogIsComplete(t *testing.T) {
+	used := map[string]bool{}
+	for _, p := range Catalog() {
+		for _, f := range p.Faults() {
+			used[f.Kind] = true
+		}
+		if p.Task == Mitigation {
+			if fix, err := p.Solution(); err != nil || len(fix) == 0 {
+				t.Errorf("%s has no solution: %v", p.ID, err)
+			}
+		}
+		for remedy, why := range p.TrueFixes() {
+			if !slices.Contains(fault.Remedies, remedy) || len(why) < 10 {
+				t.Errorf("%s: true fix %q: %q", p.ID, remedy, why)
+			}
+		}
+	}
+	// TCP hides packets that come twice, so no user and no agent can tell.
+	unseen := []string{"noop", "network_duplicate"}
+	for _, k := range fault.Kinds() {
+		if !used[k.Name] && !slices.Contains(unseen, k.Name) {
+			t.Errorf("no problem has the fault %s", k.Name)
+		}
+	}
+}
+
+func TestFindNamesTheNearest(t *testing.T) {
+	_, err := Find("revoke_auth_mongodb-mitigaton-1")
+	if err == nil || !strings.Contains(err.Error(), `did you mean "revoke_auth_mongodb-mitigation-1"?`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSuites(t *testing.T) {
+	for _, s := range Suites {
+		list, err := Suite(s.Name)
+		if err != nil || len(list) == 0 {
+			t.Errorf("suite %s: %d problems, %v", s.Name, len(list), err)
+		}
+	}
+	if _, err := Suite("hotels"); err == nil || !strings.Contains(err.Error(), "there are: all, aiopslab") {
+		t.Errorf("got %v", err)
+	}
+}

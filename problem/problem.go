@@ -1,0 +1,225 @@
+// Package problem says what a problem is: an application under load, what is wrong with it, what is
+// asked of an agent, and the answer. A problem is a YAML document; a document has one problem for
+// each of its tasks:
+//
+//	id: scale_pod_zero_social_net-{task}-1
+//	title: user-service is scaled to no replicas
+//	app: social-network
+//	load: {rate: 20}
+//	faults:
+//	  - {kind: scale_pods_to_zero, target: user-service}
+//	tasks: [detection, localization, analysis, mitigation]
+//	answer:
+//	  components: [{name: user-service}]
+//	  cause: {system_level: Virtualization, fault_type: Operation Error}
+//
+// The documents below catalog/ are the built-in problems, AIOpsLab's ids among them. Decoding is
+// strict: whatever is not understood is an error with its file and line.
+package problem
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/fault"
+)
+
+// Task is what is asked of an agent.
+type Task string
+
+const (
+	Detection    Task = "detection"    // is there an anomaly?
+	Localization Task = "localization" // which components are faulty?
+	Analysis     Task = "analysis"     // what is the root cause?
+	Mitigation   Task = "mitigation"   // set it right
+)
+
+// Tasks are all tasks, in the order in which an incident is worked on.
+var Tasks = []Task{Detection, Localization, Analysis, Mitigation}
+
+// Problem is one task of a document.
+type Problem struct {
+	ID     string
+	Task   Task
+	Origin Origin
+	App    *app.App
+	// Healthy marks the twin of a faulty problem: the same in all but the fault.
+	Healthy bool
+	// Document is where it comes from. For a healthy twin, its faults do not apply.
+	Document *Document
+}
+
+// Origin says where a problem comes from.
+type Origin string
+
+const (
+	AIOpsLab Origin = "aiopslab"          // active in AIOpsLab
+	Disabled Origin = "aiopslab-disabled" // in AIOpsLab, but never enabled
+	Ours     Origin = "ours"
+)
+
+// Document is the specification of problems that share all but the task.
+type Document struct {
+	// ID has {task} where a problem's id has its task.
+	ID     string      `yaml:"id"`
+	Title  string      `yaml:"title"` // of the truth, not for the agent
+	App    string      `yaml:"app"`
+	Load   Load        `yaml:"load"`
+	Faults []FaultSpec `yaml:"faults"`
+	Tasks  []Task      `yaml:"tasks"`
+	// Original are the tasks that AIOpsLab has, Disabled those it has and never enabled.
+	Original []Task `yaml:"original,omitempty"`
+	Disabled []Task `yaml:"disabled,omitempty"`
+	Answer   Answer `yaml:"answer,omitempty"`
+	// Differs says where and why the problem or its answer is not AIOpsLab's.
+	Differs string `yaml:"differs,omitempty"`
+	// TrueFixes are blunt remedies that truly solve the mitigation, with the reason, in addition to
+	// those of the faults' kinds. See [fault.Kind].
+	TrueFixes map[string]string `yaml:"true_fixes,omitempty"`
+
+	file string
+}
+
+// Load is the load that runs from before the fault until after grading.
+type Load struct {
+	Rate float64 `yaml:"rate"`          // requests a second
+	Mix  string  `yaml:"mix,omitempty"` // the application's own by default
+}
+
+// FaultSpec is a fault, its target and its parameters.
+type FaultSpec struct {
+	Kind   string    `yaml:"kind"`
+	Target string    `yaml:"target"`
+	Params yaml.Node `yaml:"params,omitempty"`
+}
+
+// Answer is the solution. Detection needs none: there are faults, or not.
+type Answer struct {
+	Components []Component  `yaml:"components,omitempty" json:"components,omitempty"`
+	Cause      *fault.Cause `yaml:"cause,omitempty" json:"cause,omitempty"`
+	// Also are further causes that are right: where two people who know may disagree.
+	Also []fault.Cause `yaml:"also,omitempty" json:"also,omitempty"`
+}
+
+// Component is a part of the system that is faulty.
+type Component struct {
+	Name string `yaml:"name" json:"name"`
+	// Aliases are other names that are accepted for it.
+	Aliases []string `yaml:"aliases,omitempty" json:"aliases,omitempty"`
+}
+
+// Faulty reports whether something is wrong.
+func (p *Problem) Faulty() bool { return len(p.Faults()) > 0 }
+
+// Faults are the faults that are injected.
+func (p *Problem) Faults() []FaultSpec {
+	if p.Healthy {
+		return nil
+	}
+	return p.Document.Faults
+}
+
+// Anomaly is the answer to the detection task.
+func (p *Problem) Anomaly() string {
+	if p.Faulty() {
+		return "Yes"
+	}
+	return "No"
+}
+
+// Bind makes the faults, each once for every call.
+func (p *Problem) Bind() ([]fault.Fault, error) {
+	var list []fault.Fault
+	for _, s := range p.Faults() {
+		f, err := s.bind(p.App)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+func (s *FaultSpec) bind(a *app.App) (fault.Fault, error) {
+	k, err := fault.Find(s.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return k.New(fault.Target{App: a, Service: s.Target}, s.params())
+}
+
+// params is nil if there are none.
+func (s *FaultSpec) params() *yaml.Node {
+	if s.Params.IsZero() {
+		return nil
+	}
+	return &s.Params
+}
+
+// Solution is the reference solution of the mitigation: commands for the agent's shell.
+func (p *Problem) Solution() ([]string, error) {
+	var commands []string
+	for _, s := range p.Faults() {
+		k, err := fault.Find(s.Kind)
+		if err != nil {
+			return nil, err
+		}
+		c, err := k.Fix(fault.Target{App: p.App, Service: s.Target}, s.params())
+		if err != nil {
+			return nil, err
+		}
+		commands = append(commands, c...)
+	}
+	return commands, nil
+}
+
+// TrueFixes are the blunt remedies that truly solve the mitigation, with the reason. With several
+// faults, a remedy must be one for each of them.
+func (p *Problem) TrueFixes() map[string]string {
+	fixes := map[string]string{}
+	for i, s := range p.Faults() {
+		k, err := fault.Find(s.Kind)
+		if err != nil {
+			continue // Documents are checked when they are read.
+		}
+		if i == 0 {
+			for remedy, why := range k.TrueFixes {
+				fixes[remedy] = why
+			}
+		}
+		for remedy := range fixes {
+			if _, ok := k.TrueFixes[remedy]; !ok {
+				delete(fixes, remedy)
+			}
+		}
+	}
+	for remedy, why := range p.Document.TrueFixes {
+		fixes[remedy] = why
+	}
+	return fixes
+}
+
+// taskMark stands for the task in a document's id.
+const taskMark = "{task}"
+
+// problems are the document's problems: one for each task, and the healthy twin of a detection.
+func (d *Document) problems(a *app.App) []*Problem {
+	var list []*Problem
+	for _, t := range d.Tasks {
+		p := &Problem{ID: strings.ReplaceAll(d.ID, taskMark, string(t)), Task: t, Origin: Ours, App: a, Document: d}
+		switch {
+		case slices.Contains(d.Original, t):
+			p.Origin = AIOpsLab
+		case slices.Contains(d.Disabled, t):
+			p.Origin = Disabled
+		}
+		list = append(list, p)
+		if t == Detection && p.Faulty() {
+			list = append(list, &Problem{ID: p.ID + "-healthy", Task: t, Origin: Ours, App: a, Healthy: true, Document: d})
+		}
+	}
+	return list
+}
