@@ -149,12 +149,16 @@ func TestEverythingEndsWithTheContext(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			m := shelltest.New(t, Tools())
-			env := m.Env("sh", "-c", script)
+			env := m.Env("sh", "-c", "echo >/tmp/begun; "+script)
 			r, w := stream.NewPipe()
 			defer w.Close()
 			env.Stdin = r
 			run := m.Start(env)
-			time.Sleep(20 * time.Millisecond)
+			for deadline := time.Now().Add(shelltest.Patience); m.Read("/tmp/begun") == ""; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the script has not begun")
+				}
+			}
 			start := time.Now()
 			m.Procs.Signal(run.PID(), syscall.SIGKILL)
 			if got := run.Wait(); got.Code != 137 {
