@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -31,9 +32,6 @@ const (
 	exitStartError = 128
 )
 
-// killPatience is how long a killed program may take to notice before it is left to itself.
-const killPatience = time.Second
-
 // Container is a container of a sandbox.
 type Container struct {
 	id      string
@@ -46,7 +44,7 @@ type Container struct {
 	user    kit.User
 
 	files  *vfs.Namespace
-	stack  *vnet.Stack
+	stack  atomic.Pointer[vnet.Stack] // of the main program and its commands
 	group  *group
 	procs  *processes
 	log    *Log
@@ -67,6 +65,15 @@ type Container struct {
 	message  string
 	oom      bool
 	main     *process
+	ending   bool // with its main program
+
+	adapting sync.Mutex // serialises what changes how the container is disturbed
+	output   []*gate    // of the main program
+	hanging  bool       // the main program is idle
+	began    time.Time  // when it was started, by the process' own clock
+	busy     float64    // cores that stress keeps busy
+	relax    context.CancelFunc
+	doom     *time.Timer // kills the container
 }
 
 // dir is where the container's files are on the node.
@@ -276,7 +283,7 @@ func (c *Container) environment(argv []string) *kit.Env {
 	return &kit.Env{
 		Args: argv, Vars: vars, Dir: c.workDir(), Stdin: nothing{}, Stdout: io.Discard, Stderr: io.Discard,
 		Hostname: c.sandbox.hostname, User: c.user, FS: files,
-		Net: network{c.stack, c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: groupMemory{c.group}, Procs: c.procs,
+		Net: network{c.stack.Load(), c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: c.group.ledger(), Procs: c.procs,
 		Scratch: c.hostFile(".scratch"),
 	}
 }
@@ -295,106 +302,6 @@ func (r *Runtime) container(id string) (*Container, error) {
 		return c, nil
 	}
 	return nil, status.Errorf(codes.NotFound, "an error occurred when try to find container %q: not found", id)
-}
-
-// StartContainer implements the CRI.
-func (r *Runtime) StartContainer(_ context.Context, id string) error {
-	c, err := r.container(id)
-	if err != nil {
-		return err
-	}
-	return c.start(r.cfg.Now())
-}
-
-// start runs the main program.
-func (c *Container) start(at time.Time) error {
-	c.mu.Lock()
-	if c.state != runtimeapi.ContainerState_CONTAINER_CREATED {
-		c.mu.Unlock()
-		return status.Errorf(codes.FailedPrecondition, "container %q is not in the created state", c.id)
-	}
-	c.stack = c.sandbox.host.NewStack()
-	env := c.environment(c.argv)
-	env.Stdout, env.Stderr = c.stdout, c.stderr
-	if c.stdin != nil {
-		env.Stdin = c.stdin
-	}
-	if c.config.Tty {
-		env.Terminal = &kit.Terminal{Resize: c.stdout.resize}
-	}
-	prog, err := c.procs.lookup(env)
-	if err == nil {
-		_ = groupMemory{c.group}.Add(c.image.image.Memory)
-		c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, at
-		c.main = c.procs.run(c.ctx, env, prog)
-	}
-	main := c.main
-	c.mu.Unlock()
-	if err != nil {
-		err = status.Errorf(codes.Unknown, "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: %v", err)
-		c.exited(exitStartError, reasonStartError, status.Convert(err).Message())
-		return err
-	}
-	go c.wait(main)
-	return nil
-}
-
-// wait ends the container with its main program.
-func (c *Container) wait(main *process) {
-	select {
-	case <-main.done:
-	case <-c.ctx.Done():
-		select {
-		case <-main.done:
-		case <-time.After(killPatience): // It does not listen. Everything it holds is taken away.
-			main = &process{code: kit.ExitSignal + int(syscall.SIGKILL)}
-		}
-	}
-	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
-	c.exited(int32(main.code), "", "")
-}
-
-// exited records the end of the container.
-func (c *Container) exited(code int32, reason, message string) {
-	c.stack.Close()
-	c.group.end()
-	c.log.Close()
-	c.stdout.close()
-	c.stderr.close()
-	c.mu.Lock()
-	switch {
-	case reason != "":
-	case c.oom:
-		reason = reasonOOMKilled
-	case code == 0:
-		reason = reasonCompleted
-	default:
-		reason = reasonError
-	}
-	c.state, c.exitCode, c.reason, c.message = runtimeapi.ContainerState_CONTAINER_EXITED, code, reason, message
-	c.finished = c.runtime.cfg.Now()
-	c.mu.Unlock()
-	c.saveLastWords()
-	close(c.done)
-	c.runtime.notify(c.sandbox.podUID())
-}
-
-func (c *Container) outOfMemory() {
-	c.mu.Lock()
-	c.oom = true
-	c.mu.Unlock()
-	c.kill()
-}
-
-// kill ends the container at once and waits until it has.
-func (c *Container) kill() {
-	c.mu.Lock()
-	state := c.state
-	c.mu.Unlock()
-	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
-	if state == runtimeapi.ContainerState_CONTAINER_RUNNING {
-		c.stack.Close()
-	}
 }
 
 // StopContainer implements the CRI: SIGTERM, and SIGKILL if that does not help in time.

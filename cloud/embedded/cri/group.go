@@ -4,7 +4,9 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
@@ -142,6 +144,9 @@ type group struct {
 	stats   groupStats
 	samples [2]sample // of used, for its rate
 	memory  int64
+	held    int64                           // the part of memory that no program holds
+	epoch   uint64                          // counts main programs
+	calls   func(call string) syscall.Errno // decides which calls fail; nil is none
 	dead    bool
 	nextCPU chan struct{} // closed when limits change
 }
@@ -266,8 +271,18 @@ func sleep(ctx context.Context, d time.Duration) error {
 // cpuInfo and memoryInfo are the two faces of a group that a program sees.
 type (
 	groupCPU    struct{ *group }
-	groupMemory struct{ *group }
+	groupMemory struct {
+		*group
+		epoch uint64
+	}
 )
+
+// ledger returns the memory of the programs that run now.
+func (g *group) ledger() groupMemory {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return groupMemory{g, g.epoch}
+}
 
 func (g groupCPU) Info() kit.CPUInfo {
 	g.mu.Lock()
@@ -286,6 +301,33 @@ func (g groupMemory) Info() kit.MemoryInfo {
 
 // Add implements kit.Memory.
 func (g groupMemory) Add(n int64) error {
+	g.mu.Lock()
+	calls, gone := g.calls, g.epoch != g.group.epoch
+	g.mu.Unlock()
+	switch {
+	case gone && n <= 0: // It was given back with the program.
+		return nil
+	case gone:
+		return errOutOfMemory
+	case calls != nil && n > 0:
+		if errno := calls("mmap"); errno != 0 {
+			return os.NewSyscallError("mmap", errno)
+		}
+	}
+	return g.grow(func() int64 { return max(n, g.held-g.memory) })
+}
+
+// hold sets how much memory is held by nobody.
+func (g *group) hold(total int64) {
+	_ = g.grow(func() int64 { // If it fails the container is killed.
+		n := total - g.held
+		g.held = total
+		return n
+	})
+}
+
+// grow adds what by returns, with the group locked, to the group's memory.
+func (g *group) grow(by func() int64) error {
 	m := g.machine
 	m.mu.Lock()
 	g.mu.Lock()
@@ -294,10 +336,8 @@ func (g groupMemory) Add(n int64) error {
 		m.mu.Unlock()
 		return errOutOfMemory
 	}
-	if g.memory+n < 0 {
-		n = -g.memory
-	}
-	over := g.limits.memory > 0 && g.memory+n > g.limits.memory || m.used+n > m.Memory
+	n := by()
+	over := n > 0 && (g.limits.memory > 0 && g.memory+n > g.limits.memory || m.used+n > m.Memory)
 	if !over {
 		g.memory += n
 		m.used += n
@@ -311,6 +351,26 @@ func (g groupMemory) Add(n int64) error {
 		return errOutOfMemory
 	}
 	return nil
+}
+
+// onCall sets what decides which calls fail.
+func (g *group) onCall(f func(call string) syscall.Errno) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls = f
+}
+
+// renew gives back the memory of the programs that ran; what they still state is not counted.
+func (g *group) renew() {
+	g.machine.mu.Lock()
+	defer g.machine.mu.Unlock()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.dead {
+		g.machine.used -= g.memory - g.held
+		g.memory = g.held
+	}
+	g.epoch++
 }
 
 // end gives the memory back. The group's figures stay readable.

@@ -90,8 +90,8 @@ func TestRaisedLimitWakesTheThrottled(t *testing.T) {
 func TestMemoryLedger(t *testing.T) {
 	m := NewMachine(1, 100)
 	killed := 0
-	a := groupMemory{newGroup(m, limits{memory: 60}, func() { killed++ })}
-	b := groupMemory{newGroup(m, limits{}, func() { killed++ })}
+	a := newGroup(m, limits{memory: 60}, func() { killed++ }).ledger()
+	b := newGroup(m, limits{}, func() { killed++ }).ledger()
 	for _, step := range []struct {
 		g    groupMemory
 		add  int64

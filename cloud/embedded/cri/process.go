@@ -19,6 +19,7 @@ import (
 const (
 	maxInterp   = 4 // how many "#!" lines may lead to each other
 	signalQueue = 8
+	firstPID    = 1
 )
 
 // processes are the programs of a container. It implements kit.Processes.
@@ -97,14 +98,26 @@ func (ps *processes) Fork(ctx context.Context, env *kit.Env, p kit.Program) (kit
 
 // run starts a program. It ends with ctx, and with the container.
 func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *process {
-	ctx, cancel := context.WithCancelCause(ctx)
 	ps.mu.Lock()
-	ps.next++
-	p := &process{cancel: cancel, done: make(chan struct{})}
-	p.info = kit.ProcessInfo{PID: ps.next, Parent: env.PID, Args: slices.Clone(env.Args), User: env.User, Started: time.Now()}
-	ps.all[ps.next] = p
+	ps.next = max(ps.next, firstPID) + 1
+	pid := ps.next
 	ps.mu.Unlock()
-	env.PID = p.info.PID
+	return ps.runAs(ctx, pid, env, prog, time.Now())
+}
+
+// runFirst starts the main program, in place of the one before if there was one.
+func (ps *processes) runFirst(ctx context.Context, env *kit.Env, prog kit.Program, started time.Time) *process {
+	return ps.runAs(ctx, firstPID, env, prog, started)
+}
+
+func (ps *processes) runAs(ctx context.Context, pid int, env *kit.Env, prog kit.Program, started time.Time) *process {
+	ctx, cancel := context.WithCancelCause(ctx)
+	p := &process{cancel: cancel, done: make(chan struct{})}
+	p.info = kit.ProcessInfo{PID: pid, Parent: env.PID, Args: slices.Clone(env.Args), User: env.User, Started: started}
+	ps.mu.Lock()
+	ps.all[pid] = p
+	ps.mu.Unlock()
+	env.PID = pid
 	env.OnNotify(p.notify)
 	stop := context.AfterFunc(ps.container.ctx, func() { cancel(context.Cause(ps.container.ctx)) })
 	go func() {
@@ -115,12 +128,34 @@ func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *p
 		stop()
 		cancel(nil)
 		ps.mu.Lock()
-		delete(ps.all, p.info.PID)
+		if ps.all[pid] == p {
+			delete(ps.all, pid)
+		}
 		ps.mu.Unlock()
 		p.code = code
 		close(p.done)
 	}()
 	return p
+}
+
+// killTree ends a program and those it started.
+func (ps *processes) killTree(root *process) {
+	family := map[int]bool{root.info.PID: true}
+	victims := []*process{root}
+	ps.mu.Lock()
+	for grown := true; grown; {
+		grown = false
+		for pid, p := range ps.all {
+			if family[p.info.Parent] && !family[pid] {
+				family[pid], grown = true, true
+				victims = append(victims, p)
+			}
+		}
+	}
+	ps.mu.Unlock()
+	for _, p := range victims {
+		p.signal(syscall.SIGKILL)
+	}
 }
 
 // List implements kit.Processes.
@@ -144,7 +179,7 @@ func (ps *processes) Signal(pid int, sig syscall.Signal) error {
 	switch {
 	case pid == -1:
 		for _, p := range targets {
-			if p.info.PID != 1 {
+			if p.info.PID != firstPID {
 				p.signal(sig)
 			}
 		}

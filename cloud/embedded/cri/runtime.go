@@ -57,7 +57,8 @@ type Runtime struct {
 	sandboxes   map[string]*sandbox
 	containers  map[string]*Container
 	images      map[string]*pulledImage
-	created     time.Time // when the last sandbox or container was
+	effects     map[string][]Effect // by the UID of a pod
+	created     time.Time           // when the last sandbox or container was
 }
 
 var (
@@ -70,6 +71,7 @@ func New(cfg Config) *Runtime {
 	return &Runtime{
 		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(), interrupted: make(chan struct{}),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
+		effects: map[string][]Effect{},
 	}
 }
 

@@ -2,7 +2,9 @@ package cri
 
 import (
 	"io"
+	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/aiopslab/aiopslab/app/kit"
 )
@@ -94,4 +96,17 @@ func (s *stdin) feed(r io.Reader) {
 	if s.once {
 		s.w.Close()
 	}
+}
+
+// gate is output of one program to a stream that outlives it.
+type gate struct {
+	w    *tee
+	shut atomic.Bool
+}
+
+func (g *gate) Write(p []byte) (int, error) {
+	if g.shut.Load() {
+		return 0, os.ErrClosed
+	}
+	return g.w.Write(p)
 }

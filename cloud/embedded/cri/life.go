@@ -1,0 +1,159 @@
+package cri
+
+import (
+	"context"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+)
+
+// killPatience is how long a killed program may take to notice before it is left to itself.
+const killPatience = time.Second
+
+// exitKilled is the exit code of a program that SIGKILL ended.
+const exitKilled = kit.ExitSignal + int(syscall.SIGKILL)
+
+// StartContainer implements the CRI.
+func (r *Runtime) StartContainer(_ context.Context, id string) error {
+	c, err := r.container(id)
+	if err != nil {
+		return err
+	}
+	return c.start(r.cfg.Now())
+}
+
+// start runs the main program.
+func (c *Container) start(at time.Time) error {
+	c.adapting.Lock()
+	defer c.adapting.Unlock()
+	c.mu.Lock()
+	state := c.state
+	c.mu.Unlock()
+	if state != runtimeapi.ContainerState_CONTAINER_CREATED {
+		return status.Errorf(codes.FailedPrecondition, "container %q is not in the created state", c.id)
+	}
+	s := c.suffers()
+	c.began, c.hanging = time.Now(), s.hang
+	if err := c.launch(s, at); err != nil {
+		err = status.Errorf(codes.Unknown, "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: %v", err)
+		c.exited(exitStartError, reasonStartError, status.Convert(err).Message())
+		return err
+	}
+	go c.wait()
+	c.endure(s)
+	return nil
+}
+
+// launch runs the main program, or an idle one in its place, with sockets and output of its own.
+func (c *Container) launch(s suffering, at time.Time) error {
+	c.stack.Store(c.sandbox.host.NewStack())
+	c.setHooks(s)
+	env := c.environment(c.argv)
+	stdout, stderr := &gate{w: c.stdout}, &gate{w: c.stderr}
+	c.output = []*gate{stdout, stderr}
+	env.Stdout, env.Stderr = stdout, stderr
+	if c.stdin != nil {
+		env.Stdin = c.stdin
+	}
+	if c.config.Tty {
+		env.Terminal = &kit.Terminal{Resize: c.stdout.resize}
+	}
+	prog, err := c.procs.lookup(env)
+	if err != nil {
+		return err
+	}
+	if s.hang {
+		prog = idle
+	} else if err := s.call("mmap"); err != 0 {
+		return &kit.ExecError{Name: c.argv[0], Err: err}
+	}
+	c.mu.Lock()
+	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, at
+	c.main = c.procs.runFirst(c.ctx, env, prog, c.began)
+	c.mu.Unlock()
+	if !s.hang {
+		_ = env.Memory.Add(c.image.image.Memory) // If it fails the container is killed.
+	}
+	return nil
+}
+
+// idle is a program that does nothing.
+func idle(ctx context.Context, _ *kit.Env) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// wait ends the container with its main program.
+func (c *Container) wait() {
+	var main *process
+	for over := false; !over; {
+		c.mu.Lock()
+		main = c.main
+		c.mu.Unlock()
+		select {
+		case <-main.done:
+		case <-c.ctx.Done():
+		}
+		c.mu.Lock()
+		// Another program may have taken its place.
+		over = c.main == main || c.ctx.Err() != nil
+		c.ending, main = over, c.main
+		c.mu.Unlock()
+	}
+	code := exitKilled
+	select {
+	case <-main.done:
+		code = main.code
+	case <-time.After(killPatience): // It does not listen. Everything it holds is taken away.
+	}
+	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
+	c.exited(int32(code), "", "")
+}
+
+// exited records the end of the container.
+func (c *Container) exited(code int32, reason, message string) {
+	c.stack.Load().Close()
+	c.group.end()
+	c.log.Close()
+	c.stdout.close()
+	c.stderr.close()
+	c.mu.Lock()
+	switch {
+	case reason != "":
+	case c.oom:
+		reason = reasonOOMKilled
+	case code == 0:
+		reason = reasonCompleted
+	default:
+		reason = reasonError
+	}
+	c.state, c.exitCode, c.reason, c.message = runtimeapi.ContainerState_CONTAINER_EXITED, code, reason, message
+	c.finished = c.runtime.cfg.Now()
+	c.mu.Unlock()
+	c.saveLastWords()
+	close(c.done)
+	c.runtime.notify(c.sandbox.podUID())
+}
+
+func (c *Container) outOfMemory() {
+	c.mu.Lock()
+	c.oom = true
+	c.mu.Unlock()
+	c.kill()
+}
+
+// kill ends the container at once.
+func (c *Container) kill() {
+	c.mu.Lock()
+	state := c.state
+	c.mu.Unlock()
+	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
+	if state == runtimeapi.ContainerState_CONTAINER_RUNNING {
+		c.stack.Load().Close()
+	}
+}
