@@ -30,6 +30,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/cloud/embedded/chaos"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/kubeproxy"
@@ -96,6 +97,7 @@ type Cloud struct {
 	plane   *controlplane.Plane
 	client  clientset.Interface
 	fleet   *node.Fleet
+	chaos   *chaos.Engine
 
 	mu    sync.Mutex // serialises Snapshot, Reset and Close
 	loops *loops     // nil while they are stopped
@@ -106,6 +108,7 @@ type Cloud struct {
 var (
 	_ cloud.Cloud    = (*Cloud)(nil)
 	_ cloud.Resetter = (*Cloud)(nil)
+	_ cloud.Chaos    = (*Cloud)(nil)
 )
 
 func (o *Options) complete() error {
@@ -190,6 +193,7 @@ func (c *Cloud) start(ctx context.Context) (err error) {
 	if err := c.startFleet(); err != nil {
 		return err
 	}
+	c.chaos = c.newChaos()
 	if err := c.startLoops(ctx, c.opts.Snapshot); err != nil {
 		return err
 	}
@@ -388,6 +392,9 @@ func (c *Cloud) startNetwork(ctx, run context.Context, f informers.SharedInforme
 	if err != nil {
 		return err
 	}
+	if err := c.chaos.Watch(f); err != nil {
+		return err
+	}
 	f.Start(run.Done())
 	if !cache.WaitFor(ctx, "", append(services, policies...)...) {
 		return ctx.Err()
@@ -450,6 +457,9 @@ func (c *Cloud) Err() error {
 func (c *Cloud) Close() error {
 	var err error
 	c.closeOnce.Do(func() {
+		if c.chaos != nil {
+			c.chaos.Close()
+		}
 		if c.Err() != nil { // What waits for the store would wait forever.
 			c.plane.Close()
 			c.listen.Close()

@@ -103,7 +103,7 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	return s, nil
 }
 
-// Reset implements cloud.Resetter: loops and programs stop, so that nothing reacts to what is half
+// Reset implements cloud.Resetter: disturbances end; loops and programs stop, so that nothing reacts to what is half
 // restored; the store is rewritten and the nodes' disks and containers are replaced; loops start and
 // find everything as it was.
 func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
@@ -116,6 +116,7 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.chaos.StopAll()
 	c.stopLoops()
 	c.fleet.Halt() // There may be operators among the programs, who would write to the API.
 	if err := c.plane.Restore(ctx, snap.State); err != nil {
