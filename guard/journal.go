@@ -1,0 +1,199 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/yaml"
+)
+
+// MaxRecorded is the size of the largest object or request that an Entry holds. The API server's
+// store takes little more.
+const MaxRecorded = 2 << 20
+
+// Entry is a write as the journal has it.
+//
+// Before is read just before the write and, for subresources, After just after it. If somebody else
+// writes to the same object at that moment, they may be off by that one's change.
+type Entry struct {
+	Seq         int       `json:"seq"` // from 1
+	Time        time.Time `json:"time"`
+	Verb        string    `json:"verb"` // create, update, patch, delete, deletecollection or connect
+	Group       string    `json:"group,omitempty"`
+	Version     string    `json:"version"`
+	Resource    string    `json:"resource"`
+	Namespace   string    `json:"namespace,omitempty"`
+	Name        string    `json:"name,omitempty"`
+	Subresource string    `json:"subresource,omitempty"`
+	UserAgent   string    `json:"user_agent,omitempty"`
+	DryRun      bool      `json:"dry_run,omitempty"` // nothing was changed
+	// Command is what an exec runs.
+	Command []string `json:"command,omitempty"`
+	// ContentType is the request's; it tells the kinds of patches apart.
+	ContentType string `json:"content_type,omitempty"`
+	// Request is the body, as JSON whatever it came in.
+	Request json.RawMessage `json:"request,omitempty"`
+	// Before and After are the object, without managed fields: nil where there is none. Before a
+	// deletecollection it is the list. Around a write to a subresource it is the object itself.
+	Before json.RawMessage `json:"before,omitempty"`
+	After  json.RawMessage `json:"after,omitempty"`
+	Status int             `json:"status"`          // HTTP's
+	Error  string          `json:"error,omitempty"` // what the API server said against it
+	// Cut names what of request, before and after is left out for its size, and its size in bytes.
+	Cut map[string]int64 `json:"cut,omitempty"`
+}
+
+// journal gives entries their order.
+type journal struct {
+	write func(Entry)
+
+	mu  sync.Mutex
+	seq int
+}
+
+func (j *journal) add(e *Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seq++
+	e.Seq = j.seq
+	if j.write != nil {
+		j.write(*e)
+	}
+}
+
+func newEntry(t target, r *http.Request) *Entry {
+	query := r.URL.Query()
+	return &Entry{
+		Time: time.Now().UTC(), Verb: t.Verb, Group: t.Group, Version: t.Version, Resource: t.Resource,
+		Namespace: t.Namespace, Name: t.objectName(), Subresource: t.Subresource,
+		UserAgent: r.UserAgent(), DryRun: slices.Contains(query["dryRun"], "All"), Command: query["command"],
+	}
+}
+
+// cut notes that something is left out.
+func (e *Entry) cut(what string, size int64) {
+	if e.Cut == nil {
+		e.Cut = map[string]int64{}
+	}
+	e.Cut[what] = size
+}
+
+// bound returns a document for the entry, or nil if it is too large.
+func (e *Entry) bound(what string, doc []byte) json.RawMessage {
+	if len(doc) > MaxRecorded {
+		e.cut(what, int64(len(doc)))
+		return nil
+	}
+	var b bytes.Buffer
+	if len(doc) == 0 || json.Compact(&b, doc) != nil {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// setRequest records the body.
+func (e *Entry) setRequest(contentType string, body []byte) {
+	if len(body) == 0 {
+		return
+	}
+	e.ContentType, _, _ = mime.ParseMediaType(contentType)
+	doc, ok := asJSON(e.ContentType, body)
+	if !ok {
+		e.cut("request", int64(len(body)))
+		return
+	}
+	e.Request = e.bound("request", doc)
+	var options struct{ DryRun []string }
+	if strings.HasPrefix(e.Verb, "delete") && json.Unmarshal(doc, &options) == nil && slices.Contains(options.DryRun, "All") {
+		e.DryRun = true
+	}
+}
+
+// asJSON reads a body in any encoding that the API server takes, except that of the few clients that
+// use CBOR. Text that is no document becomes a string.
+func asJSON(contentType string, body []byte) ([]byte, bool) {
+	switch {
+	case contentType == protobufType:
+		obj, kind, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, nil)
+		if err != nil {
+			return nil, false
+		}
+		obj.GetObjectKind().SetGroupVersionKind(*kind)
+		doc, err := json.Marshal(obj)
+		return doc, err == nil
+	case strings.HasSuffix(contentType, "yaml"):
+		if doc, err := yaml.YAMLToJSON(body); err == nil {
+			return doc, true
+		}
+	case json.Valid(body):
+		return body, true
+	}
+	if !utf8.Valid(body) {
+		return nil, false
+	}
+	doc, err := marshalString(string(body))
+	return doc, err == nil
+}
+
+// finish journals a write that the API server answered with doc, which is clean.
+func (x *exchange) finish(ctx context.Context, status int, doc []byte) {
+	e := x.entry
+	e.Status = status
+	e.Before = e.bound("before", x.cleaned(x.before))
+	all, err := fields(doc)
+	switch {
+	case status >= 300:
+		e.Error = text(all, "message")
+	case err == nil:
+		e.After = e.bound("after", x.after(ctx, doc, all))
+	}
+	if m, err := fields(valueOr(all, "metadata", "{}")); err == nil && e.Name == "" && e.Verb == "create" {
+		e.Name = text(m, "name")
+	}
+	x.guard.journal.add(e)
+}
+
+// cleaned is an object without managed fields.
+func (x *exchange) cleaned(raw []byte) []byte {
+	if raw == nil {
+		return nil
+	}
+	out, err := answer{veil: x.guard.veil, target: x.target}.clean(raw)
+	if err != nil {
+		return raw
+	}
+	return out
+}
+
+// after is the object after a write. The answer is that object, or says something else.
+func (x *exchange) after(ctx context.Context, doc []byte, all []field) []byte {
+	t := x.target
+	switch {
+	case t.Verb == "deletecollection":
+		return nil
+	case t.Verb == "delete" && t.Subresource == "":
+		metadata, err := fields(valueOr(all, "metadata", "{}"))
+		if err == nil && text(metadata, "deletionTimestamp") != "" {
+			return doc // It goes when its finalizers or its grace period allow.
+		}
+		return nil
+	case t.Subresource == "" && x.answer.form.as == "":
+		return doc
+	}
+	if was, err := fields(x.before); err == nil && text(was, "kind") == text(all, "kind") {
+		return doc
+	}
+	if x.entry.DryRun || t.Name == "" {
+		return nil
+	}
+	return x.cleaned(x.guard.fetch(ctx, t.path(), nil))
+}

@@ -1,0 +1,385 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"mime"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+const (
+	// MaxBody is the size of the largest request for an object, which is the API server's own limit.
+	MaxBody = 3 << 20
+	// maxAnswer bounds what is read of an answer that has to be filtered.
+	maxAnswer = 512 << 20
+)
+
+// exchange is a request that is passed on, and what is done with the answer.
+type exchange struct {
+	guard  *Guard
+	target target
+	answer *answer // filters objects; nil for other documents
+	filter filter  // filters other documents; nil for none
+	json   bool    // whether JSON is asked for, whatever the client would rather have
+	text   bool    // whether plain text is
+	entry  *Entry  // for the journal; nil for reads
+	before []byte  // the object before a write
+}
+
+type exchangeKey struct{}
+
+// handler answers all requests.
+func (g *Guard) handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.enter() {
+			writeStatus(w, unavailable())
+			return
+		}
+		defer g.requests.Done()
+		switch t, resource := parseTarget(r.Method, r.URL); {
+		case !g.authenticates(r):
+			writeStatus(w, newStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
+		case impersonated(r) != "":
+			writeStatus(w, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, impersonated(r),
+				fmt.Errorf("User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", g.opts.User)))
+		case resource:
+			g.serveResource(w, r, t)
+		default:
+			g.serveOther(w, r)
+		}
+	})
+}
+
+func (g *Guard) authenticates(r *http.Request) bool {
+	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return ok && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(g.token)) == 1
+}
+
+// impersonated says whom a request wants to act as; empty if it does not.
+func impersonated(r *http.Request) string {
+	for name, values := range r.Header {
+		if strings.HasPrefix(name, "Impersonate-") {
+			if u := r.Header.Get("Impersonate-User"); u != "" {
+				return u
+			}
+			return strings.Join(append(values, "unknown")[:1], "")
+		}
+	}
+	return ""
+}
+
+// forward passes a request on and the answer back.
+func (x *exchange) forward(w http.ResponseWriter, r *http.Request) {
+	g := x.guard
+	p := httputil.ReverseProxy{
+		Rewrite: x.rewrite, Transport: g.agent, ModifyResponse: x.modify, FlushInterval: -1,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { x.fail(w, err) },
+		ErrorLog:     log.New(io.Discard, "", 0),
+	}
+	if r.Header.Get("Upgrade") != "" {
+		if x.streams() {
+			p.Transport = g.upgrades
+		} else {
+			// Streams of objects inside another protocol could not be read.
+			r.Header.Del("Upgrade")
+			r.Header.Del("Connection")
+		}
+	}
+	p.ServeHTTP(w, r)
+}
+
+// streams reports whether the answer is a stream of somebody else than the API server.
+func (x *exchange) streams() bool { return x.target.Verb == "connect" || x.target.Subresource == "log" }
+
+// rewrite makes the agent's request one to the API server. The transport adds whom it is from.
+func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
+	out, up := pr.Out, x.guard.upstream
+	out.URL.Scheme, out.URL.Host, out.Host = up.Scheme, up.Host, up.Host
+	if prefix := strings.TrimSuffix(up.Path, "/"); prefix != "" {
+		out.URL.Path = prefix + out.URL.Path
+		if out.URL.RawPath != "" {
+			out.URL.RawPath = prefix + out.URL.RawPath
+		}
+	}
+	h := out.Header
+	for name := range h {
+		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") {
+			delete(h, name)
+		}
+	}
+	withoutTokens(h)
+	if !x.streams() || x.filter != nil {
+		h.Del("Accept-Encoding")
+		h.Del("Range")
+	}
+	switch {
+	case x.answer != nil:
+		query := out.URL.Query()
+		t := x.target
+		x.answer.form = ask(h, query, x.guard.veil.needsSpec(t.Group, t.Resource))
+		if query.Get("includeObject") != pr.In.URL.Query().Get("includeObject") {
+			out.URL.RawQuery = query.Encode()
+		}
+	case x.json:
+		h.Set("Accept", strings.Join(jsonTypes(h.Values("Accept")), ", "))
+	case x.text:
+		h.Set("Accept", "text/plain")
+	}
+}
+
+// withoutTokens removes the tokens that browsers send as the name of a protocol.
+func withoutTokens(h http.Header) {
+	const name, token = "Sec-Websocket-Protocol", "base64url.bearer.authorization.k8s.io."
+	var kept []string
+	for _, v := range h.Values(name) {
+		for p := range strings.SplitSeq(v, ",") {
+			if p = strings.TrimSpace(p); !strings.HasPrefix(p, token) {
+				kept = append(kept, p)
+			}
+		}
+	}
+	if h.Del(name); len(kept) > 0 {
+		h.Set(name, strings.Join(kept, ", "))
+	}
+}
+
+// modify filters the API server's answer, and journals it if it is one to a write.
+func (x *exchange) modify(resp *http.Response) error {
+	if err := x.filterAnswer(resp); err != nil {
+		return err
+	}
+	if x.entry != nil && x.target.Verb == "connect" {
+		x.entry.Status = resp.StatusCode
+		x.guard.journal.add(x.entry)
+	}
+	return nil
+}
+
+func (x *exchange) filterAnswer(resp *http.Response) error {
+	empty := resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent || resp.Request.Method == http.MethodHead
+	contentType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	switch {
+	case resp.StatusCode == http.StatusSwitchingProtocols:
+		return nil
+	case empty && x.entry == nil:
+		return nil
+	case x.filter != nil && resp.StatusCode == http.StatusOK:
+		return x.filterDocument(resp)
+	case x.answer == nil:
+		return nil
+	case x.target.Verb == "watch" && resp.StatusCode == http.StatusOK:
+		if contentType != jsonType {
+			return fmt.Errorf("a watch of %s came as %s", x.target.Resource, contentType)
+		}
+		resp.Body = newWatchBody(*x.answer, resp.Body)
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+		return nil
+	}
+	return x.filterObjects(resp, contentType)
+}
+
+func (x *exchange) filterDocument(resp *http.Response) error {
+	b, err := readAnswer(resp)
+	if err != nil {
+		return err
+	}
+	out, err := x.filter(resp.Header.Get("Content-Type"), b)
+	if err != nil {
+		return err
+	}
+	replaceBody(resp, out)
+	return nil
+}
+
+// filterObjects handles answers of one piece about objects.
+func (x *exchange) filterObjects(resp *http.Response, contentType string) error {
+	b, err := readAnswer(resp)
+	if err != nil {
+		return err
+	}
+	out := b
+	switch {
+	case contentType == jsonType:
+		var visible bool
+		if out, visible, err = x.answer.document(b); err != nil {
+			return err
+		}
+		if !visible {
+			out = statusJSON(x.target.notFound())
+			resp.StatusCode, resp.Status = http.StatusNotFound, "404 Not Found"
+		}
+	case resp.StatusCode < 300 && len(b) > 0:
+		return fmt.Errorf("%s came as %s", x.target.Resource, contentType)
+	}
+	if x.entry != nil {
+		x.finish(resp.Request.Context(), resp.StatusCode, out)
+	}
+	replaceBody(resp, out)
+	return nil
+}
+
+func readAnswer(resp *http.Response) ([]byte, error) {
+	defer resp.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(b) > maxAnswer {
+		err = errors.New("the API server's answer is too long")
+	}
+	return b, err
+}
+
+// fail answers a request that the API server did not.
+func (x *exchange) fail(w http.ResponseWriter, err error) {
+	status := unavailable()
+	if errors.Is(err, errJSON) {
+		status = apierrors.NewInternalError(err)
+	}
+	x.refuse(w, status)
+}
+
+// refuse answers with an error. It is journalled if the request was a write.
+func (x *exchange) refuse(w http.ResponseWriter, err *apierrors.StatusError) {
+	if x.entry != nil {
+		x.entry.Status, x.entry.Error = int(err.ErrStatus.Code), err.ErrStatus.Message
+		x.guard.journal.add(x.entry)
+	}
+	writeStatus(w, err)
+}
+
+// fetch reads from the API with the lab's rights. It returns nil if there is nothing to read.
+func (g *Guard) fetch(ctx context.Context, path string, query url.Values) []byte {
+	u := *g.upstream
+	u.Path, u.RawPath = "", ""
+	full, err := u.Parse(strings.TrimSuffix(g.upstream.Path, "/") + path)
+	if err != nil {
+		return nil
+	}
+	full.RawQuery = query.Encode()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, full.String(), nil)
+	if err != nil {
+		return nil
+	}
+	req.Header.Set("Accept", jsonType)
+	resp, err := g.lab.RoundTrip(req)
+	if err != nil {
+		return nil
+	}
+	b, err := readAnswer(resp)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return bytes.TrimSpace(b)
+}
+
+// look reads an object with the lab's rights, or returns nil.
+func (g *Guard) look(o object) []byte {
+	t := target{Group: o.group, Version: o.version, Resource: o.resource, Namespace: o.namespace, Name: o.name}
+	return g.fetch(g.ctx, t.path(), nil)
+}
+
+// nodePaths are the paths of a kubelet that are open, and how their answers are filtered.
+func (v *veil) nodePaths() map[string]filter {
+	return map[string]filter{
+		"healthz": nil, "stats/summary": v.summary,
+		"metrics": v.metrics, "metrics/cadvisor": v.metrics, "metrics/resource": v.metrics, "metrics/probes": v.metrics,
+	}
+}
+
+// nodeProxy decides about a request to a kubelet: it may be read for metrics and no more, because the
+// rest of it knows neither the agent's rights nor what is hidden.
+func (x *exchange) nodeProxy(r *http.Request) bool {
+	p := strings.Join(x.target.Rest, "/")
+	f, open := x.guard.veil.nodePaths()[p]
+	x.filter, x.text = f, strings.HasPrefix(p, "metrics")
+	return open && (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
+}
+
+// writes are the verbs with a body that is about objects.
+var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
+
+// serveResource answers a request about objects.
+func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, t target) {
+	x := &exchange{guard: g, target: t}
+	if t.journalled(r.Method) {
+		x.entry = newEntry(t, r)
+	}
+	switch {
+	case t.ambiguous(r.URL):
+		x.refuse(w, apierrors.NewBadRequest("the path is not that of a resource"))
+		return
+	case g.veil.hidesGroup(t.Group):
+		writeNoPage(w)
+		return
+	case t.Name != "" && g.veil.hides(t.object()):
+		x.refuse(w, t.notFound())
+		return
+	case t.Verb == "create" && g.veil.hidesNamespace(t.Namespace):
+		x.refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, t.Namespace))
+		return
+	case t.Resource == "nodes" && t.Subresource == "proxy" && !x.nodeProxy(r):
+		x.refuse(w, g.forbidden("connect to", "the kubelet's path \"/"+strings.Join(t.Rest, "/")+"\"", "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource and /stats/summary are open"))
+		return
+	}
+	write := slices.Contains(writes, t.Verb)
+	if write && !x.readBody(w, r) {
+		return
+	}
+	// An object's labels, or what it refers to, may hide it. A read without a subresource shows that
+	// in the answer.
+	judged := t.Name != "" && (write || t.Subresource != "") && g.veil.needsObject(t.Group, t.Resource)
+	journalled := x.entry != nil && t.Verb != "connect" && t.Name != ""
+	if judged || journalled {
+		x.before = g.fetch(r.Context(), t.path(), nil)
+		o := t.object()
+		if o.raw = x.before; judged && o.raw != nil && g.veil.hides(o) {
+			x.before = nil
+			x.refuse(w, t.notFound())
+			return
+		}
+	}
+	if !x.streams() {
+		x.answer = &answer{veil: g.veil, target: t}
+	}
+	if t.Verb == "deletecollection" {
+		x.deleteCollection(w, r)
+		return
+	}
+	x.forward(w, r)
+}
+
+// readBody reads the body of a write, so that it can be journalled. It reports false if it has
+// answered because there was none to pass on.
+func (x *exchange) readBody(w http.ResponseWriter, r *http.Request) bool {
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
+	if tooLong, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		if x.entry != nil {
+			x.entry.cut("request", max(r.ContentLength, tooLong.Limit+1))
+		}
+		x.refuse(w, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("limit is %d", tooLong.Limit)))
+		return false
+	} else if err != nil {
+		x.refuse(w, apierrors.NewBadRequest("the request ends too early"))
+		return false
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+	if len(b) == 0 {
+		r.Body = http.NoBody
+	}
+	if x.entry != nil {
+		x.entry.setRequest(r.Header.Get("Content-Type"), b)
+	}
+	return true
+}
