@@ -39,8 +39,6 @@ type exchange struct {
 	before []byte  // the object before a write
 }
 
-type exchangeKey struct{}
-
 // handler answers all requests.
 func (g *Guard) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +51,8 @@ func (g *Guard) handler() http.Handler {
 		case !g.authenticates(r):
 			writeStatus(w, newStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
 		case impersonated(r) != "":
-			writeStatus(w, apierrors.NewForbidden(schema.GroupResource{Resource: "users"}, impersonated(r),
-				fmt.Errorf("User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", g.opts.User)))
+			writeStatus(w, newStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
+				"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", impersonated(r), g.opts.User))
 		case resource:
 			g.serveResource(w, r, t)
 		default:

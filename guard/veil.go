@@ -124,6 +124,3 @@ func (v *veil) describesGroup(o object) bool {
 	}
 	return false
 }
-
-// words are what text of other formats must not say: in it, groups and namespaces are words.
-func (v *veil) words() []string { return slices.Concat(v.groups, v.namespaces) }

@@ -22,6 +22,9 @@ import (
 // maxBuffered is how many bytes of a response may wait for their reader.
 const maxBuffered = 1 << 20
 
+// remoteAddr is where handlers see requests come from.
+const remoteAddr = "127.0.0.1:1"
+
 var errNotStarted = errors.New("the API server has not started")
 
 // Transport is an http.RoundTripper that calls a handler. It is safe for concurrent use.
@@ -62,10 +65,13 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		return nil, errNotStarted
 	}
+	if req.Header.Get("Upgrade") != "" {
+		return upgrade(h, req)
+	}
 	ctx, cancel := context.WithCancel(req.Context())
 	in := req.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
-	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), "127.0.0.1:1"
+	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), remoteAddr
 	if in.Host == "" {
 		in.Host = req.URL.Host
 	}

@@ -260,3 +260,48 @@ func TestConcurrent(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// TestUpgrade takes a connection over, and refuses to.
+func TestUpgrade(t *testing.T) {
+	c := serve(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/refused" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: echo\r\nX-From: "+r.RemoteAddr+"\r\n\r\n")
+		io.Copy(conn, conn)
+	})
+	send := func(path string) *http.Response {
+		t.Helper()
+		req, _ := http.NewRequest(http.MethodPost, "http://server"+path, nil)
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "echo")
+		res, err := c.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	res := send("/")
+	if res.StatusCode != http.StatusSwitchingProtocols || res.Header.Get("X-From") != "127.0.0.1:1" {
+		t.Fatalf("%s, %v", res.Status, res.Header)
+	}
+	conn := res.Body.(io.ReadWriteCloser)
+	io.WriteString(conn, "hello")
+	b := make([]byte, 5)
+	if _, err := io.ReadFull(conn, b); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v", b, err)
+	}
+	conn.Close()
+	res = send("/refused")
+	defer res.Body.Close()
+	if b, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusForbidden || string(b) != "no\n" {
+		t.Errorf("%s %q, %v", res.Status, b, err)
+	}
+}

@@ -1,0 +1,53 @@
+package loopback
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+)
+
+// upgrade sends a request for another protocol, such as exec's. Whoever speaks that takes the
+// connection over, so the request gets one: a pipe, with HTTP/1.1 at both ends.
+func upgrade(h http.Handler, req *http.Request) (*http.Response, error) {
+	client, server := net.Pipe()
+	s := &http.Server{
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			r.RemoteAddr = remoteAddr
+			h.ServeHTTP(w, r)
+		}),
+		ErrorLog: log.New(io.Discard, "", 0), // A client that hangs up is no news.
+	}
+	_ = s.Serve(&single{conn: server}) // It ends when there is no second connection; the first lives on.
+	t := &http.Transport{
+		DialContext:       func(context.Context, string, string) (net.Conn, error) { return client, nil },
+		DisableKeepAlives: true, DisableCompression: true,
+	}
+	resp, err := t.RoundTrip(req)
+	if err != nil {
+		client.Close()
+	}
+	return resp, err
+}
+
+// single is a listener with one connection.
+type single struct{ conn net.Conn }
+
+func (s *single) Accept() (net.Conn, error) {
+	if s.conn == nil {
+		return nil, io.EOF
+	}
+	c := s.conn
+	s.conn = nil
+	return c, nil
+}
+
+func (s *single) Close() error { return nil }
+
+func (s *single) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "pipe" }
