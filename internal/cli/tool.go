@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+	helm "helm.sh/helm/v4/pkg/cmd"
+	"helm.sh/helm/v4/pkg/kube"
+
+	"github.com/aiopslab/aiopslab/aci/tool"
+)
+
+// newTool is the command that an agent's shell runs kubectl and helm with. It takes its own rights
+// away first, so it is of no use to anybody else.
+func newTool(s *State) *cobra.Command {
+	return &cobra.Command{
+		Use: "tool NAME", Short: "Run kubectl or helm, confined", Hidden: true, DisableFlagParsing: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			code := tool.RunTool(args, map[string]func(args []string) int{
+				"kubectl": func(args []string) int { return report(s.Stderr, runKubectl(s, args)) },
+				"helm":    func(args []string) int { return runHelm(s, args) },
+			})
+			if code == 0 {
+				return nil
+			}
+			return exitStatus(code)
+		},
+	}
+}
+
+// runHelm runs helm in this process, as its own main does.
+func runHelm(s *State, args []string) int {
+	kube.ManagedFieldsManager = "helm"
+	cmd, err := helm.NewRootCmd(s.Stdout, args[1:], helm.SetupLogging)
+	if err != nil {
+		slog.Warn("command failed", slog.Any("error", err))
+		return 1
+	}
+	cmd.SetArgs(args[1:])
+	cmd.SetIn(s.Stdin)
+	cmd.SetOut(s.Stdout)
+	cmd.SetErr(s.Stderr)
+	err = cmd.Execute()
+	if code, ok := errors.AsType[helm.CommandError](err); ok {
+		return code.ExitCode
+	}
+	if err != nil {
+		return 1
+	}
+	return 0
+}
