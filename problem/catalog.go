@@ -24,6 +24,9 @@ var Catalog = sync.OnceValue(func() []*Problem {
 	if err != nil {
 		panic(fmt.Sprintf("the built-in catalog is broken: %v", err)) // A test reads it.
 	}
+	for _, p := range list {
+		p.Document.builtIn = true
+	}
 	slices.SortFunc(list, func(a, b *Problem) int { return strings.Compare(a.ID, b.ID) })
 	return list
 })

@@ -80,7 +80,10 @@ type Document struct {
 	// those of the faults' kinds. See [fault.Kind].
 	TrueFixes map[string]string `yaml:"true_fixes,omitempty"`
 
-	file string
+	// File is where it was read from; of a built-in one, the name alone.
+	File string `yaml:"-"`
+
+	builtIn bool
 }
 
 // Load is the load that runs from before the fault until after grading.
@@ -113,6 +116,9 @@ type Component struct {
 
 // Faulty reports whether something is wrong.
 func (p *Problem) Faulty() bool { return len(p.Faults()) > 0 }
+
+// BuiltIn reports whether the problem is of the catalog.
+func (p *Problem) BuiltIn() bool { return p.Document.builtIn }
 
 // Faults are the faults that are injected.
 func (p *Problem) Faults() []FaultSpec {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,7 +22,7 @@ func Apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
 
 // Parse reads a document and returns its problems. The name is for errors.
 func Parse(name string, data []byte) ([]*Problem, error) {
-	d := &Document{file: name}
+	d := &Document{File: name}
 	if err := strict.Decode(name, data, d); err != nil {
 		return nil, err
 	}
@@ -196,6 +195,3 @@ func findApp(name string) *app.App {
 	}
 	return nil
 }
-
-// File is where the document was read from.
-func (d *Document) File() string { return path.Base(d.file) }

@@ -13,6 +13,7 @@ const (
 	WriteEvent      = "write"      // what the agent changed through the API
 	SubmissionEvent = "submission" // Submission
 	LookEvent       = "look"       // the system after the agent was done
+	JudgementEvent  = "judgement"  // of a model, on the agent's reasoning
 	VerdictEvent    = "verdict"
 )
 
