@@ -3,7 +3,6 @@ package memcached
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/store/internal/inlet"
 	"github.com/aiopslab/aiopslab/app/store/internal/meter"
 )
 
@@ -109,16 +109,9 @@ func (s *server) crawl(ctx context.Context) {
 }
 
 func (s *server) accept(ctx context.Context, ln net.Listener, wg *sync.WaitGroup) {
-	for {
-		nc, err := ln.Accept()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
-				s.logf(1, "accept(): %v", err)
-			}
-			return
-		}
+	inlet.Serve(ctx, ln, func(nc net.Conn) {
 		wg.Go(func() { s.client(ctx, nc) })
-	}
+	}, func(err error) { s.logf(1, "accept(): %v", err) })
 }
 
 // client serves one connection, or turns it down.

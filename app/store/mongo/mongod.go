@@ -24,6 +24,7 @@ const (
 	exitAbrupt   = 14
 	exitListener = 48
 	exitUncaught = 100
+	exitAborted  = kit.ExitSignal + int(syscall.SIGABRT)
 )
 
 // errExit ends mongod with a code after what it has logged.
@@ -31,8 +32,11 @@ type errExit struct{ code int }
 
 func (e errExit) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-// errKilled is the end of a server that gets no chance to clean up.
-var errKilled = errors.New("killed")
+// Ends of a server that gets no chance to clean up.
+var (
+	errKilled   = errors.New("killed")
+	errNoMemory = errors.New("out of memory")
+)
 
 // Mongod is the server.
 func Mongod(ctx context.Context, env *kit.Env) error {
@@ -51,7 +55,7 @@ func Mongod(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintf(env.Stderr, "%v\ntry '%s --help' for more information\n", err, path.Base(env.Args[0]))
 		return kit.Exit(exitOptions)
 	}
-	d := &daemon{env: env, settings: o}
+	d := &daemon{env: env, settings: o, failed: make(chan error, 1)}
 	err = d.run(ctx)
 	var exit errExit
 	switch {
@@ -97,6 +101,7 @@ type daemon struct {
 
 	mu     sync.Mutex
 	booked int64 // bytes of memory stated for the cache
+	failed chan error
 }
 
 // run serves until a signal, or the context, ends it.
@@ -175,6 +180,8 @@ func (d *daemon) wait(ctx context.Context, srv *server.Server, signals <-chan sy
 			return nil
 		case err := <-srv.Failed():
 			return err
+		case err := <-d.failed:
+			return err
 		case sig := <-signals:
 			switch sig {
 			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT:
@@ -190,6 +197,11 @@ func (d *daemon) stop(eng *engine.Engine, lock kit.File, err error) error {
 	if err == errKilled {
 		eng.Close() // What a kernel does to the files of the dead.
 		return err
+	}
+	if err == errNoMemory {
+		eng.Close()
+		d.log.Fatal(mlog.Control, 4757800, "conn", "Writing fatal message", bson.D{{Key: "message", Value: "Out of memory\n"}})
+		return errExit{exitAborted}
 	}
 	if p, ok := errors.AsType[*server.PanicError](err); ok {
 		eng.Close()

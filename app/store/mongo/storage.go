@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"syscall"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
@@ -116,13 +117,20 @@ func (d *daemon) writeStorageFile() error {
 	return d.env.WriteFile(name, data, 0o600)
 }
 
-// stateMemory states what the cache holds. If that is too much, the kernel kills the server, so
-// there is nothing to be done about an error.
+// stateMemory states what the cache holds. If that is too much, the kernel kills the server. If the
+// kernel refuses, the server ends itself.
 func (d *daemon) stateMemory(bytes int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.env.Memory.Add(bytes-d.booked) == nil {
+	err := d.env.Memory.Add(bytes - d.booked)
+	if err == nil {
 		d.booked = bytes
+	}
+	if _, refused := errors.AsType[syscall.Errno](err); refused {
+		select {
+		case d.failed <- errNoMemory:
+		default:
+		}
 	}
 }
 

@@ -195,7 +195,7 @@ func (s *instance) infoPersistence(add func(string, any)) {
 	add("aof_enabled", enabled)
 	add("aof_rewrite_in_progress", 0)
 	add("aof_last_bgrewrite_status", "ok")
-	add("aof_last_write_status", status(s.aof.err != nil))
+	add("aof_last_write_status", status(s.aof.err != nil || s.aof.syncErr != nil))
 	if enabled == 1 {
 		add("aof_current_size", s.aof.size)
 		add("aof_base_size", s.aof.base)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/store/internal/inlet"
 	"github.com/aiopslab/aiopslab/app/store/internal/meter"
 )
 
@@ -26,6 +27,7 @@ const (
 	baseMemory   = 860 << 10 // what an empty server uses
 	clientMemory = 20 << 10
 	cronEvery    = 100 * time.Millisecond
+	exitAborted  = kit.ExitSignal + int(syscall.SIGABRT)
 )
 
 // gate lets one pass at a time. It is held while time passes, so unlike a sync.Mutex it must not
@@ -43,6 +45,7 @@ type instance struct {
 	started time.Time
 	runID   string
 	stop    func()          // asks for a shutdown
+	failed  chan error      // what ends the server at once, already logged
 	done    <-chan struct{} // closed when the server ends
 
 	logMu sync.Mutex
@@ -77,7 +80,7 @@ func newInstance(env *kit.Env, c *config) (*instance, error) {
 	rand.Read(id[:])
 	now := time.Now()
 	return &instance{
-		env: env, role: 'C', meter: meter.New(env.CPU), started: now, runID: hex.EncodeToString(id[:]), stop: func() {},
+		env: env, role: 'C', meter: meter.New(env.CPU), started: now, runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1),
 		mu: make(gate, 1), config: c, data: d, clients: map[*client]struct{}{}, monitors: map[*client]struct{}{}, lastSave: now,
 		stats: stats{errors: map[string]int64{}, commands: map[string]*commandStats{}},
 	}, nil
@@ -118,7 +121,12 @@ func (s *instance) account(db int, args []string, now time.Time) {
 func (s *instance) charge() {
 	if d := s.data.total - s.charged; d != 0 {
 		s.charged += d
-		s.env.Memory.Add(d) // If it fails the container is killed.
+		// If the container has had its share it is killed. But a kernel can also refuse.
+		if _, refused := errors.AsType[syscall.Errno](s.env.Memory.Add(d)); refused {
+			s.log(warning, "Out Of Memory allocating %d bytes!", d)
+			s.log(warning, "Redis aborting for OUT OF MEMORY. Allocating %d bytes!", d)
+			s.fail(exitAborted)
+		}
 	}
 	s.stats.peak = max(s.stats.peak, s.memory())
 }
@@ -193,6 +201,8 @@ func (s *instance) run(ctx context.Context, listeners []net.Listener, signals <-
 			return ctx.Err()
 		case <-asked:
 			return s.shutdown()
+		case err := <-s.failed:
+			return err
 		case sig := <-signals:
 			if sig != syscall.SIGTERM && sig != syscall.SIGINT {
 				continue
@@ -205,12 +215,21 @@ func (s *instance) run(ctx context.Context, listeners []net.Listener, signals <-
 	}
 }
 
+// fail ends the server at once.
+func (s *instance) fail(code int) {
+	select {
+	case s.failed <- kit.Exit(code):
+	default:
+	}
+}
+
 // shutdown saves what is to be saved. It fails, and the server goes on, if that cannot be done.
 func (s *instance) shutdown() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log(warning, "User requested shutdown...")
 	if s.aof.file != nil {
+		s.retryAOF()
 		s.log(notice, "Calling fsync() on the AOF file.")
 		s.aof.file.Sync()
 		s.aof.file.Close()
@@ -243,6 +262,7 @@ func (s *instance) cron(ctx context.Context) {
 			s.expireDue(now)
 			s.stats.sample(now)
 			if tick%10 == 0 {
+				s.retryAOF()
 				s.syncAOF()
 				s.saveIfDue(now)
 			}
@@ -252,14 +272,9 @@ func (s *instance) cron(ctx context.Context) {
 }
 
 func (s *instance) accept(ctx context.Context, ln net.Listener, wg *sync.WaitGroup) {
-	for {
-		nc, err := ln.Accept()
-		if err != nil {
-			if !errors.Is(err, net.ErrClosed) && ctx.Err() == nil {
-				s.log(warning, "Accepting client connection: %v", err)
-			}
-			return
-		}
+	inlet.Serve(ctx, ln, func(nc net.Conn) {
 		wg.Go(func() { s.serve(ctx, nc) })
-	}
+	}, func(err error) {
+		s.log(warning, "Accepting client connection: accept: %s", errnoText(err))
+	})
 }

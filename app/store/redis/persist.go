@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -212,12 +213,14 @@ func (s *instance) saveIfDue(now time.Time) {
 
 // aof is the append-only file.
 type aof struct {
-	file  kit.File // nil if there is none
-	db    int      // of the last command; -1 if unknown
-	size  int64
-	base  int64 // size after the last rewrite
-	dirty bool  // not synced
-	err   error // of the last write
+	file    kit.File // nil if there is none
+	db      int      // of the last command; -1 if unknown
+	pending []byte   // not written yet
+	size    int64
+	base    int64 // size after the last rewrite
+	dirty   bool  // not synced
+	err     error // of the last write
+	syncErr error // of the last sync
 }
 
 func (s *instance) openAOF() error {
@@ -250,8 +253,16 @@ func (s *instance) propagate(db int, commands ...[]string) {
 	if len(commands) > 1 {
 		b = append(b, encode("EXEC")...)
 	}
-	n, err := s.aof.file.Write(b)
-	if err == nil && s.config.values["appendfsync"] == "always" {
+	s.aof.pending = append(s.aof.pending, b...)
+	s.writeAOF()
+}
+
+// writeAOF writes what is pending. What cannot be written stays, and keeps clients from changing
+// more.
+func (s *instance) writeAOF() {
+	always := s.config.values["appendfsync"] == "always"
+	n, err := s.aof.file.Write(s.aof.pending)
+	if err == nil && always {
 		err = s.aof.file.Sync()
 	}
 	if err != nil {
@@ -261,12 +272,25 @@ func (s *instance) propagate(db int, commands ...[]string) {
 		if n > 0 { // Half a command would end the file for good.
 			s.aof.file.Truncate(s.aof.size)
 		}
-		s.aof.db = -1
 		s.aof.err = err
+		if always { // The client has been promised that its change is on disk.
+			s.log(warning, "Can't recover from AOF write error when the AOF fsync policy is 'always'. Exiting...")
+			s.fail(1)
+		}
 		return
 	}
+	if s.aof.err != nil {
+		s.log(warning, "AOF write error looks solved, Redis can write again.")
+	}
 	s.aof.size += int64(n)
-	s.aof.dirty, s.aof.err = true, nil
+	s.aof.pending, s.aof.dirty, s.aof.err = s.aof.pending[:0], true, nil
+}
+
+// retryAOF writes what could not be written before.
+func (s *instance) retryAOF() {
+	if s.aof.file != nil && len(s.aof.pending) > 0 {
+		s.writeAOF()
+	}
 }
 
 // syncAOF does once a second what everysec means.
@@ -274,11 +298,11 @@ func (s *instance) syncAOF() {
 	if s.aof.file == nil || !s.aof.dirty || s.config.values["appendfsync"] != "everysec" {
 		return
 	}
-	s.aof.dirty = false
-	if err := s.aof.file.Sync(); err != nil {
-		s.log(warning, "Fail to fsync the AOF file: %s", errnoText(err))
-		s.aof.err = err
+	if s.aof.syncErr = s.aof.file.Sync(); s.aof.syncErr != nil {
+		s.log(warning, "Fail to fsync the AOF file: %s", errnoText(s.aof.syncErr))
+		return
 	}
+	s.aof.dirty = false
 	grown := s.config.int("auto-aof-rewrite-percentage")
 	if s.aof.size > s.config.int("auto-aof-rewrite-min-size") && grown > 0 && s.aof.size > s.aof.base*(100+grown)/100 {
 		s.log(notice, "Starting automatic rewriting of AOF on %d%% growth", (s.aof.size-s.aof.base)*100/max(s.aof.base, 1))
@@ -305,6 +329,7 @@ func (s *instance) rewriteAOF() error {
 		return err
 	}
 	s.log(notice, "Background AOF rewrite terminated with success")
+	s.aof.pending, s.aof.err = nil, nil // The new file has it all.
 	if s.aof.file != nil {
 		s.aof.file.Close()
 		if err := s.openAOF(); err != nil {
@@ -337,8 +362,8 @@ func (s *instance) misconf() string {
 	if s.saveFailed && s.config.bool("stop-writes-on-bgsave-error") && len(s.config.savePoints()) > 0 {
 		return "MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
 	}
-	if s.aof.err != nil {
-		return "MISCONF Errors writing to the AOF file: " + errnoText(s.aof.err)
+	if err := cmp.Or(s.aof.err, s.aof.syncErr); err != nil {
+		return "MISCONF Errors writing to the AOF file: " + errnoText(err)
 	}
 	return ""
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -319,6 +321,87 @@ func TestAppendOnlyFile(t *testing.T) {
 			t.Errorf("exit %d: %s", code, r.Stdout)
 		}
 	})
+}
+
+// A disk that fails makes the server refuse changes until it works again.
+func TestAppendOnlyFileOnABrokenDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := machine(t)
+		r := start(t, m, "--appendonly", "yes", "--save", "")
+		breaks := func(methods ...string) {
+			m.Namespace.SetHook(func(method string, paths ...string) syscall.Errno {
+				if slices.Contains(methods, method) && strings.HasPrefix(paths[0], "/data/") {
+					return syscall.EIO
+				}
+				return 0
+			})
+		}
+		say(t, m, "set a 1")
+		for _, method := range []string{"write", "fsync"} {
+			breaks(method)
+			say(t, m, "incr a")
+			time.Sleep(2 * time.Second)
+			if got := say(t, m, "incr a", "get other"); got != "(error) MISCONF Errors writing to the AOF file: Input/output error\n(nil)" {
+				t.Errorf("%s fails: %s", method, got)
+			}
+			breaks()
+			time.Sleep(2 * time.Second)
+			if got := say(t, m, "set b 2"); got != "OK" {
+				t.Errorf("%s works again: %s", method, got)
+			}
+		}
+		out := r.Stdout.String()
+		for _, want := range []string{"Error writing to the AOF file: Input/output error", "AOF write error looks solved", "Fail to fsync the AOF file: Input/output error"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("the log lacks %q:\n%s", want, out)
+			}
+		}
+		r.Signal(syscall.SIGKILL)
+		r.Wait()
+		// What was accepted while the disk was broken is not lost.
+		r = start(t, m, "--appendonly", "yes", "--save", "", "--appendfsync", "always")
+		if got := say(t, m, "get a", "get b"); got != "\"3\"\n\"2\"" {
+			t.Error(got)
+		}
+		// Who has promised that every change is on disk cannot go on.
+		breaks("write")
+		say(t, m, "incr a")
+		if code := r.Wait(); code != 1 || !strings.Contains(r.Stdout.String(), "Can't recover from AOF write error") {
+			t.Errorf("exit %d: %s", code, r.Stdout)
+		}
+	})
+}
+
+// noMemory is a kernel that refuses what is asked of it, once it is told to.
+type noMemory struct {
+	kit.Memory
+	refuses atomic.Bool
+}
+
+func (m *noMemory) Add(n int64) error {
+	if n > 0 && m.refuses.Load() {
+		return os.NewSyscallError("mmap", syscall.ENOMEM)
+	}
+	return m.Memory.Add(n)
+}
+
+func TestNoMemory(t *testing.T) {
+	m := machine(t)
+	env := m.Env("redis-server")
+	env.Dir = "/data"
+	memory := &noMemory{Memory: env.Memory}
+	env.Memory = memory
+	r := m.Run(Main, env)
+	r.Await("Ready to accept connections")
+	c := connect(t, m)
+	if err := c.Set(t.Context(), "a", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	memory.refuses.Store(true)
+	c.Set(t.Context(), "b", strings.Repeat("x", 1000), 0)
+	if code := r.Wait(); code != 134 || !strings.Contains(r.Stdout.String(), "Redis aborting for OUT OF MEMORY") {
+		t.Errorf("exit %d: %s", code, r.Stdout)
+	}
 }
 
 func TestSavePoints(t *testing.T) {

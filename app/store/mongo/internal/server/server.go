@@ -5,7 +5,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"runtime/debug"
@@ -16,6 +15,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/store/internal/inlet"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/engine"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/mlog"
 )
@@ -74,20 +74,18 @@ func New(cfg Config) *Server {
 }
 
 // Serve takes connections until the listener is closed.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
-	for {
-		nc, err := ln.Accept()
-		if errors.Is(err, net.ErrClosed) || ctx.Err() != nil || s.isStopping() {
-			if err == nil {
-				nc.Close()
-			}
-			return nil
-		}
-		if err != nil {
-			return err
+func (s *Server) Serve(ctx context.Context, ln net.Listener) {
+	inlet.Serve(ctx, ln, func(nc net.Conn) {
+		if s.isStopping() {
+			nc.Close()
+			return
 		}
 		s.accept(ctx, nc)
-	}
+	}, func(err error) {
+		s.Log.Warn(mlog.Network, 23022, "listener", "Error accepting new connection on local endpoint", bson.D{
+			{Key: "localEndpoint", Value: ln.Addr().String()}, {Key: "error", Value: err.Error()},
+		})
+	})
 }
 
 func (s *Server) accept(ctx context.Context, nc net.Conn) {
