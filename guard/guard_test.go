@@ -78,6 +78,11 @@ func TestWhoMayAsk(t *testing.T) {
 	if code, _ := s.do(t, "GET", pods, "", "Impersonate-Extra-X", "y"); code != 403 {
 		t.Errorf("as somebody with more: %d", code)
 	}
+	s.pages["/version"] = "{}"
+	s.get(t, "/version", "Impersonate-User", "system:admin", "Impersonate-Group", "system:masters")
+	if h := s.last().Header; h.Get("Impersonate-User") != "sre" || h.Get("Impersonate-Group") != "sre-team" {
+		t.Errorf("the API server hears from %v", h)
+	}
 	s.get(t, pods, "X-Remote-User", "system:admin", "X-Forwarded-For", "1.2.3.4")
 	if h := s.last().Header; h.Get("X-Remote-User") != "" || h.Get("X-Forwarded-For") != "" {
 		t.Errorf("the API server hears %v", h)

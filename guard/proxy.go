@@ -50,7 +50,8 @@ func (g *Guard) handler() http.Handler {
 		switch t, resource := parseTarget(r.Method, r.URL); {
 		case !g.authenticates(r):
 			writeStatus(w, newStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
-		case impersonated(r) != "":
+		case resource && impersonated(r) != "":
+			// Discovery is the same for all, and clients show no more than "unknown" of a refusal there.
 			writeStatus(w, newStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
 				"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", impersonated(r), g.opts.User))
 		case resource:
@@ -66,10 +67,13 @@ func (g *Guard) authenticates(r *http.Request) bool {
 	return ok && subtle.ConstantTimeCompare([]byte(strings.TrimSpace(token)), []byte(g.token)) == 1
 }
 
+// impersonate is how the headers begin by which a request acts as somebody else.
+const impersonate = "Impersonate-"
+
 // impersonated says whom a request wants to act as; empty if it does not.
 func impersonated(r *http.Request) string {
 	for name, values := range r.Header {
-		if strings.HasPrefix(name, "Impersonate-") {
+		if strings.HasPrefix(name, impersonate) {
 			if u := r.Header.Get("Impersonate-User"); u != "" {
 				return u
 			}
@@ -114,7 +118,7 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	}
 	h := out.Header
 	for name := range h {
-		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") {
+		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, impersonate) {
 			delete(h, name)
 		}
 	}

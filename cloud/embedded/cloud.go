@@ -312,7 +312,7 @@ func (c *Cloud) startFleet() error {
 		specs = append(specs, node.Spec{
 			Name: fmt.Sprintf("node-%d", i+1), Address: addr, Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24),
 			Cores: c.opts.Cores, Memory: c.opts.Memory, Disk: c.opts.Disk,
-			Labels: map[string]string{v1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), v1.LabelTopologyRegion: "lab"},
+			Labels: map[string]string{v1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), v1.LabelTopologyRegion: "region-1"},
 		})
 	}
 	cert, err := c.pki.TLS(controlplane.Identity{Name: "system:node", Groups: []string{"system:nodes"}, IPs: ips})

@@ -1,0 +1,245 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	component "k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/aiopslab/aiopslab/app/busybox"
+	"github.com/aiopslab/aiopslab/app/coredns"
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/metricsserver"
+	"github.com/aiopslab/aiopslab/app/nginx"
+	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+)
+
+const (
+	// patience is how long a condition may take to come about. It is long because the machine may be
+	// busy; a test that passes does not wait for it.
+	patience = 3 * time.Minute
+	poll     = 50 * time.Millisecond
+)
+
+// lab is the cloud that all tests share, and what the lab itself has of it.
+var lab struct {
+	cloud  *embedded.Cloud
+	config *rest.Config
+	client kubernetes.Interface
+	apply  *manifest.Client
+	bin    string // where kubectl is
+}
+
+// TestMain runs the tests in a cloud. Called as kubectl, the test binary is kubectl.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "kubectl" {
+		os.Exit(runKubectl())
+	}
+	code, err := runIn(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func runKubectl() int {
+	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
+	return component.Run(kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
+		Arguments: os.Args, IOStreams: streams, ConfigFlags: genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
+	}))
+}
+
+func runIn(m *testing.M) (code int, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	tools := shell.Tools()
+	lab.cloud, err = embedded.Start(ctx, embedded.Options{Images: kit.NewRegistry(coredns.Image(), metricsserver.Image(), busybox.Image(tools), nginx.Image(tools))})
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if cerr := lab.cloud.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	if err := lab.cloud.WaitReady(ctx); err != nil {
+		return 0, err
+	}
+	lab.config = lab.cloud.RESTConfig()
+	if lab.client, err = kubernetes.NewForConfig(lab.config); err != nil {
+		return 0, err
+	}
+	if lab.apply, err = manifest.NewClient(lab.config); err != nil {
+		return 0, err
+	}
+	if lab.bin, err = os.MkdirTemp("", "bin-"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(lab.bin)
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	if err := os.Symlink(self, filepath.Join(lab.bin, "kubectl")); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// agent is somebody behind a guard, with a namespace to work in.
+type agent struct {
+	guard      *guard.Guard
+	ns         string
+	kubeconfig string
+	config     *rest.Config
+	client     kubernetes.Interface
+
+	mu      sync.Mutex
+	entries []guard.Entry
+}
+
+func newAgent(t *testing.T, hide ...guard.Rule) *agent {
+	t.Helper()
+	a := &agent{ns: fmt.Sprintf("shop-%d", time.Now().UnixNano()%1e9)}
+	if _, err := lab.client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.ns}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.cloud.RESTConfig(), Hide: hide, Journal: func(e guard.Entry) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.entries = append(a.entries, e)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.guard.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b, err := a.guard.Kubeconfig(a.ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(a.kubeconfig, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a.config, err = clientcmd.RESTConfigFromKubeConfig(b); err != nil {
+		t.Fatal(err)
+	}
+	a.config.QPS = -1
+	if a.client, err = kubernetes.NewForConfig(a.config); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// journal returns the entries so far.
+func (a *agent) journal() []guard.Entry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.entries)
+}
+
+// kubectl runs kubectl as the agent and returns what it printed.
+func (a *agent) kubectl(t *testing.T, stdin string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(lab.bin, "kubectl"), args...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.kubeconfig, "HOME="+t.TempDir())
+	cmd.Stdin = strings.NewReader(stdin)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// run is kubectl that must succeed and print the given words.
+func (a *agent) run(t *testing.T, stdin string, args []string, words ...string) string {
+	t.Helper()
+	out, err := a.kubectl(t, stdin, args...)
+	if err != nil {
+		t.Errorf("kubectl %v: %v\n%s", args, err, out)
+	}
+	for _, w := range words {
+		if !strings.Contains(out, w) {
+			t.Errorf("kubectl %v does not say %q:\n%s", args, w, out)
+		}
+	}
+	return out
+}
+
+// labApplies applies manifests as the lab.
+func labApplies(t *testing.T, ns, manifests string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifest.Parse([]byte(manifests))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.apply.Apply(t.Context(), ns, objects); err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// ready waits until a pod is.
+func ready(t *testing.T, ns, name string) *v1.Pod {
+	t.Helper()
+	return await(t, func() (*v1.Pod, error) {
+		p, err := lab.client.CoreV1().Pods(ns).Get(t.Context(), name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range p.Status.Conditions {
+			if c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
+				return p, nil
+			}
+		}
+		return nil, fmt.Errorf("%s is not ready: %+v", name, p.Status)
+	})
+}
+
+// await calls check until it returns no error, and returns its value. The last error, which says
+// what is lacking, is what the test fails with.
+func await[T any](t *testing.T, check func() (T, error)) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for {
+		v, err := check()
+		if err == nil {
+			return v
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting: %v", err)
+		}
+	}
+}
