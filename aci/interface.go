@@ -1,0 +1,148 @@
+package aci
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/aiopslab/aiopslab/aci/internal/box"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/observe"
+)
+
+// Options are what an interface stands on.
+type Options struct {
+	Task     string // "detection", "localization", "analysis" or "mitigation"
+	App      *app.App
+	Observer *observe.Observer
+	// Dial connects into the cluster's network.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Kubeconfig is the agent's own: server, CA and token of the guard.
+	Kubeconfig []byte
+	// API is host:port of the guard, the only address confined programs may reach.
+	API string
+	// Dir is the scratch root, a directory of the host. The caller makes and removes it.
+	Dir string
+	// Self is the command line that runs a tool of our own binary confined, such as
+	// {"/proc/self/exe", "tool"}. The tool's name and arguments follow.
+	Self []string
+}
+
+// Interface is one agent's way to the cloud. Actions may be done concurrently; those of the shell
+// wait for one another.
+type Interface struct {
+	o       Options
+	actions []*Action
+	box     *box.Box
+	client  kubernetes.Interface // with the agent's rights
+	now     func() time.Time
+	outputs counter
+}
+
+// dnsDefault is where a cluster's DNS is, unless it says otherwise.
+const (
+	dnsDefault = "10.96.0.10"
+	dnsTimeout = 5 * time.Second
+)
+
+// New sets an interface up.
+func New(o Options) (*Interface, error) {
+	if !slices.Contains(Tasks, o.Task) {
+		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(Tasks, ", "))
+	}
+	if o.App == nil || o.Observer == nil || o.Dial == nil || len(o.Self) == 0 {
+		return nil, errors.New("the interface needs an application, an observer, a way to dial and a command line for tools")
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(o.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's kubeconfig: %w", err)
+	}
+	config.QPS = -1 // An agent is slow enough.
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the agent's kubeconfig: %w", err)
+	}
+	i := &Interface{o: o, client: client, now: time.Now, actions: Actions(o.Task)}
+	i.box, err = box.New(box.Options{
+		Dir: o.Dir, Dial: o.Dial, DNS: i.dns(), API: o.API, Kubeconfig: o.Kubeconfig, Self: o.Self,
+		Search: []string{o.App.Namespace + ".svc.cluster.local", "svc.cluster.local", "cluster.local"},
+	})
+	return i, err
+}
+
+// dns finds the cluster's DNS.
+func (i *Interface) dns() string {
+	ctx, cancel := context.WithTimeout(context.Background(), dnsTimeout)
+	defer cancel()
+	s, err := i.client.CoreV1().Services("kube-system").Get(ctx, "kube-dns", metav1.GetOptions{})
+	if err != nil {
+		return dnsDefault
+	}
+	return cmp.Or(s.Spec.ClusterIP, dnsDefault)
+}
+
+// Actions returns the actions of a task in a fixed order, submit last.
+func Actions(task string) []*Action {
+	return []*Action{getLogs, getMetrics, readMetrics, getTraces, readTraces, getAlerts, getTopology, execShell, submitAction(task)}
+}
+
+// Actions returns the actions of the interface's task in a fixed order, submit last.
+func (i *Interface) Actions() []*Action { return slices.Clone(i.actions) }
+
+// Confinement says how far the programs of the agent's shell are confined on this machine.
+func (i *Interface) Confinement() string { return i.box.Confinement() }
+
+// Close ends what the agent's shell left running. The scratch root stays.
+func (i *Interface) Close() error { return i.box.Close() }
+
+// Result is what an action returns to the agent.
+type Result struct {
+	Text      string
+	Submitted bool
+	Answer    any  // what was submitted: string, int64, float64, bool, nil, []any or map[string]any
+	Invalid   bool // the call was not a valid action
+}
+
+// Do takes an action. Whatever goes wrong is in the result's text, for the agent to read.
+func (i *Interface) Do(ctx context.Context, c *Call) Result {
+	at := slices.IndexFunc(i.actions, func(a *Action) bool { return a.Name == c.Name })
+	if at < 0 {
+		return Result{Invalid: true, Text: i.unknown(c.Name)}
+	}
+	a := i.actions[at]
+	args, note, err := a.bind(c)
+	if err != nil {
+		return Result{Invalid: true, Text: err.Error()}
+	}
+	r := a.do(ctx, i, args)
+	r.Text = i.bound(a.Name, r.Text)
+	for _, n := range []string{note, c.Note} {
+		if n != "" {
+			r.Text = "Note: " + n + "\n" + r.Text
+		}
+	}
+	return r
+}
+
+// unknown is the reply to an action there is none of.
+func (i *Interface) unknown(name string) string {
+	var names []string
+	for _, a := range i.actions {
+		names = append(names, a.Name)
+	}
+	return fmt.Sprintf("Invalid action: %s. Did you mean %s? The actions are %s.", short(name), nearest(name, names), strings.Join(names, ", "))
+}
+
+// failed is the result of an action that could not be done.
+func failed(format string, args ...any) Result {
+	return Result{Text: "Error: " + fmt.Sprintf(format, args...)}
+}

@@ -1,0 +1,69 @@
+package aci
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// The tasks.
+const (
+	Detection    = "detection"
+	Localization = "localization"
+	Analysis     = "analysis"
+	Mitigation   = "mitigation"
+)
+
+// Tasks are all of them.
+var Tasks = []string{Detection, Localization, Analysis, Mitigation}
+
+// SystemLevels and FaultTypes are what a root cause is made of.
+var (
+	SystemLevels = []string{"Hardware", "Operating System", "Virtualization", "Application"}
+	FaultTypes   = []string{"Misconfiguration", "Code Defect", "Authentication Issue", "Network/Storage Issue", "Operation Error", "Dependency Problem"}
+)
+
+// analysisFields are the keys of an analysis with their values.
+var analysisFields = map[string][]string{"system_level": SystemLevels, "fault_type": FaultTypes}
+
+type (
+	detectionArgs struct {
+		Answer any `arg:"has_anomaly" type:"str" doc:"\"Yes\" if there is an anomaly, \"No\" if there is none."`
+	}
+	localizationArgs struct {
+		Answer any `arg:"faulty_components" type:"list[str]" doc:"Names of the faulty services, the most likely first; an empty list if there is no fault."`
+	}
+	analysisArgs struct {
+		Answer any `arg:"analysis" type:"dict[str, str]" default:"" doc:"The root cause, with the keys system_level and fault_type; None or nothing if there is no fault."`
+	}
+	mitigationArgs struct{}
+)
+
+const (
+	submitDoc     = "Hand in the solution of the task. This ends the run, so do it once and last."
+	submitReturns = "SubmissionStatus: the status of the submission. Valid does not mean correct."
+)
+
+// submitAction returns the action that ends a task.
+func submitAction(task string) *Action {
+	const name = "submit"
+	switch task {
+	case Detection:
+		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *detectionArgs) Result { return submitted(a.Answer) })
+	case Localization:
+		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *localizationArgs) Result { return submitted(a.Answer) })
+	case Analysis:
+		doc := submitDoc + fmt.Sprintf(" system_level is one of %s. fault_type is one of %s.", strings.Join(SystemLevels, ", "), strings.Join(FaultTypes, ", "))
+		return define(name, Submit, doc, submitReturns, func(_ context.Context, _ *Interface, a *analysisArgs) Result { return submitted(a.Answer) })
+	case Mitigation:
+		doc := "Say that the anomalies are mitigated. The system itself is judged. This ends the run, so do it once and last."
+		a := define(name, Submit, doc, submitReturns, func(context.Context, *Interface, *mitigationArgs) Result { return submitted(nil) })
+		a.loose = true
+		return a
+	}
+	return nil
+}
+
+func submitted(answer any) Result {
+	return Result{Text: "SubmissionStatus.VALID_SUBMISSION", Submitted: true, Answer: answer}
+}
