@@ -1,0 +1,48 @@
+package runbook
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// submit answers what the task asks for.
+func (i *investigation) submit() {
+	list := i.causes()
+	thought := "I found nothing that is wrong."
+	if len(list) > 0 {
+		thought = "My conclusion: " + summary(list) + "."
+	}
+	switch i.task {
+	case problem.Detection:
+		if len(list) > 0 {
+			i.console.submit(thought, "Yes")
+		} else {
+			i.console.submit(thought, "No")
+		}
+	case problem.Localization:
+		names := []string{}
+		for _, f := range list {
+			names = append(names, f.component)
+		}
+		i.console.submit(thought, names)
+	case problem.Analysis:
+		if len(list) == 0 {
+			i.console.submit(thought)
+			return
+		}
+		i.console.submit(thought, causes[list[0].kind])
+	default:
+		i.console.submit("I have done what I can.")
+	}
+}
+
+// summary says what the causes are.
+func summary(list []finding) string {
+	var clauses []string
+	for _, f := range list {
+		clauses = append(clauses, fmt.Sprintf("%s is at fault, for %s", f.component, f.evidence))
+	}
+	return strings.Join(clauses, "; ")
+}

@@ -1,0 +1,80 @@
+package runbook
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/agent"
+)
+
+const (
+	// maxLooks is how many calls are made before the agent submits. Runs have thirty steps by default.
+	maxLooks = 28
+	// nextAction ends what an agent is told.
+	nextAction = "Please take the next action"
+)
+
+// console is where the investigation makes its calls.
+type console struct {
+	yield       func(string) bool
+	observation string // the answer to the last call
+	looks       int
+	closed      bool
+}
+
+// say makes a call and returns what came of it. Nothing comes once the console is closed or the
+// calls are used up.
+func (c *console) say(thought, call string) string {
+	if c.closed || c.looks >= maxLooks {
+		return ""
+	}
+	c.looks++
+	return c.send(thought, call)
+}
+
+func (c *console) send(thought, call string) string {
+	if !c.yield("Thought: " + thought + "\n\nAction:\n" + call) {
+		c.closed = true
+		return ""
+	}
+	text := strings.TrimRight(c.observation, " \n")
+	return strings.TrimRight(strings.TrimSuffix(text, nextAction), "\n")
+}
+
+// call calls an action.
+func (c *console) call(thought, action string, args ...any) string {
+	return c.say(thought, agent.Call(action, args...))
+}
+
+// defaultSeconds is how long a command may take if nothing is said.
+const defaultSeconds = 30
+
+// shell runs a command that may take some seconds.
+func (c *console) shell(thought, command string, seconds int) string {
+	text := `"` + command + `"`
+	switch {
+	case strings.Contains(command, `"""`) || strings.Contains(command, "```") || strings.HasSuffix(command, `"`):
+		return c.say(thought, agent.Call("exec_shell", command, seconds))
+	case strings.ContainsAny(command, "\"\\\n"):
+		text = `r"""` + command + `"""` // To be read by people too, so without escapes.
+	}
+	if seconds != defaultSeconds {
+		text += fmt.Sprintf(", timeout=%d", seconds)
+	}
+	return c.say(thought, "```\nexec_shell("+text+")\n```")
+}
+
+// submit makes the last call. It is made even if the looks are used up.
+func (c *console) submit(thought string, answer ...any) {
+	if !c.closed {
+		c.send(thought, agent.Call("submit", answer...))
+	}
+}
+
+// left is how many calls can still be made.
+func (c *console) left() int {
+	if c.closed {
+		return 0
+	}
+	return maxLooks - c.looks
+}

@@ -1,0 +1,95 @@
+package runbook
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// trouble is what a line of a log that speaks of trouble has in it. Some servers log a login that
+// failed as information.
+const trouble = `err|fail|fatal|panic|warn|denied|refused|timeout|timed out|deadline|unauthor|not author|cannot|killed|\"s\":\"[EF]\"`
+
+// logsCommand prints what the pods with a label said lately that speaks of trouble: without times,
+// how often, and only the most frequent lines of each pod.
+func logsCommand(namespace, label string) string {
+	return fmt.Sprintf("kubectl logs -n %s -l %s --prefix --since=60s --tail=200 --max-log-requests=100 | grep -iE '%s' | sed -E 's/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+(Z|[+][0-9:]+)//g; s/(conn|remote\":\"[0-9.]+:)[0-9]+/\\1/g' | cut -c1-400 | sort | uniq -c | sort -rn | awk 'n[$2]++ < 3'",
+		namespace, label, trouble)
+}
+
+// commonLabel is the label that most pods have, whatever its value.
+func (s *system) commonLabel() string {
+	count := map[string]int{}
+	best := ""
+	for _, d := range s.deployments {
+		for k := range d.Spec.Template.Labels {
+			count[k]++
+			if best == "" || count[k] > count[best] || count[k] == count[best] && k < best {
+				best = k
+			}
+		}
+	}
+	return best
+}
+
+// prefixed is a line of kubectl logs --prefix, after uniq -c.
+var prefixed = regexp.MustCompile(`^\s*(?:\d+\s+)?\[pod/([^/\]]+)/[^\]]+\]\s?(.*)$`)
+
+// readLogs notes lines by component.
+func (s *system) readLogs(text string) {
+	for line := range strings.Lines(text) {
+		if m := prefixed.FindStringSubmatch(strings.TrimRight(line, "\n")); m != nil {
+			s.note(s.component(m[1]), m[2])
+		}
+	}
+}
+
+// maxLines is how many lines of a component are kept.
+const maxLines = 200
+
+func (s *system) note(component, line string) {
+	if component != "" && len(s.logs[component]) < maxLines {
+		s.logs[component] = append(s.logs[component], line)
+	}
+}
+
+// The ways in which logs speak of a cause rather than of a symptom.
+var (
+	speaksOfLogin = regexp.MustCompile(`(?i)authentication ?failed|not authorized|authorization failed|could not find user|unauthorized\b|access denied|\bNOAUTH\b|\bWRONGPASS\b|user not found`)
+	speaksOfTLS   = regexp.MustCompile(`(?i)requireTLS|only allow (ssl|tls) connections|(ssl|tls) ?handshake ?failed|(ssl|tls) is required|first record does not look like a TLS handshake`)
+	speaksOfDisk  = regexp.MustCompile(`(?i)input/output error|\bEIO\b|i/o error|read-only file ?system|no space left on device|\bENOSPC\b`)
+	speaksOfKern  = regexp.MustCompile(`(?i)cannot allocate memory|\bENOMEM\b|too many open files|\bEMFILE\b|\bENFILE\b|no buffer space available|\bENOBUFS\b`)
+)
+
+// said returns the first line of a component's logs that matches.
+func (s *system) said(component string, what *regexp.Regexp) (string, bool) {
+	for _, line := range s.logs[component] {
+		if what.MatchString(line) {
+			return line, true
+		}
+	}
+	return "", false
+}
+
+// address finds hosts with ports.
+var address = regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9.-]*|\d+\.\d+\.\d+\.\d+):(\d{2,5})\b`)
+
+// named are the other components that a line names by address.
+func (s *system) named(component, line string) (names []string) {
+	for _, m := range address.FindAllStringSubmatch(line, -1) {
+		if owner, ok := s.owner(m[1]); ok && owner != component {
+			names = append(names, owner)
+		}
+	}
+	return names
+}
+
+// quote is a line short enough for a sentence.
+func quote(line string) string {
+	const most = 160
+	line = strings.Join(strings.Fields(line), " ")
+	if r := []rune(line); len(r) > most {
+		line = string(r[:most]) + "..."
+	}
+	return "\"" + line + "\""
+}

@@ -1,0 +1,101 @@
+package runbook
+
+import (
+	"fmt"
+	"net"
+	"sort"
+	"strconv"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// probesEach is how often each port is tried.
+	probesEach = 3
+	// patience is how many seconds a connection may take before it is given up.
+	patience = 2
+	// slowConnect is how many milliseconds it may take to connect within a cluster. It takes less than
+	// one where nothing is wrong, but the machine may be busy.
+	slowConnect = 400
+)
+
+// probe is what came of connecting to a port of a service.
+type probe struct {
+	service string // or an address
+	port    int
+	tries   int
+	refused int
+	timeout int
+	slow    int
+}
+
+// probeCommand connects to every TCP port of the services, and of pods that are not well, some times. Nothing is
+// sent, so that nobody complains.
+func (s *system) probeCommand() string {
+	var targets []string
+	for _, svc := range s.services {
+		for _, p := range svc.Spec.Ports {
+			if p.Protocol != v1.ProtocolUDP && p.Protocol != v1.ProtocolSCTP {
+				targets = append(targets, fmt.Sprintf("%s.%s:%d", svc.Name, s.namespace, p.Port))
+			}
+		}
+	}
+	// A Service does not send to a pod that is not ready, so that one is tried itself.
+	for _, r := range s.rows {
+		d, ok := s.deployment(s.component(r.name))
+		if ports := containerPorts(d); ok && r.ill() && net.ParseIP(r.ip) != nil && len(ports) > 0 {
+			targets = append(targets, fmt.Sprintf("%s:%d", r.ip, ports[0].ContainerPort))
+		}
+	}
+	if len(targets) == 0 {
+		return ""
+	}
+	sort.Strings(targets)
+	return fmt.Sprintf("for t in %s; do for n in $(seq %d); do s=$(date +%%s%%N); nc -z -w %d ${t%%:*} ${t#*:} 2>/dev/null; echo $t $? $((($(date +%%s%%N) - s) / 1000000)); done; done",
+		strings.Join(targets, " "), probesEach, patience)
+}
+
+// readProbes reads lines of "service:port exit-code milliseconds".
+func readProbes(text string) (list []probe) {
+	at := map[string]int{}
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			continue
+		}
+		name, port, ok := strings.Cut(f[0], ":")
+		if net.ParseIP(name) == nil {
+			name, _, _ = strings.Cut(name, ".")
+		}
+		n, err := strconv.Atoi(port)
+		code, err2 := strconv.Atoi(f[1])
+		took, err3 := strconv.Atoi(f[2])
+		if !ok || err != nil || err2 != nil || err3 != nil {
+			continue
+		}
+		i, ok := at[f[0]]
+		if !ok {
+			i = len(list)
+			at[f[0]] = i
+			list = append(list, probe{service: name, port: n})
+		}
+		p := &list[i]
+		p.tries++
+		switch {
+		case code != 0 && took >= 900*patience: // nc may be a little early
+			p.timeout++
+		case code != 0:
+			p.refused++
+		case took >= slowConnect:
+			p.slow++
+		}
+	}
+	return list
+}
+
+// unreachable reports whether most connections were not made in time, or only slowly.
+func (p probe) unreachable() bool { return p.tries > 0 && 2*(p.timeout+p.slow) > p.tries }
+
+// closed reports whether all connections were refused.
+func (p probe) closed() bool { return p.tries > 0 && p.refused == p.tries }

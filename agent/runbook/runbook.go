@@ -1,0 +1,63 @@
+package runbook
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// Entry is the agent.
+var Entry = agent.Entry{Name: "runbook", Doc: "follows an operator's runbook, without a language model", New: newRunbook}
+
+func newRunbook(b agent.Briefing) (agent.Agent, error) {
+	return start(func(c *console) { work(c, b.Task, b.Namespace) }), nil
+}
+
+// runner is an agent whose work is sequential code. It runs as a coroutine: it rests while the agent
+// waits for an observation.
+type runner struct {
+	console *console
+	next    func() (string, bool)
+	stop    func()
+	last    string
+}
+
+func start(work func(*console)) *runner {
+	r := &runner{console: &console{}}
+	r.next, r.stop = iter.Pull(iter.Seq[string](func(yield func(string) bool) {
+		r.console.yield = yield
+		work(r.console)
+	}))
+	return r
+}
+
+// Act implements agent.Agent. An agent that has submitted says the same again.
+func (r *runner) Act(_ context.Context, observation string) (string, error) {
+	r.console.observation = observation
+	if response, ok := r.next(); ok {
+		r.last = response
+	}
+	if r.last == "" {
+		return "", errors.New("the runbook is at its end")
+	}
+	return r.last, nil
+}
+
+// Close ends the work.
+func (r *runner) Close() error {
+	r.stop()
+	return nil
+}
+
+// work does a task: looks, concludes, repairs if asked to, and submits.
+func work(c *console, task problem.Task, namespace string) {
+	i := &investigation{console: c, system: newSystem(namespace), task: task}
+	i.investigate()
+	if task == problem.Mitigation {
+		i.repair()
+	}
+	i.submit()
+}
