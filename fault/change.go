@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -129,4 +130,14 @@ func deletePods(ctx context.Context, e *Env, services ...string) error {
 		}
 	}
 	return nil
+}
+
+// awaitReady waits until a service has a pod that is ready.
+func awaitReady(ctx context.Context, e *Env, service string) error {
+	return poll(ctx, "a pod of "+service, func(ctx context.Context) (bool, error) {
+		pods, err := podsOf(ctx, e, service)
+		return slices.ContainsFunc(pods, func(p v1.Pod) bool {
+			return unready(&p, time.Now().Add(settle)) == ""
+		}), err
+	})
 }

@@ -11,17 +11,17 @@ import (
 )
 
 type misconfigParams struct {
-	Port int `yaml:"port" doc:"the port that the Service sends to instead of the right one"`
-	From int `yaml:"from" doc:"the target port that is changed; 0 is each of them"`
+	Port      int `yaml:"port" doc:"the port that the Service sends to instead of the right one"`
+	InsteadOf int `yaml:"instead_of" doc:"the target port that is changed; 0 is each of them"`
 }
 
 // Validate implements the check of parameters.
 func (p misconfigParams) Validate() error {
-	if p.Port < 1 || p.Port > 65535 || p.From < 0 || p.From > 65535 {
-		return errors.New(`"port" must be between 1 and 65535, and "from" too unless it is 0`)
+	if p.Port < 1 || p.Port > 65535 || p.InsteadOf < 0 || p.InsteadOf > 65535 {
+		return errors.New(`"port" must be between 1 and 65535, and "instead_of" too unless it is 0`)
 	}
-	if p.Port == p.From {
-		return errors.New(`"port" must be another than "from"`)
+	if p.Port == p.InsteadOf {
+		return errors.New(`"port" must be another than "instead_of"`)
 	}
 	return nil
 }
@@ -75,14 +75,14 @@ func bindMisconfig(t Target, p misconfigParams) (Fault, error) {
 			continue
 		}
 		target, _ := port["targetPort"].(int64)
-		if target == 0 || target == int64(p.Port) || p.From != 0 && target != int64(p.From) {
+		if target == 0 || target == int64(p.Port) || p.InsteadOf != 0 && target != int64(p.InsteadOf) {
 			continue
 		}
 		port["targetPort"] = int64(p.Port)
 		f.changes = append(f.changes, portChange{i, target})
 	}
 	if len(f.changes) == 0 {
-		return nil, fmt.Errorf("misconfig_k8s: the Service %s has no target port %d to change to %d", t.Service, p.From, p.Port)
+		return nil, fmt.Errorf("misconfig_k8s: the Service %s has no target port %d to change to %d", t.Service, p.InsteadOf, p.Port)
 	}
 	return f, unstructured.SetNestedSlice(f.wrong.Object, ports, "spec", "ports")
 }
@@ -103,10 +103,17 @@ func (f *misconfigured) Inject(ctx context.Context, e *Env) error {
 	if err := apply(ctx, e, f.wrong); err != nil {
 		return err
 	}
-	return deletePods(ctx, e, f.service)
+	if err := deletePods(ctx, e, f.service); err != nil {
+		return err
+	}
+	return awaitReady(ctx, e, f.service)
 }
 
+// Manifest asks first, since the pods are well.
 func (f *misconfigured) Manifest(ctx context.Context, e *Env) (string, error) {
+	if err := ask(ctx, e, f.service, askTimeout); err != nil {
+		return fmt.Sprintf("%s does not answer: %v", f.service, err), ctx.Err()
+	}
 	return health(ctx, e, f.service)
 }
 

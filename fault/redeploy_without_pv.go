@@ -146,6 +146,9 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 	if done, err := gone(ctx); err != nil {
 		return err
 	} else if !done {
+		if err := f.stopWorkloads(ctx, e); err != nil {
+			return err
+		}
 		err := namespaces.Delete(ctx, e.App.Namespace, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(f.namespace))})
 		if ignoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return err
@@ -162,6 +165,20 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 			}
 		}
 		return true, nil
+	})
+}
+
+// stopWorkloads deletes what runs, and waits until it has ended. The deletion of a namespace with pods
+// in it takes longer.
+func (f *unbound) stopWorkloads(ctx context.Context, e *Env) error {
+	background := metav1.DeletePropagationBackground
+	err := e.Client.AppsV1().Deployments(e.App.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	return poll(ctx, "the pods of "+e.App.Name+" to end", func(ctx context.Context) (bool, error) {
+		pods, err := e.Client.CoreV1().Pods(e.App.Namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0, err
 	})
 }
 

@@ -1,0 +1,148 @@
+package fault
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"google.golang.org/grpc"
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/app/hotel"
+)
+
+func TestPodSymptom(t *testing.T) {
+	a := hotel.App()
+	pod := func(change func(*v1.Pod)) *v1.Pod {
+		p := readyPod(a, "geo", "n1", time.Hour)
+		change(p)
+		return p
+	}
+	unreadyPod := func(c v1.ContainerStatus) *v1.Pod {
+		return pod(func(p *v1.Pod) {
+			p.Status.Conditions[0].Status, p.Status.ContainerStatuses = v1.ConditionFalse, []v1.ContainerStatus{c}
+		})
+	}
+	waiting := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}
+	for _, tt := range []struct {
+		name     string
+		replicas int32
+		pod      *v1.Pod
+		want     string
+	}{
+		{"well", 1, pod(func(*v1.Pod) {}), ""},
+		{"scaled down", 0, nil, "geo is scaled to 0 pods"},
+		{"none", 1, nil, "0 of 1 pods of geo are ready"},
+		{"too few", 2, pod(func(*v1.Pod) {}), "1 of 2 pods of geo are ready"},
+		{"going", 1, pod(func(p *v1.Pod) {
+			p.DeletionTimestamp, p.Finalizers = ptr.To(metav1.Now()), []string{"x/y"}
+		}), "0 of 1 pods of geo are ready"},
+		// A container that dies soon after its start is ready for a moment.
+		{"just ready", 1, readyPod(a, "geo", "n1", 0), "0 of 1 pods of geo are ready: geo-1 has been ready for "},
+		{"back-off", 1, unreadyPod(v1.ContainerStatus{State: waiting}), "0 of 1 pods of geo are ready: geo-1 is in CrashLoopBackOff"},
+		{"killed", 1, unreadyPod(v1.ContainerStatus{State: ended}), "0 of 1 pods of geo are ready: geo-1 has ended with code 137 (OOMKilled)"},
+		{"restarted", 1, unreadyPod(v1.ContainerStatus{RestartCount: 3}), "0 of 1 pods of geo are ready: geo-1 is not ready and has restarted 3 times"},
+		{"pending", 1, pod(func(p *v1.Pod) {
+			p.Status = v1.PodStatus{Phase: v1.PodPending, Conditions: []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionFalse, Message: "0/3 nodes are available"}}}
+		}), "0 of 1 pods of geo are ready: geo-1 is Pending: 0/3 nodes are available"},
+	} {
+		c := fake.NewClientset(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "geo"}, Spec: appsv1.DeploymentSpec{Replicas: &tt.replicas}})
+		if tt.pod != nil {
+			c.Tracker().Add(tt.pod)
+		}
+		got, err := podSymptom(t.Context(), &Env{Client: c, App: a}, "geo")
+		if err != nil || tt.want == "" && got != "" || !strings.HasPrefix(got, tt.want) {
+			t.Errorf("%s: %q, %v; want %q", tt.name, got, err, tt.want)
+		}
+	}
+	if got, err := podSymptom(t.Context(), &Env{Client: fake.NewClientset(), App: a}, "geo"); err != nil || got != "there is no Deployment geo" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// serve answers connections until the test ends.
+func serve(t *testing.T, run func(net.Listener)) func(context.Context, string, string) (net.Conn, error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { defer close(done); run(ln) }()
+	t.Cleanup(func() { ln.Close(); <-done })
+	return func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", ln.Addr().String())
+	}
+}
+
+// each answers every connection with the same.
+func each(answer []byte) func(net.Listener) {
+	return func(ln net.Listener) {
+		for {
+			c, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			c.Read(make([]byte, 4096))
+			c.Write(answer)
+			c.Close()
+		}
+	}
+}
+
+// reply is a message of a MongoDB server.
+func reply(doc bson.D) []byte {
+	b, _ := bson.Marshal(doc)
+	var msg []byte
+	for _, n := range []int{21 + len(b), 9, 1, 2013, 0} {
+		msg = binary.LittleEndian.AppendUint32(msg, uint32(n))
+	}
+	return append(append(msg, 0), b...)
+}
+
+func TestAsk(t *testing.T) {
+	for _, tt := range []struct {
+		name, service string
+		run           func(net.Listener)
+		want          string // of the error
+	}{
+		{"gRPC", "geo", func(ln net.Listener) { grpc.NewServer().Serve(ln) }, ""},
+		{"HTTP", "frontend", func(ln net.Listener) { http.Serve(ln, http.NotFoundHandler()) }, ""},
+		{"closes", "geo", each(nil), "EOF"},
+		{"memcached", "memcached-rate", each([]byte("VERSION 1.6.7\r\n")), ""},
+		{"not memcached", "memcached-rate", each([]byte("HTTP/1.1 400 Bad Request\r\n")), `it answers "HTTP/1.1"`},
+		{"mongodb", "mongodb-geo", each(reply(bson.D{{Key: "ok", Value: 1.0}})), ""},
+		{"mongodb refuses", "mongodb-geo", each(reply(bson.D{{Key: "ok", Value: 0.0}, {Key: "errmsg", Value: "go away"}})), "go away"},
+		{"not mongodb", "mongodb-geo", each(bytes.Repeat([]byte{0xff}, 64)), "it does not speak MongoDB's protocol"},
+		{"silent", "geo", func(ln net.Listener) {
+			c, err := ln.Accept()
+			if err == nil {
+				io.Copy(io.Discard, c)
+				c.Close()
+			}
+		}, "no answer within 200ms"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			timeout := patience
+			if strings.HasPrefix(tt.want, "no answer") {
+				timeout = 200 * time.Millisecond
+			}
+			err := ask(t.Context(), &Env{App: hotel.App(), Dial: serve(t, tt.run)}, tt.service, timeout)
+			if (err == nil) != (tt.want == "") || err != nil && err.Error() != tt.want {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
+}

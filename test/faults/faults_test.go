@@ -1,0 +1,252 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/workload"
+)
+
+// trial is a fault that is injected, and set right by the reference solution if it has one, or else
+// by its recovery.
+type trial struct {
+	kind, target, params string
+	recover              bool // by its recovery, though it has a solution
+}
+
+func TestHotelReservation(t *testing.T) {
+	run(t, hotel.App(), []trial{
+		{kind: "noop"},
+		{kind: "misconfig_k8s", target: "mongodb-user"},
+		{kind: "scale_pods_to_zero", target: "recommendation"},
+		{kind: "assign_to_non_existent_node", target: "profile"},
+		{kind: "wrong_bin_usage", target: "profile", params: "{binary: geo}"},
+		{kind: "misconfig_app", target: "geo"},
+		{kind: "revoke_auth", target: "mongodb-geo"},
+		{kind: "revoke_auth", target: "mongodb-rate", recover: true},
+		{kind: "storage_user_unregistered", target: "mongodb-rate"},
+		{kind: "storage_user_unregistered", target: "mongodb-geo", recover: true},
+		{kind: "redeploy_without_pv"},
+		{kind: "redeploy_without_pv", target: "mongodb-rate", recover: true},
+		{kind: "container_kill", target: "geo", params: "{containers: [hotel-reserv-geo]}"},
+		{kind: "pod_failure", target: "user"},
+		{kind: "pod_kill", target: "user"},
+		{kind: "network_loss", target: "user"},
+		{kind: "network_loss", target: "profile", params: "{loss: 0.9, node: true}"},
+		{kind: "network_delay", target: "user"},
+		{kind: "network_delay", target: "search", params: "{delay: 2s, node: true}"},
+		{kind: "network_delay", target: "user", params: "{delay: 2s, every: 6s, for: 3s}"},
+		{kind: "network_jitter", target: "mongodb-user"},
+		{kind: "network_bandwidth", target: "user"},
+		{kind: "network_corrupt", target: "memcached-rate"},
+		{kind: "network_duplicate", target: "consul"},
+		{kind: "network_partition", target: "rate"},
+		{kind: "cpu_stress", target: "search"},
+		{kind: "memory_stress", target: "recommendation"},
+		{kind: "memory_stress", target: "recommendation", params: "{ramp: 5s}"},
+		{kind: "kernel_fault", target: "user"},
+		{kind: "disk_woreout", target: "mongodb-reservation"},
+	})
+}
+
+func TestSocialNetwork(t *testing.T) {
+	run(t, social.App(), []trial{
+		{kind: "misconfig_k8s", target: "user-service", recover: true},
+		{kind: "scale_pods_to_zero", target: "user-service", recover: true},
+		{kind: "assign_to_non_existent_node", target: "user-service", recover: true},
+		{kind: "wrong_bin_usage", target: "user-service", params: "{binary: nginx-thrift}", recover: true},
+		{kind: "auth_miss_mongodb", target: "url-shorten-mongodb"},
+		{kind: "auth_miss_mongodb", target: "url-shorten-mongodb", recover: true},
+		{kind: "network_delay", target: "post-storage-service", params: "{delay: 1s}"},
+		{kind: "network_loss", target: "social-graph-redis"},
+	})
+}
+
+// TestEveryKindIsTried sees to it that a new kind gets a trial.
+func TestEveryKindIsTried(t *testing.T) {
+	source, err := os.ReadFile("faults_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range fault.Kinds() {
+		if !strings.Contains(string(source), fmt.Sprintf("kind: %q", k.Name)) {
+			t.Errorf("no trial of %s", k.Name)
+		}
+	}
+}
+
+func run(t *testing.T, a *app.App, trials []trial) {
+	deployed := deploy(t, a)
+	power, _ := any(lab.cloud).(cloud.Chaos)
+	for _, tt := range trials {
+		name := tt.kind + " " + tt.target + " " + tt.params
+		t.Run(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), func(t *testing.T) {
+			k, err := fault.Find(tt.kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			target := fault.Target{App: a, Service: tt.target}
+			params := &yaml.Node{}
+			if err := yaml.Unmarshal([]byte(tt.params), params); err != nil {
+				t.Fatal(err)
+			}
+			f, err := k.New(target, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			solution, err := k.Fix(target, params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tt.recover {
+				solution = nil
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if err := lab.cloud.Reset(ctx, deployed); err != nil {
+				t.Fatal(err)
+			}
+			e := &fault.Env{
+				Client: lab.client, Config: lab.cloud.RESTConfig(), Dial: lab.cloud.Dial, Chaos: power, App: a,
+				Load: func() workload.Snapshot { return workload.Snapshot{} },
+			}
+			x := &experiment{t, e, f}
+			defer x.recover()
+			x.await("the application to be well", func(symptom string) bool { return symptom == "" })
+			start := time.Now()
+			if err := f.Inject(ctx, e); err != nil {
+				t.Fatal(err)
+			}
+			if tt.kind == "noop" {
+				return
+			}
+			injected := time.Since(start)
+			symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
+			shown := time.Since(start)
+			x.stays()
+			start = time.Now()
+			if solution != nil {
+				x.solve(solution)
+			} else {
+				x.recover()
+			}
+			x.await("the fault to be gone", func(symptom string) bool { return symptom == "" })
+			t.Logf("injected in %.1fs, shown after %.1fs, gone after %.1fs: %s", injected.Seconds(), shown.Seconds(), time.Since(start).Seconds(), symptom)
+		})
+	}
+}
+
+// deploy brings an application up in an empty cluster, and records it.
+func deploy(t *testing.T, a *app.App) cloud.Snapshot {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := lab.cloud.Reset(ctx, lab.empty); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := manifest.Read(a.Manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.apply.Apply(ctx, a.Namespace, objects); err != nil {
+		t.Fatal(err)
+	}
+	if err := lab.apply.WaitReady(ctx, a.Namespace, objects); err != nil {
+		t.Fatal(err)
+	}
+	s, err := lab.cloud.Snapshot(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// experiment is a fault in an application.
+type experiment struct {
+	t *testing.T
+	e *fault.Env
+	f fault.Fault
+}
+
+// await looks until the symptom is as wanted, and returns it.
+func (x *experiment) await(what string, wanted func(symptom string) bool) string {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+	defer cancel()
+	for {
+		symptom, err := x.f.Manifest(ctx, x.e)
+		if err == nil && wanted(symptom) {
+			return symptom
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			x.t.Fatalf("gave up waiting for %s: %q, %v", what, symptom, err)
+		}
+	}
+}
+
+// stays looks a few times more: a fault that shows does not stop doing so.
+func (x *experiment) stays() {
+	x.t.Helper()
+	const looks = 6
+	for i := range looks {
+		symptom, err := x.f.Manifest(x.t.Context(), x.e)
+		if err != nil || symptom == "" {
+			x.t.Fatalf("look %d: the fault does not show any more: %v", i, err)
+		}
+		select {
+		case <-time.After(poll):
+		case <-x.t.Context().Done():
+		}
+	}
+}
+
+func (x *experiment) recover() {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := x.f.Recover(ctx, x.e); err != nil {
+		x.t.Errorf("recover: %v", err)
+	}
+}
+
+// solve runs commands in a shell with kubectl.
+func (x *experiment) solve(commands []string) {
+	x.t.Helper()
+	config := filepath.Join(x.t.TempDir(), "kubeconfig")
+	b, err := lab.cloud.Kubeconfig("lab")
+	if err == nil {
+		err = os.WriteFile(config, b, 0o600)
+	}
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	commands = append([]string{"kubectl config set-context --current --namespace=" + x.e.App.Namespace}, commands...)
+	for _, c := range commands {
+		cmd := exec.CommandContext(x.t.Context(), "bash", "-c", c)
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+lab.bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if _, failed := errors.AsType[*exec.ExitError](err); failed {
+			x.t.Errorf("%s: %v", c, err)
+		} else if err != nil {
+			x.t.Fatal(err)
+		}
+		x.t.Logf("$ %s\n%s", c, out)
+	}
+}
