@@ -191,7 +191,7 @@ func FuzzDo(f *testing.F) {
 		}
 		for _, a := range actions {
 			args, _, err := a.bind(c)
-			if (err == nil) == (args.IsNil()) && err == nil {
+			if (err == nil) == args.IsNil() && err == nil {
 				t.Errorf("%s: neither arguments nor an error for %q", a.Name, s)
 			}
 			if err != nil && !strings.Contains(err.Error(), a.Signature()) {

@@ -44,6 +44,8 @@ var execShell = define(shellAction, Write,
 			line("[%d bytes before the last lines were not kept.]", out.Lost)
 		}
 		switch {
+		case out.TooLarge:
+			line("[The command was ended because it took too much memory. Work on less, with head, tail or grep in front.]")
 		case out.TimedOut && limit < a.Timeout:
 			line("[The command was ended after %d seconds, the longest it may take.]", limit)
 		case out.TimedOut:

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -51,6 +52,7 @@ type Box struct {
 	fs     *rootFS
 	procs  *table
 	spools int
+	memory uint64 // how much a command may add to what the process holds
 
 	mu      sync.Mutex
 	session *shell.Session
@@ -77,7 +79,7 @@ func New(o Options) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
-	b := &Box{dir: dir, self: o.Self, port: number, root: root}
+	b := &Box{dir: dir, self: o.Self, port: number, root: root, memory: maxMemory}
 	if err := b.fill(&o); err != nil {
 		root.Close()
 		return nil, err
@@ -171,6 +173,7 @@ type Outcome struct {
 	Lost     int64  // bytes in the middle that were not kept
 	Status   int    // 0 is success
 	TimedOut bool
+	TooLarge bool // it was ended because it took too much memory
 }
 
 // Run runs a command in the shell. Its input is empty. What it leaves in the background ends with it.
@@ -179,13 +182,19 @@ func (b *Box) Run(ctx context.Context, command string, timeout time.Duration) Ou
 	defer b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	ctx, stop := context.WithCancelCause(ctx)
+	watched := watchMemory(ctx, b.memory, func() { stop(errTooLarge) })
 	out := &output{}
 	status := b.session.Run(ctx, command, strings.NewReader(""), out, out)
-	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	cancel()
+	o := Outcome{Status: status, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), TooLarge: context.Cause(ctx) == errTooLarge}
+	stop(context.Canceled)
+	<-watched
 	b.procs.stop(endPatience)
-	text, lost := out.close()
-	return Outcome{Output: text, Lost: lost, Status: status, TimedOut: timedOut}
+	o.Output, o.Lost = out.close()
+	if o.TooLarge {
+		debug.FreeOSMemory()
+	}
+	return o
 }
 
 // Dir returns the shell's working directory.

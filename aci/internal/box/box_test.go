@@ -94,7 +94,7 @@ func run(t *testing.T, b *Box, command string) Outcome {
 func TestCommands(t *testing.T) {
 	b := machine(t)
 	for command, want := range map[string]string{
-		`echo 'Hello, World!'`:                                     "Hello, World!\n",
+		`echo 'Hello, World!'`: "Hello, World!\n",
 		`for p in a b; do echo $p; done | awk '{print NR, $1}'`:    "1 a\n2 b\n",
 		"cat <<EOF | tr a-z A-Z\n$(echo x)\nEOF":                   "X\n",
 		`pwd; echo $HOME $USER $KUBECONFIG`:                        "/root\n/root root /root/.kube/config\n",
@@ -221,7 +221,7 @@ func TestTimeout(t *testing.T) {
 	b := machine(t)
 	for _, command := range []string{
 		"while :; do :; done", "yes > /dev/null", "awk 'BEGIN{while(1);}'", "jq -n 'def f: f; f'", "sleep 0.1; cat <(while :; do :; done)",
-		"echo before; trap '' TERM; kubectl hang", "kubectl hang | cat", "yes | tail -n 1",
+		"echo before; trap '' TERM; kubectl hang", "kubectl hang | cat", "yes | tail -n 1", "x=$(sleep 0.2; kubectl hang)",
 	} {
 		start := time.Now()
 		o := b.Run(t.Context(), command, 300*time.Millisecond)
@@ -295,7 +295,7 @@ func TestTools(t *testing.T) {
 		"kubectl apply -f <(echo 'kind: Y')":                                             "kind: Y\n",
 		"cat /tmp/x.yaml | kubectl cat":                                                  "kind: X\n",
 		"kubectl cat <<< hi; kubectl cat":                                                "hi\n",
-		"ln -s /tmp/x.yaml /root/l; kubectl apply -f l; kubectl apply -f /root/l":        "kind: X\nkind: X\n",
+		"cd; ln -s /tmp/x.yaml /root/l; kubectl apply -f l; kubectl apply -f /root/l":        "kind: X\nkind: X\n",
 	} {
 		if o := run(t, b, command); o.Output != want || o.Status != 0 {
 			t.Errorf("%s: %+v, want %q", command, o, want)
@@ -385,5 +385,19 @@ func TestConfinement(t *testing.T) {
 		if got := strings.HasSuffix(o.Output, "succeeded\n"); got != allowed {
 			t.Errorf("%s: allowed is %v: %q", command, got, o.Output)
 		}
+	}
+}
+
+// A command that takes too much memory is ended, not the lab.
+func TestMemoryIsBounded(t *testing.T) {
+	b := machine(t)
+	b.memory = 32 << 20
+	for _, command := range []string{"yes | sort", "x=$(yes)", "awk 'BEGIN{while(1) a[n++]=n}'", "head -c 100000000 /dev/zero | tac", "jq -n '[range(100000000)]'"} {
+		if o := run(t, b, command); !o.TooLarge || o.Status == 0 {
+			t.Errorf("%s: %.200q, status %d", command, o.Output, o.Status)
+		}
+	}
+	if o := run(t, b, "echo x > f; cp f f; cat f; cp -r / /all; seq 1 1000 | sort -n | tail -1"); o.TooLarge || !strings.HasPrefix(o.Output, "cp: 'f' and 'f' are the same file\nx\n") || !strings.HasSuffix(o.Output, "1000\n") {
+		t.Errorf("%+v", o)
 	}
 }

@@ -96,7 +96,10 @@ func (f *rootFS) Stat(name string) (fs.FileInfo, error) {
 		return n, nil
 	}
 	fi, err := f.root.Stat(local(name))
-	return fi, fail("stat", name, err)
+	if err != nil {
+		return nil, fail("stat", name, err)
+	}
+	return info{fi}, nil
 }
 
 func (f *rootFS) Lstat(name string) (fs.FileInfo, error) {
@@ -104,7 +107,10 @@ func (f *rootFS) Lstat(name string) (fs.FileInfo, error) {
 		return n, nil
 	}
 	fi, err := f.root.Lstat(local(name))
-	return fi, fail("lstat", name, err)
+	if err != nil {
+		return nil, fail("lstat", name, err)
+	}
+	return info{fi}, nil
 }
 
 func (f *rootFS) ReadDir(name string) ([]fs.DirEntry, error) {
@@ -213,6 +219,18 @@ func (f *rootFS) StatFS(string) (kit.FSInfo, error) {
 	return kit.FSInfo{Source: "scratch", Type: "tmpfs", Mount: "/", Total: f.most, Free: max(f.most-used, 0)}, nil
 }
 
+// info describes a file, which is the agent's whoever owns it on the host.
+type info struct{ fs.FileInfo }
+
+// Sys returns a *kit.Owner.
+func (i info) Sys() any {
+	o := &kit.Owner{Links: 1}
+	if s, ok := i.FileInfo.Sys().(*syscall.Stat_t); ok {
+		o.Inode, o.Links = s.Ino, int(s.Nlink)
+	}
+	return o
+}
+
 // measure adds up the files.
 func (f *rootFS) measure() (used int64) {
 	_ = fs.WalkDir(f.root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
@@ -249,6 +267,14 @@ type rootFile struct {
 var _ kit.File = (*rootFile)(nil)
 
 func (r *rootFile) Name() string { return r.name }
+
+func (r *rootFile) Stat() (fs.FileInfo, error) {
+	fi, err := r.File.Stat()
+	if err != nil {
+		return nil, fail("stat", r.name, err)
+	}
+	return info{fi}, nil
+}
 
 func (r *rootFile) Write(p []byte) (int, error) {
 	if err := r.fs.grow(int64(len(p))); err != nil {

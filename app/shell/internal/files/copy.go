@@ -195,7 +195,7 @@ func (k *copier) copyDir(from, to string, fi fs.FileInfo) {
 		return
 	}
 	source, dest := env.Path(from), env.Path(to)
-	if dest == source || strings.HasPrefix(dest, source+"/") {
+	if dest == source || strings.HasPrefix(dest, strings.TrimSuffix(source, "/")+"/") {
 		k.warn("recursion detected, omitting directory '%s'", from)
 		return
 	}
