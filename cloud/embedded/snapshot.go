@@ -103,9 +103,9 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	return s, nil
 }
 
-// Reset implements cloud.Resetter: disturbances end; loops and programs stop, so that nothing reacts to what is half
-// restored; the store is rewritten and the nodes' disks and containers are replaced; loops start and
-// find everything as it was.
+// Reset implements cloud.Resetter: disturbances end; loops and programs stop, so that nothing reacts
+// to what is half restored; the store is rewritten and the nodes' disks and containers are replaced;
+// loops start and find everything as it was.
 func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	snap, ok := s.(*Snapshot)
 	if !ok {

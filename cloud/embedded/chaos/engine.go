@@ -133,6 +133,9 @@ func (e *Engine) Disturb(ctx context.Context, spec cloud.Disturbance) (stop func
 			return nil, err
 		}
 	}
+	if err := e.findContainers(spec); err != nil {
+		return nil, err
+	}
 	d := &disturbance{engine: e, spec: spec, wakes: make(chan struct{}, 1), done: make(chan struct{}), started: e.cfg.Clock.Now()}
 	d.kind = e.kindOf(d)
 	var run context.Context

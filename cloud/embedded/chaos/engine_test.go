@@ -103,7 +103,7 @@ func (l *lab) create(s *v1.Service) {
 func (l *lab) pod(name, ip, node, app string) *v1.Pod {
 	p := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Labels: map[string]string{"app": app}},
-		Spec:       v1.PodSpec{NodeName: node},
+		Spec:       v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "main"}, {Name: "side"}}},
 		Status:     v1.PodStatus{Phase: v1.PodRunning, PodIPs: []v1.PodIP{{IP: ip}}},
 	}
 	p, err := l.client.CoreV1().Pods("shop").Create(l.t.Context(), p, metav1.CreateOptions{})
@@ -219,6 +219,7 @@ func TestNothingToDisturb(t *testing.T) {
 			{cloud.Disturbance{Selector: cloud.Selector{Namespace: "shop", Service: "geo", Node: "c"}, Pod: hangs}, "selector: no pod matches service geo, namespace shop, node c"},
 			{cloud.Disturbance{Selector: cloud.Selector{Labels: map[string]string{"app": "job"}}, Pod: hangs}, "selector: no pod matches labels app=job"},
 			{cloud.Disturbance{Selector: geo, Network: &cloud.NetworkChaos{Loss: 1, Target: &cloud.Selector{Node: "c"}}}, "network.target: no pod matches node c"},
+			{cloud.Disturbance{Selector: geo, Pod: &cloud.PodChaos{Action: cloud.ContainerKill, Containers: []string{"geo"}}}, `pod.containers: "geo" is not one of main, side`},
 			{cloud.Disturbance{Selector: geo}, "disturbance: kind: set exactly one"},
 		} {
 			if stop, err := l.Disturb(t.Context(), c.d); err == nil || stop != nil || !strings.HasPrefix(err.Error(), c.want) {

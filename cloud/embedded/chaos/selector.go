@@ -129,6 +129,27 @@ func (e *Engine) ask(ctx context.Context, s cloud.Selector) (*v1.Service, []v1.P
 	return service, pods, nil
 }
 
+// findContainers checks that there are the containers a disturbance names.
+func (e *Engine) findContainers(d cloud.Disturbance) error {
+	if d.Pod == nil {
+		return nil
+	}
+	names := map[string]bool{}
+	for _, p := range e.current().selected(d.Selector) {
+		for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+			for _, c := range list {
+				names[c.Name] = true
+			}
+		}
+	}
+	for _, name := range d.Pod.Containers {
+		if !names[name] {
+			return fmt.Errorf("pod.containers: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+		}
+	}
+	return nil
+}
+
 // knows reports whether the view is at least as new as a service, if there is one, and pods.
 func (v *view) knows(service *v1.Service, pods []v1.Pod) bool {
 	if v == nil {

@@ -67,11 +67,12 @@ type Container struct {
 	main     *process
 	ending   bool // with its main program
 
-	adapting sync.Mutex // serialises what changes how the container is disturbed
-	output   []*gate    // of the main program
-	hanging  bool       // the main program is idle
-	began    time.Time  // when it was started, by the process' own clock
-	busy     float64    // cores that stress keeps busy
+	waking   atomic.Pointer[context.CancelFunc] // ends what operations on files wait for
+	adapting sync.Mutex                         // serialises what changes how the container is disturbed
+	output   []*gate                            // of the main program
+	hanging  bool                               // the main program is idle
+	began    time.Time                          // when it was started, by the process' own clock
+	busy     float64                            // cores that stress keeps busy
 	relax    context.CancelFunc
 	doom     *time.Timer // kills the container
 }

@@ -74,6 +74,9 @@ func (r *Runtime) Disturb(podUID string, effects ...Effect) {
 	done := make(chan struct{})
 	for _, c := range list {
 		go func() {
+			if wake := c.waking.Load(); wake != nil {
+				(*wake)() // It may be waiting for its files, be it to start.
+			}
 			c.adapt()
 			done <- struct{}{}
 		}()
@@ -139,6 +142,10 @@ func (c *Container) setHooks(s suffering) {
 		c.files.SetHook(nil)
 		return
 	}
+	ctx, wake := context.WithCancel(c.ctx)
+	if old := c.waking.Swap(&wake); old != nil {
+		(*old)()
+	}
 	c.files.SetHook(func(method string, paths ...string) syscall.Errno {
 		switch method {
 		case "open", "create", "opendir":
@@ -156,7 +163,7 @@ func (c *Container) setHooks(s suffering) {
 			}
 		}
 		if wait > 0 {
-			_ = sleep(c.ctx, wait)
+			_ = sleep(ctx, wait)
 		}
 		return failure
 	})

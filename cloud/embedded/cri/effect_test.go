@@ -415,3 +415,25 @@ func TestSlowFilesDoNotOutliveTheContainer(t *testing.T) {
 	<-done
 	l.ended(id)
 }
+
+// Nor does it outlive what made it slow, even if that keeps a container from starting.
+func TestSlowFilesDoNotOutliveTheirEffect(t *testing.T) {
+	l := newLab(t)
+	id := l.container(l.pod("a"), []string{"daemon"}, nil)
+	entered := make(chan struct{}, 1)
+	l.Disturb("uid-a", Effect{Files: func(string, ...string) (time.Duration, syscall.Errno) {
+		select {
+		case entered <- struct{}{}:
+		default:
+		}
+		return time.Hour, 0
+	}})
+	done := make(chan error, 1)
+	go func() { done <- l.StartContainer(t.Context(), id) }()
+	<-entered
+	l.Disturb("uid-a")
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	l.await("output", func() bool { return l.logs(id) != "" })
+}
