@@ -224,6 +224,11 @@ func TestHiddenObjectsAreAbsent(t *testing.T) {
 	if code, body := s.do(t, "GET", "/apis/chaos-mesh.org/v1alpha1/namespaces/shop/podchaos", ""); code != 404 || body != "404 page not found\n" {
 		t.Errorf("a hidden group: %d %s", code, body)
 	}
+	s.do(t, "DELETE", "/apis/chaos-mesh.org/v1alpha1/namespaces/shop/podchaos/x", "")
+	j := s.journal()
+	if e := j[len(j)-1]; e.Group != "chaos-mesh.org" || e.Status != 404 {
+		t.Errorf("an attempt on a hidden group: %+v", e)
+	}
 }
 
 func TestDeleteCollection(t *testing.T) {

@@ -245,19 +245,31 @@ func readAnswer(resp *http.Response) ([]byte, error) {
 
 // fail answers a request that the API server did not.
 func (x *exchange) fail(w http.ResponseWriter, err error) {
-	status := unavailable()
-	if errors.Is(err, errJSON) {
-		status = apierrors.NewInternalError(err)
+	switch {
+	case errors.Is(err, context.Canceled):
+		// Nobody hears it but the journal.
+		x.refuse(w, newStatus(statusClientGone, metav1.StatusReasonTimeout, "the client left before the answer: whether anything was written is not known"))
+	case errors.Is(err, errJSON):
+		x.refuse(w, apierrors.NewInternalError(err))
+	default:
+		x.refuse(w, unavailable())
 	}
-	x.refuse(w, status)
+}
+
+// statusClientGone is what servers commonly log for a client that left.
+const statusClientGone = 499
+
+// note journals a write that did not get to the API server.
+func (x *exchange) note(status int, message string) {
+	if x.entry != nil {
+		x.entry.Status, x.entry.Error = status, message
+		x.guard.journal.add(x.entry)
+	}
 }
 
 // refuse answers with an error. It is journalled if the request was a write.
 func (x *exchange) refuse(w http.ResponseWriter, err *apierrors.StatusError) {
-	if x.entry != nil {
-		x.entry.Status, x.entry.Error = int(err.ErrStatus.Code), err.ErrStatus.Message
-		x.guard.journal.add(x.entry)
-	}
+	x.note(int(err.ErrStatus.Code), err.ErrStatus.Message)
 	writeStatus(w, err)
 }
 
@@ -323,6 +335,7 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, t target) 
 		x.refuse(w, apierrors.NewBadRequest("the path is not that of a resource"))
 		return
 	case g.veil.hidesGroup(t.Group):
+		x.note(http.StatusNotFound, "404 page not found")
 		writeNoPage(w)
 		return
 	case t.Name != "" && g.veil.hides(t.object()):
