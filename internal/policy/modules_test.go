@@ -104,7 +104,7 @@ func permissive(dir string) bool {
 			continue
 		}
 		for _, phrase := range licences {
-			if strings.Contains(string(text), phrase) {
+			if strings.Contains(strings.ToLower(string(text)), strings.ToLower(phrase)) { // Some write PERMISSION.
 				return true
 			}
 		}
