@@ -295,7 +295,7 @@ func TestTools(t *testing.T) {
 		"kubectl apply -f <(echo 'kind: Y')":                                             "kind: Y\n",
 		"cat /tmp/x.yaml | kubectl cat":                                                  "kind: X\n",
 		"kubectl cat <<< hi; kubectl cat":                                                "hi\n",
-		"cd; ln -s /tmp/x.yaml /root/l; kubectl apply -f l; kubectl apply -f /root/l":        "kind: X\nkind: X\n",
+		"cd; ln -s /tmp/x.yaml /root/l; kubectl apply -f l; kubectl apply -f /root/l":    "kind: X\nkind: X\n",
 	} {
 		if o := run(t, b, command); o.Output != want || o.Status != 0 {
 			t.Errorf("%s: %+v, want %q", command, o, want)
