@@ -14,8 +14,12 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
-LIGHT = ./aci/... ./app/... ./grade/... ./observe/... ./record/... ./workload/... ./internal/manifest/... ./internal/strict/... \
-	./cloud $(addprefix ./cloud/embedded/,cri/... kubeproxy/... loopback/... netpolicy/... provisioner/... vfs/... vnet/...)
+LIGHT = ./aci/... ./agent/... ./app/... ./fault/... ./grade/... ./guard/... ./llm/... ./observe/... ./problem/... ./record/... \
+	./session/... ./workload/... ./internal/manifest/... ./internal/strict/... \
+	./cloud $(addprefix ./cloud/embedded/,chaos/... cri/... kubeproxy/... loopback/... netpolicy/... provisioner/... vfs/... vnet/...)
+
+# What `make run` shows.
+PROBLEM ?= revoke_auth_mongodb-mitigation-1
 
 .PHONY: help build run test race lint fix bench conformance clean
 
@@ -25,8 +29,8 @@ help: ## list the targets
 build: ## build bin/aiopslab
 	$(COMPILE) build -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
 
-run: build ## start a cluster and keep it until Ctrl-C
-	bin/aiopslab up
+run: build ## watch an agent work on an incident, and its verdict
+	bin/aiopslab run $(PROBLEM)
 
 test: ## run all tests
 	$(TEST) ./...

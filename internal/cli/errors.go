@@ -9,13 +9,15 @@ import (
 
 // Exit codes. They are documented in docs/cli.md.
 const (
-	ExitOK          = 0   // it worked
-	ExitError       = 1   // the command failed
-	ExitUsage       = 2   // the command line is wrong
-	ExitEnvironment = 3   // the environment could not be started, or died
-	ExitNotRunnable = 126 // the command of `up -- COMMAND` cannot be run
-	ExitNotFound    = 127 // the command of `up -- COMMAND` is not there
-	ExitSignal      = 128 // plus the number of the signal that ended the command, or the start
+	ExitOK           = 0   // it worked
+	ExitError        = 1   // the command failed
+	ExitUsage        = 2   // the command line is wrong
+	ExitEnvironment  = 3   // the environment could not be started, or died
+	ExitUnsolved     = 4   // the agent did not solve the problem, or `verify` found one that does not hold
+	ExitInconclusive = 5   // the run says nothing of the agent: it was interrupted, or could not be graded
+	ExitNotRunnable  = 126 // the command of `up -- COMMAND` cannot be run
+	ExitNotFound     = 127 // the command of `up -- COMMAND` is not there
+	ExitSignal       = 128 // plus the number of the signal that ended the command, or the start
 )
 
 // failure is an error with an exit code and a hint.

@@ -22,13 +22,15 @@ type State struct {
 	Stderr io.Writer
 	// Terminal says that Stderr is one, so that progress can be shown.
 	Terminal bool
+	// OutTerminal says that Stdout is one.
+	OutTerminal bool
 }
 
 // Process is the state of this process.
 func Process() *State {
 	return &State{
 		Args: os.Args, Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Terminal: term.IsTerminal(int(os.Stderr.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
 }
 
@@ -52,9 +54,13 @@ func newRoot(s *State) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "aiopslab",
 		Short: "A lab in which AI agents learn to run clouds",
-		Long: `AIOpsLab gives you a live Kubernetes cluster in one unprivileged process, in
-under a second: a real API server with real controllers, nodes, kubectl,
-services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
+		Long: `AIOpsLab takes AI agents through incidents in a live cloud and grades what they
+found and fixed. The cloud is a Kubernetes cluster in one unprivileged process,
+up in a second: no Docker, no root, nothing to install.
+
+  aiopslab run revoke_auth_mongodb-mitigation-1     see an agent at work
+  aiopslab problems                                 see what there is to solve
+  aiopslab play revoke_auth_mongodb-mitigation-1    solve it yourself`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          unknownCommand,
@@ -69,7 +75,8 @@ services, DNS, metrics and volumes. No Docker, no root, nothing to install.`,
 		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s))
+	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newFaults(s), newAgents(s))
+	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
 	return root
 }
 

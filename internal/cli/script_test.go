@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/aiopslab/aiopslab/aci/tool"
 )
 
 // TestScripts runs testdata/script. Besides testscript's own commands, scripts have
@@ -33,10 +36,13 @@ func TestScripts(t *testing.T) {
 			"cluster": cluster, "eventually": eventually, "status": status, "signal": signal,
 		},
 		Condition: func(name string) (bool, error) {
-			if name != "tinydisk" { // It takes a user namespace, or root.
-				return false, fmt.Errorf("unknown condition %s", name)
+			switch name {
+			case "tinydisk": // It takes a user namespace, or root.
+				return exec.Command("tinydisk", cache, "1M", "true").Run() == nil, nil
+			case "landlock": // It takes a kernel that has it.
+				return !strings.HasPrefix(tool.Describe(), "none"), nil
 			}
-			return exec.Command("tinydisk", cache, "1M", "true").Run() == nil, nil
+			return false, fmt.Errorf("unknown condition %s", name)
 		},
 		RequireUniqueNames: true,
 	})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 const (
@@ -72,7 +73,7 @@ func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string,
 	}
 	if a != nil {
 		opts.Progress("deploying " + a.Name)
-		if err := deploy(ctx, c, a); err != nil {
+		if err := session.Deploy(ctx, c, a); err != nil {
 			err = cmp.Or(c.Err(), err)
 			_ = c.Close()
 			return nil, e, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, err), "")

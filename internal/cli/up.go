@@ -15,6 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 const defaultLoad = 10 // requests a second
@@ -113,13 +114,13 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	}()
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
 	if a != nil && f.load > 0 {
-		stop, err := startLoad(c, a, f.load)
+		load, err := session.StartLoad(c, a, "", f.load, 0)
 		if err != nil {
 			return err
 		}
 		say("%s gets %v requests/s at http://%s\n", a.Name, f.load, a.Host())
 		defer func() {
-			sli := stop()
+			sli := load.Stop()
 			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
 		}()
 	}

@@ -1,0 +1,59 @@
+// Package blunt has the agents that understand nothing and try a blunt remedy: restart everything,
+// scale the faulty workload away, and so on. A mitigation that such an agent passes is graded
+// wrongly, unless the problem says that the remedy is a true fix.
+package blunt
+
+import (
+	"fmt"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/fault"
+)
+
+// Entries are the agents, one for each of [fault.Remedies].
+func Entries() []agent.Entry {
+	var list []agent.Entry
+	for _, remedy := range fault.Remedies {
+		list = append(list, agent.Entry{
+			Name: remedy, Doc: "tries a blunt remedy: " + remedy, KnowsTruth: true,
+			New: func(b agent.Briefing) (agent.Agent, error) {
+				var responses []string
+				for _, c := range commands(remedy, b) {
+					responses = append(responses, agent.Call("exec_shell", c, 60))
+				}
+				return agent.Script(append(responses, agent.Call("submit"))...), nil
+			},
+		})
+	}
+	return list
+}
+
+// commands are what a remedy does.
+func commands(remedy string, b agent.Briefing) []string {
+	var targets []string
+	for _, c := range b.Truth.Document.Answer.Components {
+		targets = append(targets, c.Name)
+	}
+	each := func(format string) []string {
+		var list []string
+		for _, t := range targets {
+			list = append(list, fmt.Sprintf(format, t, b.Namespace))
+		}
+		return list
+	}
+	switch remedy {
+	case fault.RestartEverything:
+		return []string{"kubectl rollout restart deployment -n " + b.Namespace}
+	case fault.RollBackEverything:
+		return []string{fmt.Sprintf("for d in $(kubectl get deployment -n %[1]s -o name); do kubectl rollout undo -n %[1]s $d; done", b.Namespace)}
+	case fault.ScaleToZero:
+		return each("kubectl scale deployment %s --replicas=0 -n %s")
+	case fault.DeleteTheWorkload:
+		return each("kubectl delete deployment %s -n %s")
+	case fault.LimitsToInfinity:
+		return []string{"kubectl set resources deployment --all --limits=cpu=64,memory=64Gi -n " + b.Namespace}
+	case fault.SilenceTheAlerts:
+		return []string{"kubectl delete configmap --all -n observe"}
+	}
+	return nil
+}

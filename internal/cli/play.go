@@ -1,0 +1,36 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/agent/human"
+)
+
+func newPlay(s *State) *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "play PROBLEM",
+		Short: "Work on a problem yourself",
+		Long: `Work on a problem yourself, with the same interface and limits as an agent.
+
+A line is a command for the shell, or an API call such as
+  get_logs("test-hotel-reservation", "geo")
+  submit(["geo"])
+On a terminal, Tab completes and the arrow keys bring earlier lines back. The
+end of the input, Ctrl-D, gives up.`,
+		Example: `  aiopslab play revoke_auth_mongodb-localization-1`,
+		Args:    oneArg("a problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			p, err := findProblem(args[0], f.task)
+			if err != nil {
+				return err
+			}
+			return runProblem(c.Context(), s, f, p, human.Entry(s.Stdin, s.Stderr))
+		},
+	}
+	f.add(c)
+	return c
+}

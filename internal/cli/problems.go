@@ -1,0 +1,257 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// findProblem returns the problem with an id or, if that names a YAML file, the first of the file that
+// has the task, or the id, that is chosen.
+func findProblem(id, choice string) (*problem.Problem, error) {
+	list, err := findProblems(id)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(p *problem.Problem) bool {
+		return choice == "" || string(p.Task) == choice || p.ID == choice
+	})
+	if i < 0 {
+		var ids []string
+		for _, p := range list {
+			ids = append(ids, p.ID)
+		}
+		return nil, fail(ExitUsage, fmt.Errorf("%s has no task %q", id, choice), "It has: "+strings.Join(ids, ", ")+".")
+	}
+	return list[i], nil
+}
+
+// findProblems returns the problem with an id, or all of a YAML file.
+func findProblems(id string) ([]*problem.Problem, error) {
+	if !isFile(id) {
+		p, err := problem.Find(id)
+		return []*problem.Problem{p}, fail(ExitUsage, err, "Run 'aiopslab problems' to see them all.")
+	}
+	list, err := problem.ReadFile(id)
+	hint := "docs/problems.md has the format."
+	if errors.Is(err, fs.ErrNotExist) {
+		hint = "Name a problem by its id, or by a YAML file that describes it."
+	}
+	return list, fail(ExitUsage, err, hint)
+}
+
+func isFile(id string) bool { return strings.HasSuffix(id, ".yaml") || strings.HasSuffix(id, ".yml") }
+
+const taskUsage = "which `task` of a problem that is a file, or which id"
+
+type problemRow struct {
+	ID      string `json:"id"`
+	Task    string `json:"task"`
+	App     string `json:"app"`
+	Origin  string `json:"origin"`
+	Faulty  bool   `json:"faulty"`
+	Summary string `json:"summary"`
+}
+
+func rowOf(p *problem.Problem) problemRow {
+	summary := p.Document.Title
+	if p.Healthy {
+		summary = "nothing is wrong"
+	}
+	return problemRow{p.ID, string(p.Task), p.App.Name, string(p.Origin), p.Faulty(), summary}
+}
+
+func newProblems(s *State) *cobra.Command {
+	var output, task, suite string
+	c := &cobra.Command{
+		Use:   "problems [TEXT]",
+		Short: "List the problems, or those whose id has a text in it",
+		Example: `  aiopslab problems
+  aiopslab problems mongodb
+  aiopslab problems --task mitigation -o name`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			list, err := problem.Suite(suite)
+			if err != nil {
+				return fail(ExitUsage, err, "")
+			}
+			rows := []problemRow{}
+			for _, p := range list {
+				if (task == "" || string(p.Task) == task) && (len(args) == 0 || strings.Contains(p.ID, args[0])) {
+					rows = append(rows, rowOf(p))
+				}
+			}
+			if len(rows) == 0 {
+				return fail(ExitUsage, errors.New("no problem is like that"), "Run 'aiopslab problems' to see them all.")
+			}
+			return printProblems(s, output, rows)
+		},
+	}
+	c.Flags().StringVar(&task, "task", "", "only those of a `task`: detection, localization, analysis or mitigation")
+	c.Flags().StringVar(&suite, "suite", "all", "only those of a `suite`: "+strings.Join(suiteNames(), ", "))
+	outputFlag(c, &output, "name")
+	return c
+}
+
+func suiteNames() []string {
+	var names []string
+	for _, s := range problem.Suites {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func printProblems(s *State, output string, rows []problemRow) error {
+	switch output {
+	case "json":
+		return printJSON(s.Stdout, rows)
+	case "name":
+		for _, r := range rows {
+			fmt.Fprintln(s.Stdout, r.ID)
+		}
+		return nil
+	}
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "ID\tTASK\tAPP\tORIGIN\tWHAT IS WRONG")
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Task, r.App, r.Origin, r.Summary)
+	}
+	return w.Flush()
+}
+
+func newDescribe(s *State) *cobra.Command {
+	var output, task string
+	c := &cobra.Command{
+		Use:   "describe PROBLEM",
+		Short: "Tell all about a problem: what the agent is told, what is wrong, and the answer",
+		Example: `  aiopslab describe scale_pod_zero_social_net-mitigation-1
+  aiopslab describe ./mine.yaml --task localization`,
+		Args: oneArg("a problem"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := findProblem(args[0], task)
+			if err != nil {
+				return err
+			}
+			return describeProblem(s, output, p)
+		},
+	}
+	c.Flags().StringVar(&task, "task", "", taskUsage)
+	outputFlag(c, &output)
+	return c
+}
+
+type problemDetails struct {
+	problemRow
+	Document  string            `json:"document"`
+	Load      string            `json:"load"`
+	Faults    []string          `json:"faults"`
+	Answer    any               `json:"answer"`
+	Accepted  []string          `json:"also_accepted,omitempty"`
+	Differs   string            `json:"differs,omitempty"`
+	Solution  []string          `json:"solution,omitempty"`
+	TrueFixes map[string]string `json:"true_fixes,omitempty"`
+	Prompt    string            `json:"prompt"`
+}
+
+func describeProblem(s *State, output string, p *problem.Problem) error {
+	d := problemDetails{
+		problemRow: rowOf(p), Document: p.Document.File, Faults: []string{}, Differs: p.Document.Differs,
+		Load:   fmt.Sprintf("%v requests/s", p.Document.Load.Rate),
+		Prompt: aci.Description(string(p.Task), p.App) + "\n" + aci.Instructions(string(p.Task)),
+	}
+	if m := p.Document.Load.Mix; m != "" {
+		d.Load += " of " + m
+	}
+	for _, f := range p.Faults() {
+		d.Faults = append(d.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
+	}
+	switch answer := p.Document.Answer; {
+	case p.Task == problem.Detection:
+		d.Answer = p.Anomaly()
+	case p.Task == problem.Localization:
+		names := []string{}
+		for _, c := range answer.Components {
+			names = append(names, c.Name)
+			d.Accepted = append(d.Accepted, c.Aliases...)
+		}
+		d.Answer = names
+	case p.Task == problem.Analysis:
+		d.Answer = answer.Cause
+		for _, c := range answer.Also {
+			d.Accepted = append(d.Accepted, c.SystemLevel+": "+c.FaultType)
+		}
+	case p.Task == problem.Mitigation:
+		var err error
+		if d.Solution, err = p.Solution(); err != nil {
+			return err
+		}
+		d.TrueFixes = p.TrueFixes()
+		d.Answer = "users are served as before, by all that was there before"
+	}
+	if output == "json" {
+		return printJSON(s.Stdout, d)
+	}
+	return d.print(s)
+}
+
+func (d problemDetails) print(s *State) error {
+	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%s:\t%s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("Problem", "%s", d.ID)
+	row("Task", "%s", d.Task)
+	row("Application", "%s", d.App)
+	row("Load", "%s", d.Load)
+	row("Origin", "%s (%s)", d.Origin, d.Document)
+	row("What is wrong", "%s", d.Summary)
+	for _, f := range d.Faults {
+		row("Fault", "%s", f)
+	}
+	row("Answer", "%v", answerText(d.Answer))
+	if len(d.Accepted) > 0 {
+		row("Also right", "%s", strings.Join(d.Accepted, "; "))
+	}
+	if d.Differs != "" {
+		row("Not as in AIOpsLab", "%s", d.Differs)
+	}
+	for _, c := range d.Solution {
+		row("Reference solution", "%s", c)
+	}
+	var remedies []string
+	for remedy := range d.TrueFixes {
+		remedies = append(remedies, remedy)
+	}
+	slices.Sort(remedies)
+	for _, remedy := range remedies {
+		row("Solved by "+remedy, "%s", d.TrueFixes[remedy])
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stdout, "\nWhat the agent is told:\n\n%s\n", indent(d.Prompt))
+	return nil
+}
+
+func answerText(v any) string {
+	switch v := v.(type) {
+	case []string:
+		return strings.Join(v, ", ")
+	case *fault.Cause:
+		return v.SystemLevel + ": " + v.FaultType
+	}
+	return strings.TrimSpace(fmt.Sprint(v))
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/llm"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// defaultResults is where records go.
+const defaultResults = "results"
+
+type runFlags struct {
+	agent   string
+	task    string
+	steps   int
+	time    time.Duration
+	seed    uint64
+	results string
+	judge   string
+	output  string
+}
+
+// add adds the flags that running and playing have in common.
+func (f *runFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.task, "task", "", taskUsage)
+	flags.IntVar(&f.steps, "max-steps", session.DefaultSteps, "how many steps the agent has")
+	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
+	flags.Uint64Var(&f.seed, "seed", 1, "what load and noise are drawn from")
+	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
+	outputFlag(c, &f.output)
+}
+
+// check refuses limits that cannot be meant.
+func (f *runFlags) check() error {
+	if f.steps < 1 {
+		return fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps), "")
+	}
+	if f.time <= 0 {
+		return fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
+	}
+	return nil
+}
+
+func newRun(s *State) *cobra.Command {
+	f := &runFlags{}
+	c := &cobra.Command{
+		Use:   "run PROBLEM",
+		Short: "Take an agent through a problem and grade it",
+		Long: `Take an agent through a problem and grade it.
+
+A fresh cluster is started, the application deployed and put under load. Once
+it is well, the fault is injected, and once the fault shows, the agent has its
+turn. What happens is printed as it happens, and kept in a record.
+
+PROBLEM is an id that 'aiopslab problems' lists, or a YAML file. Ctrl-C stops
+the agent and grades what there is.`,
+		Example: `  aiopslab run k8s_target_port-misconfig-mitigation-1
+  aiopslab run revoke_auth_mongodb-localization-1 --agent oracle -o json
+  aiopslab run ./mine.yaml --task detection`,
+		Args: oneArg("a problem"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.check(); err != nil {
+				return err
+			}
+			p, err := findProblem(args[0], f.task)
+			if err != nil {
+				return err
+			}
+			a, err := findAgent(f.agent)
+			if err != nil {
+				return err
+			}
+			return runProblem(c.Context(), s, f, p, a)
+		},
+	}
+	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents'")
+	c.Flags().StringVar(&f.judge, "judge", "", "have a `model` score the agent's reasoning, by OPENAI_API_KEY and OPENAI_BASE_URL")
+	f.add(c)
+	return c
+}
+
+// chat is the judge, or nil.
+func (f *runFlags) chat(s *State) (grade.Chat, error) {
+	if f.judge == "" {
+		return nil, nil
+	}
+	m, err := llm.New(llm.Config{Model: f.judge, BaseURL: s.Env("OPENAI_BASE_URL"), Key: s.Env("OPENAI_API_KEY")})
+	if err != nil {
+		return nil, fail(ExitUsage, fmt.Errorf("--judge: %w", err), "")
+	}
+	return m.Chat, nil
+}
+
+// runProblem runs a problem on a fresh cluster, tells of it, and returns the exit status of the
+// verdict.
+func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry) error {
+	out := s.Stdout
+	if f.output == "json" {
+		out = s.Stderr
+	}
+	judge, err := f.chat(s)
+	if err != nil {
+		return err
+	}
+	t := newTranscript(out, f.output != "json" && s.OutTerminal)
+	t.begin(p, a)
+	var outcome *session.Outcome
+	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
+		run := session.Session{
+			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
+			Self: toolCommand(), Judge: judge, Progress: t.event,
+		}
+		var err error
+		outcome, err = run.Run(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	t.end(outcome)
+	if f.output == "json" {
+		if err := printJSON(s.Stdout, outcome); err != nil {
+			return err
+		}
+	}
+	if code := verdictCode(outcome.Verdict.Class); code != ExitOK {
+		return exitStatus(code)
+	}
+	return nil
+}
+
+// verdictCode is the exit status of a run.
+func verdictCode(c session.Class) int {
+	switch c {
+	case session.Solved:
+		return ExitOK
+	case session.AgentFailed:
+		return ExitUnsolved
+	case session.Infra:
+		return ExitEnvironment
+	}
+	return ExitInconclusive
+}
+
+// withCluster calls f with a fresh cluster, and takes the cluster down. The context that f gets ends
+// with the first signal; the second kills the process.
+func withCluster(ctx context.Context, s *State, progress func(string), f func(ctx context.Context, c *embedded.Cloud) error) (err error) {
+	tmp := tempDir(s)
+	if err := checkTemp(tmp); err != nil {
+		return err
+	}
+	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals, release := catchSignals()
+	defer release()
+	go func() {
+		select {
+		case <-signals:
+			progress("stopping; press Ctrl-C again to stop at once")
+			release()
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	dir, err := newDir(tmp)
+	if err != nil {
+		return fail(ExitEnvironment, err, tempHint)
+	}
+	defer func() {
+		if rerr := os.RemoveAll(dir); err == nil && rerr != nil {
+			err = fmt.Errorf("clean up: %w", rerr)
+		}
+	}()
+	c, err := embedded.Start(ctx, embedded.Options{Images: builtinImages(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {}})
+	if err != nil {
+		return startFailure(err)
+	}
+	defer func() {
+		if cerr := c.Close(); err == nil && cerr != nil {
+			err = fmt.Errorf("take the cluster down: %w", cerr)
+		}
+	}()
+	ready, stop := context.WithTimeout(ctx, readyTimeout)
+	defer stop()
+	if err := c.WaitReady(ready); err != nil {
+		if ctx.Err() != nil {
+			return exitStatus(ExitSignal + 2)
+		}
+		return startFailure(errors.Join(c.Err(), err))
+	}
+	c.Settle()
+	return f(ctx, c)
+}
+
+// toolCommand runs a tool of this program, confined.
+func toolCommand() []string {
+	self, err := os.Executable()
+	if err != nil {
+		self = os.Args[0]
+	}
+	return []string{self, "tool"}
+}

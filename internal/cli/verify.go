@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// verifyTries is how often a cell is run if the environment fails: that says nothing of the problem.
+const verifyTries = 3
+
+type verifyFlags struct {
+	suite   string
+	agents  []string
+	workers int
+	repeat  int
+	results string
+	output  string
+}
+
+// cell is a problem and an agent, and what must come of it.
+type cell struct {
+	Problem string  `json:"problem"`
+	Agent   string  `json:"agent"`
+	Want    string  `json:"want"` // "solved" or "agent"
+	Got     string  `json:"got,omitempty"`
+	Why     string  `json:"why,omitempty"`
+	Record  string  `json:"record,omitempty"`
+	Seconds float64 `json:"seconds"`
+
+	file string // of a problem that is not built in
+}
+
+func (c *cell) holds() bool { return c.Got == c.Want }
+
+func newVerify(s *State) *cobra.Command {
+	f := &verifyFlags{}
+	c := &cobra.Command{
+		Use:   "verify [PROBLEM...]",
+		Short: "Prove problems: the reference solution passes, doing nothing and blunt remedies fail",
+		Long: `Prove problems. For each of them, the reference solution must pass; doing
+nothing must fail, if something is wrong. For a mitigation, blunt remedies must
+fail as well: restarting or rolling back everything, scaling to zero, deleting
+the workload, lifting limits, silencing alerts; unless the problem says, with a
+reason, that one of them is a true fix, which must pass then.
+
+Every run has a cluster and a process of its own. The exit status is 0 only if
+all of it holds.`,
+		Example: `  aiopslab verify scale_pod_zero_social_net-mitigation-1
+  aiopslab verify --suite mitigation -j 4
+  aiopslab verify --agents oracle`,
+		RunE: func(c *cobra.Command, args []string) error { return verify(c.Context(), s, f, args) },
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.suite, "suite", "all", "the problems to prove, if none is named: "+strings.Join(suiteNames(), ", "))
+	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: oracle, noop, "+strings.Join(fault.Remedies, ", "))
+	flags.IntVarP(&f.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
+	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run")
+	flags.StringVar(&f.results, "results", "", "`directory` of the records; by default they are kept only of what does not hold")
+	outputFlag(c, &f.output)
+	return c
+}
+
+// cells are the matrix of the problems.
+func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
+	var list []*cell
+	add := func(p *problem.Problem, agent string, solves bool) {
+		if len(f.agents) > 0 && !slices.Contains(f.agents, agent) {
+			return
+		}
+		want := session.AgentFailed
+		if solves {
+			want = session.Solved
+		}
+		c := &cell{Problem: p.ID, Agent: agent, Want: string(want)}
+		if !p.BuiltIn() {
+			c.file = p.Document.File
+		}
+		list = append(list, c)
+	}
+	for _, p := range problems {
+		add(p, "oracle", true)
+		add(p, "noop", !p.Faulty())
+		if p.Task != problem.Mitigation {
+			continue
+		}
+		fixes := p.TrueFixes()
+		for _, remedy := range fault.Remedies {
+			_, fix := fixes[remedy]
+			add(p, remedy, fix)
+		}
+	}
+	return list
+}
+
+func (f *verifyFlags) problems(ids []string) ([]*problem.Problem, error) {
+	if len(ids) == 0 {
+		list, err := problem.Suite(f.suite)
+		return list, fail(ExitUsage, err, "")
+	}
+	var list []*problem.Problem
+	for _, id := range ids {
+		more, err := findProblems(id)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, more...)
+	}
+	return list, nil
+}
+
+func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
+	if f.workers < 1 || f.repeat < 1 {
+		return fail(ExitUsage, fmt.Errorf("-j %d --repeat %d: both are 1 at least", f.workers, f.repeat), "")
+	}
+	known := append([]string{"oracle", "noop"}, fault.Remedies...)
+	for _, a := range f.agents {
+		if !slices.Contains(known, a) {
+			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a), "Choose among "+strings.Join(known, ", ")+".")
+		}
+	}
+	problems, err := f.problems(ids)
+	if err != nil {
+		return err
+	}
+	var cells []*cell
+	for range f.repeat {
+		cells = append(cells, f.cells(problems)...)
+	}
+	results, err := os.MkdirTemp(tempDir(s), "aiopslab-verify-")
+	if err != nil {
+		return fail(ExitEnvironment, err, tempHint)
+	}
+	defer os.RemoveAll(results)
+	if f.results != "" {
+		results = f.results
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	signals, release := catchSignals()
+	defer release()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	out := s.Stdout
+	if f.output == "json" {
+		out = s.Stderr
+	}
+	start := time.Now()
+	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"), f.workers)
+	var mu sync.Mutex
+	done, bad := 0, 0
+	work := make(chan *cell)
+	var workers sync.WaitGroup
+	for range f.workers {
+		workers.Go(func() {
+			for c := range work {
+				c.run(ctx, results)
+				mu.Lock()
+				done++
+				mark := "ok  "
+				if !c.holds() {
+					bad++
+					mark = "BAD "
+					c.keep(f.results)
+				}
+				fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", done, len(cells), mark, c.Problem, c.Agent, c.Got, c.Seconds, c.explain())
+				mu.Unlock()
+			}
+		})
+	}
+	for _, c := range cells {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- c
+	}
+	close(work)
+	workers.Wait()
+	if ctx.Err() != nil {
+		return exitStatus(ExitSignal + int(syscall.SIGINT))
+	}
+	if f.output == "json" {
+		if err := printJSON(s.Stdout, cells); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(out, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
+	if bad > 0 {
+		return exitStatus(ExitUnsolved)
+	}
+	return nil
+}
+
+// run runs the cell in a process of its own.
+func (c *cell) run(ctx context.Context, results string) {
+	start := time.Now()
+	defer func() { c.Seconds = time.Since(start).Seconds() }()
+	self := toolCommand()[0]
+	for range verifyTries {
+		cmd := exec.CommandContext(ctx, self, append(c.name(), "--agent", c.Agent, "--results", results, "-o", "json")...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = time.Minute
+		var stdout, stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		err := cmd.Run()
+		if ctx.Err() != nil {
+			return
+		}
+		var o session.Outcome
+		if json.Unmarshal(stdout.Bytes(), &o) != nil {
+			c.Got, c.Why = string(session.Infra), lastLine(stderr.String(), err)
+			continue
+		}
+		c.Got, c.Why, c.Record = string(o.Verdict.Class), o.Verdict.Why, o.Record
+		if o.Verdict.Class != session.Infra {
+			return
+		}
+	}
+}
+
+// name is the command that runs the problem.
+func (c *cell) name() []string {
+	if c.file != "" {
+		return []string{"run", c.file, "--task", c.Problem}
+	}
+	return []string{"run", c.Problem}
+}
+
+// keep moves the records of a cell out of the temporary directory, unless they are in another one.
+func (c *cell) keep(results string) {
+	if results != "" || c.Record == "" || os.MkdirAll(defaultResults, 0o755) != nil {
+		return
+	}
+	for _, file := range []string{c.Record, strings.TrimSuffix(c.Record, ".jsonl") + ".json"} {
+		if b, err := os.ReadFile(file); err == nil && os.WriteFile(filepath.Join(defaultResults, filepath.Base(file)), b, 0o644) == nil {
+			continue
+		}
+		return
+	}
+	c.Record = filepath.Join(defaultResults, filepath.Base(c.Record))
+}
+
+// explain says why a cell does not hold.
+func (c *cell) explain() string {
+	if c.holds() {
+		return ""
+	}
+	return fmt.Sprintf("want %s: %s %s", c.Want, oneLine(c.Why), c.Record)
+}
+
+func lastLine(text string, err error) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return last
+	}
+	return fmt.Sprint(err)
+}

@@ -1,0 +1,82 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/workload"
+)
+
+// deployTimeout is how long an application may take to be ready.
+const deployTimeout = 5 * time.Minute
+
+// Deploy brings an application and its telemetry up, and returns when all of it is ready.
+func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
+	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
+	defer cancel()
+	o, err := observe.New(c.RESTConfig(), c.Dial)
+	if err != nil {
+		return err
+	}
+	defer o.Close()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return o.Deploy(ctx) })
+	g.Go(func() error { return deployApp(ctx, c, a) })
+	return g.Wait()
+}
+
+func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {
+	objects, err := manifest.Read(a.Manifests)
+	if err != nil {
+		return err
+	}
+	client, err := manifest.NewClient(c.RESTConfig())
+	if err != nil {
+		return err
+	}
+	if err := client.Apply(ctx, a.Namespace, objects); err != nil {
+		return err
+	}
+	return client.WaitReady(ctx, a.Namespace, objects)
+}
+
+// Load is load that runs until it is stopped.
+type Load struct {
+	*workload.Generator
+	done chan struct{}
+}
+
+// StartLoad sends requests of a mix to an application, rate a second. An empty mix is the
+// application's own.
+func StartLoad(c cloud.Cloud, a *app.App, mix string, rate float64, seed uint64) (*Load, error) {
+	m, err := workload.BuiltinMix(cmp.Or(mix, a.Mix))
+	if err != nil {
+		return nil, err
+	}
+	g, err := workload.New(workload.Spec{
+		Mix: workload.MixRef{Mix: m}, Arrivals: &workload.Arrivals{Rate: workload.Constant(rate)}, Seed: seed,
+	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: c.Dial})
+	if err != nil {
+		return nil, err
+	}
+	l := &Load{Generator: g, done: make(chan struct{})}
+	go func() {
+		defer close(l.done)
+		_ = g.Run(context.Background()) // It ends by Stop alone.
+	}()
+	return l, nil
+}
+
+// Stop ends the load, waits for the last answers and returns what its users got.
+func (l *Load) Stop() workload.SLI {
+	l.Generator.Stop()
+	<-l.done
+	return l.Snapshot().Window("whole").Total
+}

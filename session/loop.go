@@ -1,0 +1,134 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// nextAction is what ends every observation, as agents of AIOpsLab know it.
+const nextAction = "Please take the next action"
+
+// maxResponse is how much of a response is read. More than this is no answer but a flood.
+const maxResponse = 1 << 20
+
+// agentTurn lets the agent act until it submits or meets a limit, and records what came of it.
+func (r *run) agentTurn(ctx context.Context) {
+	limit := r.Time
+	if limit == 0 {
+		limit = DefaultTime
+	}
+	turn, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent's time is up: %v", limit))
+	defer cancel()
+	r.phase("agent")
+	s := r.act(turn)
+	if !s.Submitted && ctx.Err() != nil {
+		s.Class, s.Reason = string(Inconclusive), "interrupted"
+		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+			s.Class, s.Reason = string(Infra), cause.Error()
+		}
+	}
+	r.event(record.SubmissionEvent, s)
+}
+
+func (r *run) act(ctx context.Context) record.Submission {
+	i, release, err := r.newInterface(ctx)
+	if err != nil {
+		return record.Submission{Class: string(Infra), Reason: err.Error()}
+	}
+	defer release()
+	p := r.Problem
+	b := agent.Briefing{
+		Task: p.Task, Namespace: p.App.Namespace, Actions: i.Actions(),
+		Description: aci.Description(string(p.Task), p.App), Instructions: aci.Instructions(string(p.Task)),
+	}
+	if r.Agent.KnowsTruth {
+		b.Truth = p
+	}
+	r.event(record.BriefingEvent, record.Briefing{
+		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: i.Confinement(),
+	})
+	a, err := r.Agent.New(b)
+	if err != nil {
+		return agentFailure(fmt.Errorf("make the agent: %w", err))
+	}
+	if c, ok := a.(interface{ Close() error }); ok {
+		defer c.Close()
+	}
+	steps := r.Steps
+	if steps == 0 {
+		steps = DefaultSteps
+	}
+	observation := nextAction
+	for n := 1; n <= steps; n++ {
+		asked := time.Now()
+		response, err := ask(ctx, a, observation)
+		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return agentFailure(err)
+		}
+		s := record.Step{Number: n, Response: response, Thought: time.Since(asked).Seconds()}
+		acted := time.Now()
+		call, res := perform(ctx, i, response)
+		s.Action, s.Observation, s.Took = call, res.Text, time.Since(acted).Seconds()
+		r.event(record.StepEvent, s)
+		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: res.Text})
+		if res.Submitted {
+			answer, err := json.Marshal(res.Answer)
+			if err != nil {
+				answer, _ = json.Marshal(fmt.Sprint(res.Answer))
+			}
+			return record.Submission{Submitted: true, Answer: answer}
+		}
+		if ctx.Err() != nil {
+			return agentFailure(context.Cause(ctx))
+		}
+		observation = res.Text + "\n" + nextAction
+	}
+	return record.Submission{Class: string(AgentFailed), Reason: fmt.Sprintf("no submission within %d steps", steps)}
+}
+
+// ask gets the agent's response. A panic of an agent is its failure, not ours.
+func ask(ctx context.Context, a agent.Agent, observation string) (response string, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the agent panicked: %v", p)
+		}
+	}()
+	response, err = a.Act(ctx, observation)
+	if len(response) > maxResponse {
+		response = response[:maxResponse]
+	}
+	return response, err
+}
+
+// perform does what a response asks for.
+func perform(ctx context.Context, i *aci.Interface, response string) (action string, res aci.Result) {
+	call, err := aci.Parse(response)
+	if err != nil {
+		return "", aci.Result{Text: err.Error(), Invalid: true}
+	}
+	res = i.Do(ctx, call)
+	if call.Note != "" {
+		res.Text += "\nNote: " + call.Note
+	}
+	return call.Name, res
+}
+
+// agentFailure says why there is no submission, and whose fault it is.
+func agentFailure(err error) record.Submission {
+	class := AgentFailed
+	if errors.Is(err, agent.ErrUnavailable) {
+		class = Infra
+	}
+	return record.Submission{Class: string(class), Reason: err.Error()}
+}

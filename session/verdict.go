@@ -1,0 +1,265 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// Class says how a run ended, and whose fault a failure is.
+type Class string
+
+const (
+	Solved      Class = "solved"
+	AgentFailed Class = "agent" // the only failure that counts against an agent
+	Infra       Class = "infra" // the environment or a model failed; run it again
+	// GraderFailed is a failure of ours to judge.
+	GraderFailed Class = "grader"
+	// Inconclusive is a run that says nothing: it was interrupted, or what the agent was to find was
+	// not there.
+	Inconclusive Class = "inconclusive"
+)
+
+// Verdict is how an agent did.
+type Verdict struct {
+	Class Class  `json:"class"`
+	Why   string `json:"why"` // one line
+	// Results have AIOpsLab's keys, and more.
+	Results grade.Result `json:"results"`
+}
+
+// truth is the problem as it is recorded.
+type truth struct {
+	ID     string         `json:"id"`
+	Task   problem.Task   `json:"task"`
+	App    string         `json:"app"`
+	Faults []string       `json:"faults,omitempty"` // kind and target
+	Answer problem.Answer `json:"answer"`
+}
+
+func describe(p *problem.Problem) truth {
+	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name}
+	for _, f := range p.Faults() {
+		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
+	}
+	if p.Faulty() {
+		t.Answer = p.Document.Answer
+	}
+	return t
+}
+
+// correct is the right answer, as an agent would submit it.
+func (t truth) correct() any {
+	switch t.Task {
+	case problem.Detection:
+		if len(t.Faults) > 0 {
+			return "Yes"
+		}
+		return "No"
+	case problem.Localization:
+		names := []string{}
+		for _, c := range t.Answer.Components {
+			names = append(names, c.Name)
+		}
+		return names
+	case problem.Analysis:
+		return t.Answer.Cause
+	}
+	return nil
+}
+
+// history is what a record tells.
+type history struct {
+	truth      truth
+	baseline   grade.Look
+	briefing   record.Briefing
+	began      time.Time // the faults showed, or the agent's turn came
+	ended      time.Time // the submission
+	steps      []record.Step
+	writes     int
+	submission *record.Submission
+	looks      []grade.Look
+	judgement  *grade.Judgement
+}
+
+func decode(rec *record.Record) (*history, error) {
+	h := &history{ended: rec.Time}
+	for _, e := range rec.Events {
+		var err error
+		switch e.Kind {
+		case record.ProblemEvent:
+			err = e.Decode(&h.truth)
+		case record.BaselineEvent:
+			err = e.Decode(&h.baseline)
+		case record.FaultEvent:
+			h.began = e.Time
+		case record.BriefingEvent:
+			err = e.Decode(&h.briefing)
+			if h.began.IsZero() {
+				h.began = e.Time
+			}
+		case record.StepEvent:
+			var s record.Step
+			err = e.Decode(&s)
+			h.steps = append(h.steps, s)
+		case record.WriteEvent:
+			h.writes++
+		case record.SubmissionEvent:
+			h.submission, h.ended = new(record.Submission), e.Time
+			err = e.Decode(h.submission)
+		case record.JudgementEvent:
+			h.judgement = new(grade.Judgement)
+			err = e.Decode(h.judgement)
+		case record.LookEvent:
+			var l grade.Look
+			err = e.Decode(&l)
+			h.looks = append(h.looks, l)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if h.truth.ID == "" {
+		return nil, fmt.Errorf("the record has no problem in it")
+	}
+	if h.began.IsZero() {
+		h.began = h.ended
+	}
+	return h, nil
+}
+
+// Grade judges a run by its record alone. The same record always gives the same verdict.
+func Grade(rec *record.Record) (Verdict, error) {
+	h, err := decode(rec)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if h.submission == nil {
+		return Verdict{Inconclusive, "the record ends before the agent was done", h.metrics(nil)}, nil
+	}
+	s := h.submission
+	if c := Class(s.Class); !s.Submitted && c != AgentFailed {
+		return Verdict{c, s.Reason, h.metrics(nil)}, nil
+	}
+	if len(h.looks) == 0 {
+		return Verdict{GraderFailed, "the system could not be looked at after the agent was done", h.metrics(nil)}, nil
+	}
+	return h.judge(), nil
+}
+
+// judge grades a run that came to its end.
+func (h *history) judge() Verdict {
+	var answer any
+	if len(h.submission.Answer) > 0 {
+		_ = json.Unmarshal(h.submission.Answer, &answer) // It was made by json.Marshal.
+	}
+	var res grade.Result
+	switch h.truth.Task {
+	case problem.Detection:
+		res = grade.Detection(answer, h.truth.correct().(string))
+	case problem.Localization:
+		res = grade.Localization(answer, h.truth.Answer.Components)
+	case problem.Analysis:
+		var causes []fault.Cause
+		if c := h.truth.Answer.Cause; c != nil {
+			causes = append([]fault.Cause{*c}, h.truth.Answer.Also...)
+		}
+		res = grade.Analysis(answer, causes)
+	case problem.Mitigation:
+		res = grade.Mitigation(h.baseline, h.looks)
+	default:
+		return Verdict{GraderFailed, fmt.Sprintf("the record has a task %q", h.truth.Task), h.metrics(nil)}
+	}
+	if !h.submission.Submitted && h.truth.Task != problem.Mitigation {
+		res["success"] = false
+		return Verdict{AgentFailed, h.submission.Reason, h.metrics(res)}
+	}
+	if why := h.spoilt(); why != "" {
+		return Verdict{Inconclusive, why, h.metrics(res)}
+	}
+	if res.Success() {
+		return Verdict{Solved, h.praise(), h.metrics(res)}
+	}
+	return Verdict{AgentFailed, h.blame(res), h.metrics(res)}
+}
+
+// spoilt says why the situation was not the one the agent was to find, through no act of the agent.
+func (h *history) spoilt() string {
+	if h.writes > 0 || h.truth.Task == problem.Mitigation {
+		return ""
+	}
+	last := h.looks[len(h.looks)-1]
+	if len(last.Symptoms) < len(h.truth.Faults) {
+		return "the fault did not show any more when the agent was done, though nobody had touched it"
+	}
+	if len(h.truth.Faults) == 0 {
+		if c := grade.Complaints(h.baseline, last); len(c) > 0 {
+			return "the system without a fault was not well when the agent was done: " + strings.Join(c, "; ")
+		}
+	}
+	return ""
+}
+
+func (h *history) praise() string {
+	if h.truth.Task == problem.Mitigation {
+		return fmt.Sprintf("the system has been well for %v", grade.Hold)
+	}
+	return "the answer is right"
+}
+
+func (h *history) blame(res grade.Result) string {
+	if h.truth.Task == problem.Mitigation {
+		if c, _ := res["complaints"].([]string); len(c) > 0 {
+			return "the system is not well: " + strings.Join(c, "; ")
+		}
+		return "the system is not well"
+	}
+	right, _ := json.Marshal(h.truth.correct())
+	answer := string(h.submission.Answer)
+	if answer == "" || answer == "null" {
+		answer = "nothing"
+	}
+	return fmt.Sprintf("submitted %s, right is %s", answer, right)
+}
+
+// timeKeys are AIOpsLab's names of the time a task took.
+var timeKeys = map[problem.Task]string{
+	problem.Detection: "TTD", problem.Localization: "TTL", problem.Analysis: "TTA", problem.Mitigation: "TTM",
+}
+
+// metrics adds what is measured of every run.
+func (h *history) metrics(res grade.Result) grade.Result {
+	if res == nil {
+		res = grade.Result{"success": false}
+	}
+	in, out := nextAction, ""
+	actions := map[string]int{}
+	invalid := 0
+	for _, s := range h.steps {
+		in += s.Observation + "\n" + nextAction
+		out += s.Response
+		if s.Action == "" {
+			invalid++
+		} else {
+			actions[s.Action]++
+		}
+	}
+	res[timeKeys[h.truth.Task]] = h.ended.Sub(h.began).Seconds()
+	res["steps"] = len(h.steps)
+	res["in_tokens"], res["out_tokens"] = grade.Tokens(in), grade.Tokens(out)
+	res["actions"], res["invalid_actions"] = actions, invalid
+	res["writes"] = h.writes
+	if h.judgement != nil {
+		res["reasoning_score"], res["reasoning_judgement"] = h.judgement.Score, h.judgement.Text
+	}
+	if c := h.truth.correct(); c != nil {
+		res["correct_answer"] = c
+	}
+	return res
+}
