@@ -20,7 +20,7 @@ import (
 const askTimeout = 2 * time.Second
 
 // ask sends a service the smallest request of its protocol, on a new connection through its
-// Kubernetes Service, as its clients would. What it asks leaves no trace in logs or spans.
+// Kubernetes Service, as its clients would. It leaves no trace in spans, and in logs none but that of a connection.
 func ask(ctx context.Context, e *Env, name string, timeout time.Duration) error {
 	s, _ := e.App.Service(name)
 	p, err := read(e.App)

@@ -92,15 +92,18 @@ func (f *tlsRequired) configure(ctx context.Context, e *Env, conf *unstructured.
 	if err := apply(ctx, e, conf); err != nil {
 		return err
 	}
-	return deletePods(ctx, e, append([]string{f.server}, f.clients...)...)
+	if err := deletePods(ctx, e, append([]string{f.server}, f.clients...)...); err != nil {
+		return err
+	}
+	return awaitReady(ctx, e, f.server)
 }
 
-// Manifest looks at the clients. Whether the server demands TLS of them is up to it.
+// Manifest looks at the clients first. Whether the server demands TLS of them is up to it.
 func (f *tlsRequired) Manifest(ctx context.Context, e *Env) (string, error) {
-	if symptom, err := podSymptom(ctx, e, f.server); symptom != "" || err != nil {
+	if symptom, err := health(ctx, e, f.clients...); symptom != "" || err != nil {
 		return symptom, err
 	}
-	return health(ctx, e, f.clients...)
+	return podSymptom(ctx, e, f.server)
 }
 
 func (f *tlsRequired) Recover(ctx context.Context, e *Env) error {

@@ -74,8 +74,11 @@ func moveOff(t Target) []string {
 	}
 }
 
-// movedByRestart is what a restart does to a fault that is bound to a node.
-const movedByRestart = "where it is bound to a node, the new pods may be scheduled to others"
+// moved is what remedies do to a fault that is bound to a node.
+var moved = map[string]string{
+	RestartEverything: "where it is bound to a node, the new pods may be scheduled to others",
+	LimitsToInfinity:  "where it is bound to a node, the new pods may be scheduled to others",
+}
 
 // disturbed is a service that is disturbed by what no manifest can express.
 type disturbed struct {

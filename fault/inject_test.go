@@ -136,7 +136,7 @@ func TestChanges(t *testing.T) {
 	} {
 		t.Run(tt.kind, func(t *testing.T) {
 			l := newLab(t, tt.app, nil)
-			if tt.kind == "misconfig_k8s" { // The pods come back.
+			if tt.kind == "misconfig_k8s" || tt.kind == "auth_miss_mongodb" { // The pods come back.
 				l.Tracker().Add(readyPod(tt.app, tt.target, "n1", 0))
 				l.PrependReactor("delete", "pods", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, nil })
 			}

@@ -1,7 +1,9 @@
 package fault
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/aiopslab/aiopslab/app"
@@ -32,19 +34,35 @@ func kernelFault() *Kind {
 		Title: "Calls of a service into the kernel fail",
 		Description: `A call into the kernel fails in the containers of a service, and its pods are replaced, so that they have
 to make it. A service that cannot connect does not reach its database: it says so in its log and never
-becomes ready. Only where it is bound to a node can an operator help: by moving the pods off it.`,
+becomes ready, or its calls fail. Only where it is bound to a node can an operator help: by moving the pods off it.`,
 		Cause: Cause{"Operating System", "Dependency Problem"},
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && callsStore(a, s) })
 		},
-		TrueFixes: map[string]string{RestartEverything: movedByRestart},
+		TrueFixes: moved,
 	}, kernelParams{Call: "connect", Errno: "ENOMEM", Percent: 100}, func(p kernelParams) disturbParams { return p.disturbParams },
 		func(_ Target, p kernelParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Kernel: &cloud.KernelChaos{Call: p.Call, Errno: p.Errno, Percent: p.Percent}}, nil
-		}, func(kernelParams) probe { return healthProbe }, true)
+		}, func(kernelParams) probe { return kernelProbe }, true)
 }
 
-// callsStore reports whether a service has a MongoDB server, without which it does not start.
+// failing is the part of all requests that may fail without a reason to worry.
+const failing = 0.01
+
+// kernelProbe looks at the service first. One that starts all the same fails its users.
+func kernelProbe(ctx context.Context, e *Env, service string) (string, error) {
+	if symptom, err := health(ctx, e, service); symptom != "" || err != nil || e.Load == nil {
+		return symptom, err
+	}
+	s := e.Load()
+	w := s.Window("10s")
+	if float64(w.Total.Failed) > failing*float64(w.Total.Requests) {
+		return fmt.Sprintf("%d of %d requests of users failed in the last 10s", w.Total.Failed, w.Total.Requests), nil
+	}
+	return "", nil
+}
+
+// callsStore reports whether a service has a MongoDB server to connect to.
 func callsStore(a *app.App, s app.Service) bool {
 	return slices.ContainsFunc(s.Calls, func(name string) bool {
 		c, _ := a.Service(name)

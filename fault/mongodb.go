@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
@@ -77,12 +78,15 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 	return d(ctx, network, address)
 }
 
+// adminTimeout is how long a MongoDB server may take to do what it is told.
+const adminTimeout = 20 * time.Second
+
 // administer calls f with the database admin of a MongoDB server, as the root user.
 func (c account) administer(ctx context.Context, e *Env, name string, f func(context.Context, *mongo.Database) error) error {
 	client, err := mongo.Connect(options.Client().
 		ApplyURI(fmt.Sprintf("mongodb://%s.%s:27017/?directConnection=true", name, e.App.Namespace)).
 		SetAuth(options.Credential{Username: c.Root, Password: c.RootPassword, AuthSource: "admin"}).
-		SetDialer(dialer(e.Dial)).SetTimeout(patience).SetServerSelectionTimeout(patience))
+		SetDialer(dialer(e.Dial)).SetTimeout(adminTimeout).SetServerSelectionTimeout(adminTimeout))
 	if err != nil {
 		return err
 	}

@@ -74,6 +74,7 @@ func TestSocialNetwork(t *testing.T) {
 		{kind: "auth_miss_mongodb", target: "url-shorten-mongodb", recover: true},
 		{kind: "network_delay", target: "post-storage-service", params: "{delay: 1s}"},
 		{kind: "network_loss", target: "social-graph-redis"},
+		{kind: "kernel_fault", target: "post-storage-service"},
 	})
 }
 
@@ -123,7 +124,7 @@ func run(t *testing.T, a *app.App, trials []trial) {
 			}
 			e := &fault.Env{
 				Client: lab.client, Config: lab.cloud.RESTConfig(), Dial: lab.cloud.Dial, Chaos: power, App: a,
-				Load: func() workload.Snapshot { return workload.Snapshot{} },
+				Load: load(t, a),
 			}
 			x := &experiment{t, e, f}
 			defer x.recover()
@@ -139,6 +140,7 @@ func run(t *testing.T, a *app.App, trials []trial) {
 			symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
 			shown := time.Since(start)
 			x.stays()
+			users := e.Load()
 			start = time.Now()
 			if solution != nil {
 				x.solve(solution)
@@ -146,7 +148,9 @@ func run(t *testing.T, a *app.App, trials []trial) {
 				x.recover()
 			}
 			x.await("the fault to be gone", func(symptom string) bool { return symptom == "" })
-			t.Logf("injected in %.1fs, shown after %.1fs, gone after %.1fs: %s", injected.Seconds(), shown.Seconds(), time.Since(start).Seconds(), symptom)
+			w := users.Window("10s").Total
+			t.Logf("injected in %.1fs, shown after %.1fs, gone after %.1fs; %d of %d requests failed, p95 %v: %s",
+				injected.Seconds(), shown.Seconds(), time.Since(start).Seconds(), w.Failed, w.Requests, w.P95.Round(time.Millisecond), symptom)
 		})
 	}
 }
@@ -174,6 +178,30 @@ func deploy(t *testing.T, a *app.App) cloud.Snapshot {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// load sends the application's mix of requests until the test ends, and returns what tells how its
+// users fare.
+func load(t *testing.T, a *app.App) func() workload.Snapshot {
+	t.Helper()
+	mix, err := workload.BuiltinMix(a.Mix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := workload.New(workload.Spec{
+		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Constant(20)},
+	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: lab.cloud.Dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = g.Run(ctx) // It ends by cancel alone.
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return func() workload.Snapshot { return *g.Snapshot() }
 }
 
 // experiment is a fault in an application.
