@@ -54,7 +54,7 @@ func (i *investigation) lookAtAlerts() {
 }
 
 func (i *investigation) lookAtPods() {
-	i.rows = readRows(i.shell(i.next, fmt.Sprintf("kubectl get pods -n %s -o wide", i.namespace), 30))
+	i.rows = readRows(i.ask(i.next, fmt.Sprintf("kubectl get pods -n %s -o wide", i.namespace)))
 	var ill []string
 	for _, r := range i.rows {
 		if r.ill() {
@@ -72,7 +72,7 @@ func (i *investigation) lookAtPods() {
 const compact = ` | del(.. | select(. == null))`
 
 func (i *investigation) lookAtDeployments() {
-	i.objects(i.shell(i.next+" I read how the Deployments are configured.", fmt.Sprintf(`kubectl get deployments -n %s -o json | jq -c '.items[] | {kind, metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"})}), spec: {replicas: .spec.replicas, template: {metadata: {labels: .spec.template.metadata.labels}, spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, ports: [.ports[]? | {name, containerPort}]}], volumes: [.volumes[]? | {name, configMap, persistentVolumeClaim}]})}}}%s'`, i.namespace, compact), 30))
+	i.objects(i.ask(i.next+" I read how the Deployments are configured.", fmt.Sprintf(`kubectl get deployments -n %s -o json | jq -c '.items[] | {kind, metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"})}), spec: {replicas: .spec.replicas, template: {metadata: {labels: .spec.template.metadata.labels}, spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, ports: [.ports[]? | {name, containerPort}]}], volumes: [.volumes[]? | {name, configMap, persistentVolumeClaim}]})}}}%s'`, i.namespace, compact)))
 	i.next = fmt.Sprintf("%d Deployments are there.", len(i.deployments))
 	if list := i.scaledAway(); len(list) > 0 {
 		i.next = fmt.Sprintf("%s has no pods at all: %s.", list[0].component, list[0].evidence)
@@ -80,7 +80,7 @@ func (i *investigation) lookAtDeployments() {
 }
 
 func (i *investigation) lookAtServices() {
-	text := i.shell(i.next+" Next the Services and volume claims, and where Prometheus is.", fmt.Sprintf(`kubectl get services,persistentvolumeclaims -n %s -o json | jq -c '.items[] | {kind, metadata: {name: .metadata.name}, spec: (.spec | {clusterIP, selector, volumeName, ports: [.ports[]? | {name, port, targetPort, protocol}]}), status: {phase: .status.phase}}%s'; kubectl get services -A | grep -i prometheus`, i.namespace, compact), 30)
+	text := i.ask(i.next+" Next the Services and volume claims, and where Prometheus is.", fmt.Sprintf(`kubectl get services,persistentvolumeclaims -n %s -o json | jq -c '.items[] | {kind, metadata: {name: .metadata.name}, spec: (.spec | {clusterIP, selector, volumeName, ports: [.ports[]? | {name, port, targetPort, protocol}]}), status: {phase: .status.phase}}%s'; kubectl get services -A | grep -i prometheus`, i.namespace, compact))
 	i.objects(text)
 	i.prometheus = findPrometheus(text)
 	i.next = fmt.Sprintf("%d Services are there.", len(i.services))
@@ -115,16 +115,19 @@ func findPrometheus(text string) string {
 func (i *investigation) lookAtIllPods() {
 	var names []string
 	for _, r := range i.rows {
-		if r.ill() || r.restarts > 0 {
+		switch {
+		case r.ill() && r.status == "Pending":
+			names = slices.Insert(names, 0, r.name) // The others may only wait for it.
+		case r.ill() || r.restarts > 0:
 			names = append(names, r.name)
 		}
 	}
 	if len(names) == 0 {
 		return
 	}
-	const most = 12
+	const most = 14
 	names = names[:min(len(names), most)]
-	i.objects(i.shell(i.next+" I read what Kubernetes says about the pods that are not well or were restarted.", fmt.Sprintf(`kubectl get pods -n %s --ignore-not-found -o json %s | jq -c '(.items // [.])[] | {kind: "Pod", metadata: {name: .metadata.name}, spec: {nodeName: .spec.nodeName}, status: (.status | {phase, conditions: [.conditions[]? | select(.status != "True") | {type, status, reason, message}], containerStatuses: [.containerStatuses[]? | {name, ready, restartCount, state, lastState}]})}%s'`, i.namespace, strings.Join(names, " "), compact), 30))
+	i.objects(i.ask(i.next+" I read what Kubernetes says about the pods that are not well or were restarted.", fmt.Sprintf(`kubectl get pods -n %s --ignore-not-found -o json %s | jq -c '(.items // [.])[] | {kind: "Pod", metadata: {name: .metadata.name}, spec: {nodeName: .spec.nodeName}, status: (.status | {phase, conditions: [.conditions[]? | select(.status != "True") | {type, status, reason, message}], containerStatuses: [.containerStatuses[]? | {name, ready, restartCount, state, lastState}]})}%s'`, i.namespace, strings.Join(names, " "), compact)))
 	i.next = "The pods themselves do not say why."
 	for _, f := range append(i.unplaced(), i.containers()...) {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
@@ -147,7 +150,7 @@ func (i *investigation) lookAtHistory() {
 		return
 	}
 	quoted := `"` + strings.Join(names, `","`) + `"`
-	text := i.shell(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?", fmt.Sprintf(`kubectl get replicasets -n %s -o json | jq -c '.items[] | select(.metadata.ownerReferences[0].name | IN(%s)) | {metadata: (.metadata | {name, annotations: (.annotations // {} | {"%s"}), ownerReferences: [.ownerReferences[] | {name, kind}]}), spec: {template: {spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, env}]})}}}%s'`, i.namespace, quoted, revisionAnnotation, compact), 30)
+	text := i.ask(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?", fmt.Sprintf(`kubectl get replicasets -n %s -o json | jq -c '.items[] | select(.metadata.ownerReferences[0].name | IN(%s)) | {metadata: (.metadata | {name, annotations: (.annotations // {} | {"%s"}), ownerReferences: [.ownerReferences[] | {name, kind}]}), spec: {template: {spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, env}]})}}}%s'`, i.namespace, quoted, revisionAnnotation, compact))
 	for _, r := range decodeLines[appsv1.ReplicaSet](text) {
 		if len(r.OwnerReferences) > 0 {
 			d := r.OwnerReferences[0].Name
@@ -260,7 +263,7 @@ func (i *investigation) lookAtEvents() {
 	if slices.ContainsFunc(i.all(), func(f finding) bool { return f.rank() >= certain }) {
 		return
 	}
-	text := i.shell(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.", fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | jq -r '.items[] | select(now - (.lastTimestamp // .eventTime | sub(\"[.][0-9]+\"; \"\") | fromdate) < 180) | \"created \\(.involvedObject.name) \\(.count // 1)\"'", i.namespace), 30)
+	text := i.ask(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.", fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | jq -r '.items[] | select(now - (.lastTimestamp // .eventTime | sub(\"[.][0-9]+\"; \"\") | fromdate) < 180) | \"created \\(.involvedObject.name) \\(.count // 1)\"'", i.namespace))
 	made := map[string]int{}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -9,7 +9,7 @@ import (
 // The limits beyond which a value is a symptom.
 const (
 	highErrors   = 0.03 // part of the requests
-	highLatency  = 0.5  // seconds, 95th percentile
+	highLatency  = 1.0  // seconds, 95th percentile
 	highThrottle = 0.5  // part of the periods
 	highMemory   = 0.9  // part of the limit
 )

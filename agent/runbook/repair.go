@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	v1 "k8s.io/api/core/v1"
 )
 
 // maxRepairs is how many causes are worked on before the agent gives up.
@@ -17,10 +19,16 @@ func (i *investigation) repair() {
 		if len(todo) == 0 || i.left() < 4 {
 			return
 		}
+		var volumes []finding
 		for _, f := range todo {
 			tried = append(tried, f.component+fmt.Sprint(f.kind))
-			i.fix(f)
+			if f.kind == volumeUnbound {
+				volumes = append(volumes, f)
+			} else {
+				i.fix(f)
+			}
 		}
+		i.fixVolumes(volumes)
 		i.helpOthers(todo)
 		if i.better() {
 			return
@@ -40,8 +48,6 @@ func (i *investigation) fix(f finding) {
 		i.change(because+" I remove the node selector.", `kubectl patch deployment %[2]s -n %[1]s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, f.component)
 	case changed, badImage:
 		i.change(because+" I go back to what was deployed before.", "kubectl rollout undo deployment/%[2]s -n %[1]s", f.component)
-	case volumeUnbound:
-		i.fixVolume(f, because)
 	case loginRefused:
 		i.fixUsers(f, because)
 	case tlsRequired:
@@ -69,18 +75,29 @@ func (i *investigation) fixPorts(f finding, because string) {
 	i.shell(because+" I set the target port to the one that the container listens on.", fmt.Sprintf("kubectl patch service %s -n %s --type=json -p '[%s]'", f.object, i.namespace, strings.Join(ops, ", ")), 30)
 }
 
-// fixVolume frees a volume that still belongs to a claim which is gone. The data in it stays.
-func (i *investigation) fixVolume(f finding, because string) {
-	if f.object == "" {
-		return
-	}
-	i.objects(i.shell(because+" What is the matter with the volume?", fmt.Sprintf(`kubectl get pv %s -o json | jq -c '{kind, metadata: {name: .metadata.name}, spec: {claimRef: (.spec.claimRef // {} | {name, namespace, uid})}, status: {phase: .status.phase}}'`, f.object), 30))
-	for _, v := range i.volumes {
-		if v.Name == f.object && v.Status.Phase == "Released" {
-			i.change(fmt.Sprintf("Volume %s is Released: it still belongs to a claim that was deleted. I clear that, so that the new claim can have it with its data.", v.Name),
-				"kubectl patch pv "+v.Name+` --type=merge -p '{"spec": {"claimRef": null}}'`, f.component)
+// fixVolumes frees volumes that still belong to claims which are gone. The data in them stays.
+func (i *investigation) fixVolumes(list []finding) {
+	var names []string
+	for _, f := range list {
+		if f.object != "" {
+			names = append(names, f.object)
 		}
 	}
+	if len(names) == 0 {
+		return
+	}
+	i.objects(i.ask(summary(list)+". What is the matter with the volumes?", fmt.Sprintf(`kubectl get pv %s -o json | jq -c '(.items // [.])[] | {kind: "PersistentVolume", metadata: {name: .metadata.name}, spec: {claimRef: (.spec.claimRef // {} | {name, namespace, uid})}, status: {phase: .status.phase}}'`, strings.Join(names, " "))))
+	var released []string
+	for _, v := range i.volumes {
+		if slices.Contains(names, v.Name) && v.Status.Phase == v1.VolumeReleased {
+			released = append(released, v.Name)
+		}
+	}
+	if len(released) == 0 {
+		return
+	}
+	i.shell("The volumes are Released: each still belongs to a claim that was deleted. I clear that, so that the new claims can have them with their data.",
+		fmt.Sprintf(`for v in %s; do kubectl patch pv $v --type=merge -p '{"spec": {"claimRef": null}}'; done; kubectl rollout status deployment/%s -n %s --timeout=40s`, strings.Join(released, " "), list[0].component, i.namespace), 60)
 }
 
 // move has the pod of a component run on another node. What is bound to the node stays behind.
