@@ -28,7 +28,8 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Kubeconfig is the agent's own: server, CA and token of the guard.
 	Kubeconfig []byte
-	// API is host:port of the guard, the only address confined programs may reach.
+	// API is the IP address and port of the guard, all that confined programs may connect to. They
+	// cannot resolve names.
 	API string
 	// Dir is the scratch root, a directory of the host. The caller makes and removes it.
 	Dir string

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci/tool"
@@ -51,7 +52,7 @@ type Box struct {
 	root   *os.Root
 	fs     *rootFS
 	procs  *table
-	spools int
+	spools atomic.Int64
 	memory uint64 // how much a command may add to what the process holds
 
 	mu      sync.Mutex

@@ -128,8 +128,7 @@ func (b *Box) spool(env *kit.Env, fd string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
-	b.spools++
-	name := fmt.Sprintf("/tmp/.fd-%d", b.spools)
+	name := fmt.Sprintf("/tmp/.fd-%d", b.spools.Add(1))
 	out, err := b.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
