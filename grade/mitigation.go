@@ -23,6 +23,12 @@ const (
 	latencySlack       = 300 * time.Millisecond
 )
 
+// tooLate is how late the load may be on a machine that is fit to judge a system.
+const tooLate = 500 * time.Millisecond
+
+// Overloaded reports whether the machine was too busy for the look to say anything.
+func (l Look) Overloaded() bool { return l.Late > tooLate }
+
 // Workload is a Deployment, StatefulSet or DaemonSet.
 type Workload struct {
 	Kind     string `json:"kind"`
@@ -38,6 +44,9 @@ type Look struct {
 	Workloads []Workload      `json:"workloads"`
 	// Services are the names of the Services.
 	Services []string `json:"services,omitempty"`
+	// Late is how late the load itself was with one in a hundred requests, since it began. If that is
+	// much, the machine is too busy for the look to say anything.
+	Late time.Duration `json:"late"`
 	// Symptoms are how the faults show.
 	Symptoms []string `json:"symptoms,omitempty"`
 }

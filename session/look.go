@@ -76,7 +76,8 @@ func (r *run) look(ctx context.Context) (grade.Look, error) {
 			l.Symptoms = append(l.Symptoms, symptom)
 		}
 	}
-	l.Load = r.load.Snapshot().Window(loadWindow)
+	load := r.load.Snapshot()
+	l.Load, l.Late = load.Window(loadWindow), load.Lag.P99
 	return l, nil
 }
 

@@ -183,6 +183,9 @@ func (h *history) judge() Verdict {
 	if why := h.spoilt(); why != "" {
 		return Verdict{Inconclusive, why, h.metrics(res)}
 	}
+	if last := h.looks[len(h.looks)-1]; last.Overloaded() && h.truth.Task == problem.Mitigation && !res.Success() {
+		return Verdict{Infra, fmt.Sprintf("the machine is too busy to judge: the load itself was %v late", last.Late.Round(time.Millisecond)), h.metrics(res)}
+	}
 	if res.Success() {
 		return Verdict{Solved, h.praise(), h.metrics(res)}
 	}

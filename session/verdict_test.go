@@ -85,6 +85,8 @@ func TestGrade(t *testing.T) {
 	shows := []grade.Look{sound(0, "geo fails")}
 	fine := []grade.Look{sound(0)}
 	held := []grade.Look{sound(0), sound(grade.Hold)}
+	busy := []grade.Look{sound(0, "geo fails")}
+	busy[0].Late = 2 * time.Second
 	limit := &record.Submission{Class: string(AgentFailed), Reason: "no submission within 30 steps"}
 	for _, tt := range []struct {
 		name string
@@ -103,6 +105,7 @@ func TestGrade(t *testing.T) {
 		{"mitigated", aRun{task: problem.Mitigation, looks: held, writes: 1}, Solved, "well"},
 		{"mitigated without a submission", aRun{task: problem.Mitigation, unanswered: limit, looks: held}, Solved, "well"},
 		{"not mitigated", aRun{task: problem.Mitigation, looks: shows}, AgentFailed, "geo fails"},
+		{"not mitigated, on a machine that is too busy", aRun{task: problem.Mitigation, looks: busy}, Infra, "2s late"},
 		{"no answer", aRun{task: problem.Detection, unanswered: limit, looks: shows}, AgentFailed, "30 steps"},
 		// What the agent was to find must have been there, unless the agent itself has changed it.
 		{"the fault has gone", aRun{task: problem.Detection, answer: "No", looks: fine}, Inconclusive, "nobody had touched it"},
