@@ -51,10 +51,7 @@ type numbers map[string]map[string]float64
 
 // ask makes all queries.
 func (i *Interface) ask(ctx context.Context, w observe.Window) (numbers, error) {
-	window := w.To.Sub(w.From)
-	expand := strings.NewReplacer(
-		"NS", fmt.Sprintf("namespace=%q", w.Namespace), "WINDOW", seconds(window), "BEFORE", seconds(max(window-time.Minute, time.Minute)), "GRPC", grpcErrors,
-	)
+	expand := placeholders(w)
 	all := numbers{}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
@@ -80,6 +77,14 @@ func (i *Interface) ask(ctx context.Context, w observe.Window) (numbers, error) 
 		})
 	}
 	return all, g.Wait()
+}
+
+// placeholders replaces the words in capitals in the queries.
+func placeholders(w observe.Window) *strings.Replacer {
+	window := w.To.Sub(w.From)
+	return strings.NewReplacer(
+		"NS", fmt.Sprintf("namespace=%q", w.Namespace), "WINDOW", seconds(window), "BEFORE", seconds(max(window-time.Minute, time.Minute)), "GRPC", grpcErrors,
+	)
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%ds", int(d.Seconds())) }

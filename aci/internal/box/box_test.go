@@ -93,8 +93,10 @@ func run(t *testing.T, b *Box, command string) Outcome {
 
 func TestCommands(t *testing.T) {
 	b := machine(t)
+	if o := run(t, b, "echo 'Hello, World!'"); o.Output != "Hello, World!\n" {
+		t.Errorf("%q", o.Output)
+	}
 	for command, want := range map[string]string{
-		`echo 'Hello, World!'`: "Hello, World!\n",
 		`for p in a b; do echo $p; done | awk '{print NR, $1}'`:    "1 a\n2 b\n",
 		"cat <<EOF | tr a-z A-Z\n$(echo x)\nEOF":                   "X\n",
 		`pwd; echo $HOME $USER $KUBECONFIG`:                        "/root\n/root root /root/.kube/config\n",
