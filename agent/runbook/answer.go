@@ -34,7 +34,12 @@ func (i *investigation) submit() {
 		}
 		i.console.submit(thought, causes[list[0].kind])
 	default:
-		i.console.submit("I have done what I can.")
+		if i.well {
+			thought = "All pods are ready again, every port can be reached and requests succeed: the incident is over."
+		} else if len(list) > 0 {
+			thought = "I have done what I can, but it is not well yet: " + summary(list) + "."
+		}
+		i.console.submit(thought)
 	}
 }
 
@@ -42,7 +47,7 @@ func (i *investigation) submit() {
 func summary(list []finding) string {
 	var clauses []string
 	for _, f := range list {
-		clauses = append(clauses, fmt.Sprintf("%s is at fault, for %s", f.component, f.evidence))
+		clauses = append(clauses, fmt.Sprintf("%s is at fault: %s", f.component, f.evidence))
 	}
 	return strings.Join(clauses, "; ")
 }

@@ -18,6 +18,7 @@ type investigation struct {
 	task  problem.Task
 	found []finding // by looks that are not repeated
 	next  string    // what the last look says, for the thought before the next one
+	well  bool      // a repair has helped
 }
 
 // investigate looks until it knows enough. The looks are in the order in which they tell most for
@@ -50,11 +51,34 @@ func (i *investigation) causes() []finding { return conclude(i.all(), i.dependsO
 
 func (i *investigation) lookAtAlerts() {
 	i.alerts = i.call("I begin with the alerts: they say what the monitoring already noticed.", "get_alerts", i.namespace)
-	i.next = "Now the pods: are all of them running and ready?"
+	i.next = aboutAlerts(i.alerts) + " Are all pods running and ready?"
 }
 
-func (i *investigation) lookAtPods() {
-	i.rows = readRows(i.ask(i.next, fmt.Sprintf("kubectl get pods -n %s -o wide", i.namespace)))
+// aboutAlerts says what the table of alerts shows. What is pending may be left from a start.
+func aboutAlerts(text string) string {
+	var firing []string
+	for line := range strings.Lines(text) {
+		if f := columns.Split(strings.TrimSpace(line), -1); len(f) >= 4 && f[0] == "firing" {
+			firing = append(firing, fmt.Sprintf("%s (%s)", f[1], f[3]))
+		}
+	}
+	switch len(firing) {
+	case 0:
+		return "No alert is firing."
+	case 1:
+		return "An alert is firing: " + firing[0] + "."
+	}
+	return fmt.Sprintf("%d alerts are firing, such as %s.", len(firing), firing[0])
+}
+
+func (i *investigation) lookAtPods() { i.lookAtPodsAfter(0) }
+
+func (i *investigation) lookAtPodsAfter(seconds int) {
+	command := fmt.Sprintf("kubectl get pods -n %s -o wide", i.namespace)
+	if seconds > 0 {
+		command = fmt.Sprintf("sleep %d; ", seconds) + command
+	}
+	i.rows = readRows(i.ask(i.next, command))
 	var ill []string
 	for _, r := range i.rows {
 		if r.ill() {
@@ -175,7 +199,7 @@ func revision(annotations map[string]string) int {
 
 func (i *investigation) lookAtTopology() {
 	i.readTopology(i.call(i.next+" Who calls whom?", "get_topology", i.namespace))
-	i.next = "I know who depends on whom."
+	i.next = "That shows who depends on whom."
 }
 
 func (i *investigation) lookAtMetrics() {
@@ -187,8 +211,15 @@ func (i *investigation) lookAtMetrics() {
 		i.next = "No service is out of bounds."
 		return
 	}
-	m := i.samples[0]
-	i.next = fmt.Sprintf("%d values are out of bounds, such as %s of %s: %.2f.", len(i.samples), m.name, m.who, m.value)
+	const most = 3
+	var list []string
+	for _, m := range i.samples[:min(len(i.samples), most)] {
+		list = append(list, fmt.Sprintf("%s of %s is %.2f", m.name, m.who, m.value))
+	}
+	i.next = strings.Join(list, ", ") + "."
+	if more := len(i.samples) - most; more > 0 {
+		i.next = strings.TrimSuffix(i.next, ".") + fmt.Sprintf(", and %d more.", more)
+	}
 }
 
 func (i *investigation) lookAtConnections() {
@@ -198,13 +229,8 @@ func (i *investigation) lookAtConnections() {
 	}
 	i.probes = readProbes(i.shell(i.next+" I connect to every port to see who refuses, and who is slow to answer. The columns are the exit code of nc and milliseconds.", command, 120))
 	i.next = "Every port can be reached."
-	for _, p := range i.probes {
-		switch {
-		case p.unreachable():
-			i.next = fmt.Sprintf("%s:%d hardly answers.", p.service, p.port)
-		case p.closed():
-			i.next = fmt.Sprintf("%s:%d refuses connections.", p.service, p.port)
-		}
+	for _, f := range append(i.reached(), i.ports()...) {
+		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
 	}
 }
 
@@ -276,31 +302,38 @@ func (i *investigation) lookAtEvents() {
 	i.next = "Nothing else of note."
 	for set, n := range made {
 		if c := i.component(set + "-x"); n >= replacedOften {
-			i.found = append(i.found, finding{kind: replaced, component: c, node: i.nodeOf(c), evidence: fmt.Sprintf("its pod was made anew %d times", n)})
-			i.next = fmt.Sprintf("The pod of %s was made anew %d times.", c, n)
+			i.found = append(i.found, finding{kind: replaced, component: c, node: i.nodeOf(c), evidence: "its pod was made anew " + times(n)})
+			i.next = fmt.Sprintf("The pod of %s was made anew %s.", c, times(n))
 		}
 	}
 	slices.SortFunc(i.found, func(a, b finding) int { return strings.Compare(a.component, b.component) })
 }
 
-// lookAgain repeats the looks whose findings may be of a moment, if there are no others.
+// settled is the rank of what does not go away by itself.
+const settled = 65
+
+// lookAgain repeats the looks whose findings may be of a moment, unless there are others: what is
+// seen once only is no fault, and a fault may take a moment to show.
 func (i *investigation) lookAgain() {
 	list := i.causes()
-	if len(list) == 0 || list[0].rank() >= certain {
+	if len(list) > 0 && list[0].rank() >= settled {
 		return
 	}
-	switch list[0].kind {
-	case networkFailing:
-		i.next = fmt.Sprintf("It looks as if %s could hardly be reached. To be sure I look again.", list[0].component)
-		i.lookAtConnections()
-	case cpuStarved, failing, slow:
-		i.next = fmt.Sprintf("It looks as if %s had trouble: %s. To be sure I look again.", list[0].component, list[0].evidence)
-		i.lookAtMetrics()
-	case silent, crashing:
-		i.next = fmt.Sprintf("It looks as if %s had trouble: %s. To be sure I look again.", list[0].component, list[0].evidence)
-		before := i.rows
-		i.lookAtPods()
-		i.compare(before)
+	if len(list) > 0 {
+		i.next = fmt.Sprintf("It looks as if %s were at fault: %s. To be sure I wait a moment and look again.", list[0].component, list[0].evidence)
+	} else {
+		i.next = "Nothing is wrong so far, but trouble may take a while to show. I wait a moment and look again."
+	}
+	before := i.rows
+	i.pods, i.samples, i.probes = nil, nil, nil
+	i.rows = nil
+	i.lookAtPodsAfter(12)
+	i.compare(before)
+	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, i.lookAtMetrics, i.lookAtConnections, i.lookAtLogs, i.lookAtLastWords} {
+		look()
+		if i.enough() {
+			return
+		}
 	}
 }
 

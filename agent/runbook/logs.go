@@ -85,11 +85,24 @@ func (s *system) named(component, line string) (names []string) {
 }
 
 // quote is a line short enough for a sentence.
-func quote(line string) string {
-	const most = 160
-	line = strings.Join(strings.Fields(line), " ")
-	if r := []rune(line); len(r) > most {
-		line = string(r[:most]) + "..."
+func quote(line string) string { return excerpt(line, nil) }
+
+// excerpt is the part of a line around what matches, short enough for a sentence.
+func excerpt(line string, what *regexp.Regexp) string {
+	const before, most = 30, 130
+	r := []rune(strings.Join(strings.Fields(line), " "))
+	from := 0
+	if what != nil {
+		if m := what.FindStringIndex(string(r)); m != nil {
+			from = max(0, len([]rune(string(r)[:m[0]]))-before)
+		}
 	}
-	return "\"" + line + "\""
+	text := string(r[from:min(len(r), from+most)])
+	if from > 0 {
+		text = "..." + text
+	}
+	if from+most < len(r) {
+		text += "..."
+	}
+	return "\"" + text + "\""
 }

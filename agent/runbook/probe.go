@@ -3,7 +3,7 @@ package runbook
 import (
 	"fmt"
 	"net"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,8 +30,9 @@ type probe struct {
 	slow    int
 }
 
-// probeCommand connects to every TCP port of the services, and of pods that are not well, some times. Nothing is
-// sent, so that nobody complains.
+// probeCommand connects to every TCP port of the services and to every pod some times. A Service does
+// not send to a pod that is not ready, so the pods are tried themselves too. Nothing is sent, so that
+// nobody complains.
 func (s *system) probeCommand() string {
 	var targets []string
 	for _, svc := range s.services {
@@ -41,17 +42,16 @@ func (s *system) probeCommand() string {
 			}
 		}
 	}
-	// A Service does not send to a pod that is not ready, so that one is tried itself.
+	slices.Sort(targets)
 	for _, r := range s.rows {
-		d, ok := s.deployment(s.component(r.name))
-		if ports := containerPorts(d); ok && r.ill() && net.ParseIP(r.ip) != nil && len(ports) > 0 {
+		d, _ := s.deployment(s.component(r.name))
+		if ports := containerPorts(d); len(ports) > 0 && net.ParseIP(r.ip) != nil && r.status != "Terminating" {
 			targets = append(targets, fmt.Sprintf("%s:%d", r.ip, ports[0].ContainerPort))
 		}
 	}
 	if len(targets) == 0 {
 		return ""
 	}
-	sort.Strings(targets)
 	return fmt.Sprintf("for t in %s; do for n in $(seq %d); do s=$(date +%%s%%N); nc -z -w %d ${t%%:*} ${t#*:} 2>/dev/null; echo $t $? $((($(date +%%s%%N) - s) / 1000000)); done; done",
 		strings.Join(targets, " "), probesEach, patience)
 }

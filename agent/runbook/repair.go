@@ -30,7 +30,7 @@ func (i *investigation) repair() {
 		}
 		i.fixVolumes(volumes)
 		i.helpOthers(todo)
-		if i.better() {
+		if i.well = i.better(); i.well {
 			return
 		}
 	}
@@ -52,8 +52,10 @@ func (i *investigation) fix(f finding) {
 		i.fixUsers(f, because)
 	case tlsRequired:
 		i.fixTLS(f, because)
-	case networkFailing, diskFailing, kernelFailing, killed, replaced, silent, crashing:
+	case networkFailing, diskFailing, kernelFailing, killed, replaced:
 		i.move(f, because)
+	case silent, crashing, failing, slow:
+		i.change(because+" I do not know why, so I restart it.", "kubectl rollout restart deployment/%[2]s -n %[1]s", f.component)
 	case cpuStarved, outOfMemory:
 		i.raise(f, because)
 	}
@@ -102,11 +104,10 @@ func (i *investigation) fixVolumes(list []finding) {
 
 // move has the pod of a component run on another node. What is bound to the node stays behind.
 func (i *investigation) move(f finding, because string) {
-	if f.node == "" || f.node == "<none>" {
-		i.change(because+" I restart it.", "kubectl rollout restart deployment/%[2]s -n %[1]s", f.component)
+	pods := i.podsOf(f.component)
+	if f.node == "" || f.node == "<none>" || len(pods) == 0 {
 		return
 	}
-	pods := i.podsOf(f.component)
 	i.shell(fmt.Sprintf("%s Nothing in its configuration explains that, so I suspect node %s. I keep pods off that node and have this one start elsewhere.", because, f.node),
 		fmt.Sprintf("kubectl cordon %s && kubectl delete pod -n %s %s --wait=false && sleep 2 && kubectl rollout status deployment/%s -n %[2]s --timeout=40s", f.node, i.namespace, strings.Join(pods, " "), f.component), 60)
 }

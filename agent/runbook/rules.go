@@ -33,39 +33,36 @@ func (s *system) scaledAway() (list []finding) {
 	return list
 }
 
-// unplaced finds pods that no node takes.
+// unplaced finds pods that no node takes, because of their volumes or otherwise.
 func (s *system) unplaced() (list []finding) {
+	for _, claim := range s.claims {
+		c, ok := s.claimed(claim.Name)
+		if !ok || claim.Status.Phase == v1.ClaimBound || s.ready(c) {
+			continue // A claim may wait for its first pod.
+		}
+		f := finding{kind: volumeUnbound, component: c, object: claim.Spec.VolumeName, evidence: fmt.Sprintf("its volume claim %s is %s", claim.Name, claim.Status.Phase)}
+		if claim.Spec.VolumeName != "" {
+			f.evidence += " and asks for volume " + claim.Spec.VolumeName
+		}
+		list = append(list, f)
+	}
 	for _, p := range s.pods {
 		if p.DeletionTimestamp != nil || p.Status.Phase != v1.PodPending {
 			continue
 		}
 		c := s.component(p.Name)
-		for _, claim := range s.unbound(c) {
-			f := finding{kind: volumeUnbound, component: c, object: claim.Spec.VolumeName, evidence: fmt.Sprintf("its volume claim %s is %s", claim.Name, claim.Status.Phase)}
-			if claim.Spec.VolumeName != "" {
-				f.evidence += " and asks for volume " + claim.Spec.VolumeName
-			}
-			list = append(list, f)
-		}
 		for _, cond := range p.Status.Conditions {
 			if cond.Type == v1.PodScheduled && cond.Status == v1.ConditionFalse {
 				list = append(list, finding{kind: unschedulable, component: c, evidence: "no node takes its pod: " + quote(cond.Message)})
 			}
 		}
 	}
-	// A claim without a volume explains why a pod is not placed.
-	slices.SortStableFunc(list, func(a, b finding) int { return int(a.kind) - int(b.kind) })
 	return list
 }
 
-// unbound are the claims of a component that have no volume.
-func (s *system) unbound(component string) (list []v1.PersistentVolumeClaim) {
-	for _, claim := range s.claims {
-		if owner, ok := s.claimed(claim.Name); ok && owner == component && claim.Status.Phase != v1.ClaimBound {
-			list = append(list, claim)
-		}
-	}
-	return list
+// ready reports whether a component has a pod that is ready.
+func (s *system) ready(component string) bool {
+	return slices.ContainsFunc(s.rows, func(r row) bool { return r.ready && s.component(r.name) == component })
 }
 
 // exitKilled is the exit code of a process that SIGKILL ended.
@@ -93,11 +90,11 @@ func (s *system) containers() (list []finding) {
 			f := finding{component: c, node: p.Spec.NodeName}
 			switch {
 			case end.Reason == "OOMKilled":
-				f.kind, f.evidence = outOfMemory, fmt.Sprintf("its container was OOMKilled and restarted %d times", st.RestartCount)
+				f.kind, f.evidence = outOfMemory, "its container was OOMKilled and restarted "+times(int(st.RestartCount))
 			case end.ExitCode == exitKilled:
-				f.kind, f.evidence = killed, fmt.Sprintf("its container was killed (exit code 137) and restarted %d times", st.RestartCount)
+				f.kind, f.evidence = killed, "its container was killed (exit code 137) and restarted "+times(int(st.RestartCount))
 			case !st.Ready:
-				f.kind, f.evidence = crashing, fmt.Sprintf("its container ends with exit code %d and was restarted %d times", end.ExitCode, st.RestartCount)
+				f.kind, f.evidence = crashing, fmt.Sprintf("its container ends with exit code %d and was restarted %s", end.ExitCode, times(int(st.RestartCount)))
 			default:
 				continue // It failed while it waited for others to start, and works now.
 			}
@@ -105,6 +102,14 @@ func (s *system) containers() (list []finding) {
 		}
 	}
 	return list
+}
+
+// times is how often something happened.
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // notReady finds components without a ready pod, and whether their Deployment was changed.
@@ -230,8 +235,16 @@ func (s *system) refused(service string, port int) bool {
 	return slices.ContainsFunc(s.probes, func(p probe) bool { return p.service == service && p.port == port && p.closed() })
 }
 
-// reached finds components that can hardly be connected to.
+// reached finds components that can hardly be connected to, or not at all.
 func (s *system) reached() (list []finding) {
+	for _, svc := range s.services {
+		open := slices.ContainsFunc(s.probes, func(p probe) bool { return p.service == svc.Name && !p.closed() })
+		tried := slices.ContainsFunc(s.probes, func(p probe) bool { return p.service == svc.Name })
+		if tried && !open {
+			c := s.behind(&svc)
+			list = append(list, finding{kind: silent, component: c, node: s.nodeOf(c), evidence: "its Service refuses connections"})
+		}
+	}
 	for _, p := range s.probes {
 		if !p.unreachable() {
 			continue
@@ -297,7 +310,7 @@ func (s *system) spoken() (list []finding) {
 			if rule.store && !s.isStore(c) {
 				at = s.storeOf(c, line, rule.what)
 			}
-			list = append(list, finding{kind: rule.kind, component: at, evidence: fmt.Sprintf("the log of %s says %s", c, quote(line)), node: s.nodeOf(at)})
+			list = append(list, finding{kind: rule.kind, component: at, evidence: fmt.Sprintf("the log of %s says %s", c, excerpt(line, rule.what)), node: s.nodeOf(at)})
 		}
 	}
 	slices.SortFunc(list, func(a, b finding) int { return strings.Compare(a.component+a.evidence, b.component+b.evidence) })
