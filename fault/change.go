@@ -137,7 +137,7 @@ func awaitReady(ctx context.Context, e *Env, service string) error {
 	return poll(ctx, "a pod of "+service, func(ctx context.Context) (bool, error) {
 		pods, err := podsOf(ctx, e, service)
 		return slices.ContainsFunc(pods, func(p v1.Pod) bool {
-			return unready(&p, time.Now().Add(settle)) == ""
+			return unready(&p, 0) == ""
 		}), err
 	})
 }

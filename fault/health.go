@@ -12,15 +12,23 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// settle is how long a pod must have been ready to count as that. A container that dies soon after
-// its start is ready for a moment again and again.
-const settle = 3 * time.Second
+// How long a pod must have been ready to count as that. A container that dies soon after its start is
+// ready for a moment again and again; one that is killed lives a little longer than one that fails.
+const (
+	settle     = 3 * time.Second
+	killSettle = 10 * time.Second
+)
 
 // health says what is wrong with services: their pods first, then what they answer. It is empty if
 // all of them are well. This is what a fault is seen by, so that whatever sets it right counts.
 func health(ctx context.Context, e *Env, services ...string) (string, error) {
+	return settledHealth(ctx, e, settle, services...)
+}
+
+// settledHealth is health with another time for pods to settle.
+func settledHealth(ctx context.Context, e *Env, settle time.Duration, services ...string) (string, error) {
 	for _, s := range services {
-		if symptom, err := podSymptom(ctx, e, s); symptom != "" || err != nil {
+		if symptom, err := unsettled(ctx, e, s, settle); symptom != "" || err != nil {
 			return symptom, err
 		}
 	}
@@ -34,6 +42,11 @@ func health(ctx context.Context, e *Env, services ...string) (string, error) {
 
 // podSymptom says which pods of a service are lacking, and why.
 func podSymptom(ctx context.Context, e *Env, service string) (string, error) {
+	return unsettled(ctx, e, service, settle)
+}
+
+// unsettled is podSymptom with another time for pods to settle.
+func unsettled(ctx context.Context, e *Env, service string, settle time.Duration) (string, error) {
 	d, err := e.Client.AppsV1().Deployments(e.App.Namespace).Get(ctx, service, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "there is no Deployment " + service, nil
@@ -51,7 +64,7 @@ func podSymptom(ctx context.Context, e *Env, service string) (string, error) {
 	}
 	ready, reasons := 0, []string(nil)
 	for _, p := range pods {
-		if why := unready(&p, time.Now()); why != "" {
+		if why := unready(&p, settle); why != "" {
 			reasons = append(reasons, p.Name+" "+why)
 		} else {
 			ready++
@@ -68,13 +81,13 @@ func podSymptom(ctx context.Context, e *Env, service string) (string, error) {
 }
 
 // unready says why a pod does not count as ready, or "".
-func unready(p *v1.Pod, now time.Time) string {
+func unready(p *v1.Pod, settle time.Duration) string {
 	for _, c := range p.Status.Conditions {
 		switch {
 		case c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse:
 			return "is " + string(p.Status.Phase) + ": " + c.Message
 		case c.Type == v1.PodReady && c.Status == v1.ConditionTrue:
-			if age := now.Sub(c.LastTransitionTime.Time); age < settle {
+			if age := time.Since(c.LastTransitionTime.Time); age < settle {
 				return fmt.Sprintf("has been ready for %v only", max(age, 0).Round(100*time.Millisecond))
 			}
 			return ""

@@ -51,7 +51,7 @@ const failing = 0.01
 
 // kernelProbe looks at the service first. One that starts all the same fails its users.
 func kernelProbe(ctx context.Context, e *Env, service string) (string, error) {
-	if symptom, err := health(ctx, e, service); symptom != "" || err != nil || e.Load == nil {
+	if symptom, err := healthProbe(ctx, e, service); symptom != "" || err != nil || e.Load == nil {
 		return symptom, err
 	}
 	s := e.Load()

@@ -11,7 +11,7 @@ import (
 
 // healthProbe sees a disturbance by the pods of the service and by what it answers.
 func healthProbe(ctx context.Context, e *Env, service string) (string, error) {
-	return health(ctx, e, service)
+	return settledHealth(ctx, e, killSettle, service)
 }
 
 type containerKillParams struct {

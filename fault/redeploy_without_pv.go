@@ -230,12 +230,17 @@ func (f *unbound) Manifest(ctx context.Context, e *Env) (string, error) {
 }
 
 func (f *unbound) Recover(ctx context.Context, e *Env) error {
-	claims := f.claimsOf(f.servers)
-	for claim, pv := range f.volumes {
-		if slices.Contains(claims, claim) {
-			if err := release(ctx, e, pv.Name); err != nil {
-				return err
-			}
+	for _, pv := range f.volumes {
+		if err := release(ctx, e, pv.Name); err != nil {
+			return err
+		}
+		// With its old policy, a volume would be deleted for as long as it counts as released.
+		err := poll(ctx, "volume "+pv.Name+" to be available", func(ctx context.Context) (bool, error) {
+			now, err := e.Client.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
+			return apierrors.IsNotFound(err) || err == nil && now.Status.Phase != v1.VolumeReleased, ignoreNotFound(err)
+		})
+		if err != nil {
+			return err
 		}
 		if err := ignoreNotFound(setPolicy(ctx, e, pv.Name, f.policies[pv.Name])); err != nil {
 			return err

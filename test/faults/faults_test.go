@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -29,52 +30,64 @@ type trial struct {
 	recover              bool // by its recovery, though it has a solution
 }
 
+// The trials of a group are made at once: they do not disturb each other.
+
 func TestHotelReservation(t *testing.T) {
-	run(t, hotel.App(), []trial{
-		{kind: "noop"},
-		{kind: "misconfig_k8s", target: "mongodb-user"},
-		{kind: "scale_pods_to_zero", target: "recommendation"},
-		{kind: "assign_to_non_existent_node", target: "profile"},
-		{kind: "wrong_bin_usage", target: "profile", params: "{binary: geo}"},
-		{kind: "misconfig_app", target: "geo"},
-		{kind: "revoke_auth", target: "mongodb-geo"},
-		{kind: "revoke_auth", target: "mongodb-rate", recover: true},
-		{kind: "storage_user_unregistered", target: "mongodb-rate"},
-		{kind: "storage_user_unregistered", target: "mongodb-geo", recover: true},
-		{kind: "redeploy_without_pv"},
-		{kind: "redeploy_without_pv", target: "mongodb-rate", recover: true},
-		{kind: "container_kill", target: "geo", params: "{containers: [hotel-reserv-geo]}"},
-		{kind: "pod_failure", target: "user"},
-		{kind: "pod_kill", target: "user"},
-		{kind: "network_loss", target: "user"},
-		{kind: "network_loss", target: "profile", params: "{loss: 0.9, node: true}"},
-		{kind: "network_delay", target: "user"},
-		{kind: "network_delay", target: "search", params: "{delay: 2s, node: true}"},
-		{kind: "network_delay", target: "user", params: "{delay: 2s, every: 6s, for: 3s}"},
-		{kind: "network_jitter", target: "mongodb-user"},
-		{kind: "network_bandwidth", target: "user"},
-		{kind: "network_corrupt", target: "memcached-rate"},
-		{kind: "network_duplicate", target: "consul"},
-		{kind: "network_partition", target: "rate"},
-		{kind: "cpu_stress", target: "search"},
-		{kind: "memory_stress", target: "recommendation"},
-		{kind: "memory_stress", target: "recommendation", params: "{ramp: 5s}"},
-		{kind: "kernel_fault", target: "user"},
-		{kind: "disk_woreout", target: "mongodb-reservation"},
+	run(t, hotel.App(), [][]trial{
+		{
+			{kind: "noop"},
+			{kind: "misconfig_k8s", target: "mongodb-user"},
+			{kind: "scale_pods_to_zero", target: "recommendation"},
+			{kind: "assign_to_non_existent_node", target: "reservation"},
+			{kind: "wrong_bin_usage", target: "profile", params: "{binary: geo}"},
+			{kind: "misconfig_app", target: "geo"},
+			{kind: "revoke_auth", target: "mongodb-rate"},
+		},
+		{
+			{kind: "revoke_auth", target: "mongodb-geo", recover: true},
+			{kind: "storage_user_unregistered", target: "mongodb-rate"},
+			{kind: "container_kill", target: "search", params: "{containers: [hotel-reserv-search]}"},
+			{kind: "pod_failure", target: "user"},
+			{kind: "pod_kill", target: "recommendation"},
+			{kind: "network_loss", target: "profile"},
+			{kind: "network_jitter", target: "mongodb-reservation"},
+			{kind: "network_corrupt", target: "memcached-profile"},
+			{kind: "network_duplicate", target: "consul"},
+		},
+		{
+			{kind: "storage_user_unregistered", target: "mongodb-geo", recover: true},
+			{kind: "network_delay", target: "user"},
+			{kind: "network_delay", target: "recommendation", params: "{delay: 2s, every: 6s, for: 3s}"},
+			{kind: "network_bandwidth", target: "profile"},
+			{kind: "network_partition", target: "rate"},
+			{kind: "cpu_stress", target: "search"},
+			{kind: "memory_stress", target: "reservation"},
+			{kind: "memory_stress", target: "memcached-profile", params: "{ramp: 5s}"},
+			{kind: "disk_woreout", target: "mongodb-recommendation"},
+		},
+		{
+			{kind: "network_loss", target: "profile", params: "{loss: 0.9, node: true}"},
+			{kind: "network_delay", target: "search", params: "{delay: 2s, node: true}"},
+		},
+		{{kind: "kernel_fault", target: "user"}},
+		{{kind: "redeploy_without_pv"}},
+		{{kind: "redeploy_without_pv", target: "mongodb-rate", recover: true}},
 	})
 }
 
 func TestSocialNetwork(t *testing.T) {
-	run(t, social.App(), []trial{
-		{kind: "misconfig_k8s", target: "user-service", recover: true},
-		{kind: "scale_pods_to_zero", target: "user-service", recover: true},
-		{kind: "assign_to_non_existent_node", target: "user-service", recover: true},
-		{kind: "wrong_bin_usage", target: "user-service", params: "{binary: nginx-thrift}", recover: true},
-		{kind: "auth_miss_mongodb", target: "url-shorten-mongodb"},
-		{kind: "auth_miss_mongodb", target: "url-shorten-mongodb", recover: true},
-		{kind: "network_delay", target: "post-storage-service", params: "{delay: 1s}"},
-		{kind: "network_loss", target: "social-graph-redis"},
-		{kind: "kernel_fault", target: "post-storage-service"},
+	run(t, social.App(), [][]trial{
+		{
+			{kind: "misconfig_k8s", target: "user-service", recover: true},
+			{kind: "scale_pods_to_zero", target: "text-service", recover: true},
+			{kind: "assign_to_non_existent_node", target: "media-service", recover: true},
+			{kind: "wrong_bin_usage", target: "unique-id-service", params: "{binary: nginx-thrift}", recover: true},
+			{kind: "auth_miss_mongodb", target: "url-shorten-mongodb"},
+			{kind: "network_delay", target: "post-storage-service", params: "{delay: 1s}"},
+			{kind: "network_loss", target: "social-graph-redis"},
+		},
+		{{kind: "auth_miss_mongodb", target: "url-shorten-mongodb", recover: true}},
+		{{kind: "kernel_fault", target: "post-storage-service"}}, // It shows by the load.
 	})
 }
 
@@ -91,68 +104,73 @@ func TestEveryKindIsTried(t *testing.T) {
 	}
 }
 
-func run(t *testing.T, a *app.App, trials []trial) {
+func run(t *testing.T, a *app.App, groups [][]trial) {
 	deployed := deploy(t, a)
-	power, _ := any(lab.cloud).(cloud.Chaos)
-	for _, tt := range trials {
-		name := tt.kind + " " + tt.target + " " + tt.params
-		t.Run(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), func(t *testing.T) {
-			k, err := fault.Find(tt.kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			target := fault.Target{App: a, Service: tt.target}
-			params := &yaml.Node{}
-			if err := yaml.Unmarshal([]byte(tt.params), params); err != nil {
-				t.Fatal(err)
-			}
-			f, err := k.New(target, params)
-			if err != nil {
-				t.Fatal(err)
-			}
-			solution, err := k.Fix(target, params)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if tt.recover {
-				solution = nil
-			}
+	for _, group := range groups {
+		t.Run(group[0].kind, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := lab.cloud.Reset(ctx, deployed); err != nil {
 				t.Fatal(err)
 			}
 			e := &fault.Env{
-				Client: lab.client, Config: lab.cloud.RESTConfig(), Dial: lab.cloud.Dial, Chaos: power, App: a,
-				Load: load(t, a),
+				Client: lab.client, Config: lab.cloud.RESTConfig(), Dial: lab.cloud.Dial, Chaos: cloud.Chaos(lab.cloud), App: a, Load: load(t, a),
 			}
-			x := &experiment{t, e, f}
-			defer x.recover()
-			x.await("the application to be well", func(symptom string) bool { return symptom == "" })
-			start := time.Now()
-			if err := f.Inject(ctx, e); err != nil {
-				t.Fatal(err)
+			var all sync.WaitGroup
+			for _, tt := range group {
+				all.Go(func() { t.Run(tt.name(), func(t *testing.T) { tt.run(t, e) }) })
 			}
-			if tt.kind == "noop" {
-				return
-			}
-			injected := time.Since(start)
-			symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
-			shown := time.Since(start)
-			x.stays()
-			users := e.Load()
-			start = time.Now()
-			if solution != nil {
-				x.solve(solution)
-			} else {
-				x.recover()
-			}
-			x.await("the fault to be gone", func(symptom string) bool { return symptom == "" })
-			w := users.Window("10s").Total
-			t.Logf("injected in %.1fs, shown after %.1fs, gone after %.1fs; %d of %d requests failed, p95 %v: %s",
-				injected.Seconds(), shown.Seconds(), time.Since(start).Seconds(), w.Failed, w.Requests, w.P95.Round(time.Millisecond), symptom)
+			all.Wait()
 		})
 	}
+}
+
+func (tt trial) name() string {
+	return strings.ReplaceAll(strings.TrimSpace(tt.kind+" "+tt.target+" "+tt.params), " ", "_")
+}
+
+// run makes the trial in an application that is well.
+func (tt trial) run(t *testing.T, e *fault.Env) {
+	k, err := fault.Find(tt.kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, params := fault.Target{App: e.App, Service: tt.target}, &yaml.Node{}
+	if err := yaml.Unmarshal([]byte(tt.params), params); err != nil {
+		t.Fatal(err)
+	}
+	f, err := k.New(target, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	solution, err := k.Fix(target, params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	x := &experiment{t, e, f}
+	defer x.recover()
+	x.await("the application to be well", func(symptom string) bool { return symptom == "" })
+	start := time.Now()
+	if err := f.Inject(ctx, e); err != nil {
+		t.Fatal(err)
+	}
+	if tt.kind == "noop" {
+		return
+	}
+	injected := time.Since(start)
+	symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
+	shown := time.Since(start)
+	x.stays()
+	start = time.Now()
+	if solution == nil || tt.recover {
+		x.recover()
+	} else {
+		x.solve(solution)
+	}
+	x.await("the fault to be gone", func(symptom string) bool { return symptom == "" })
+	t.Logf("injected in %.1fs, shown after %.1fs, gone after %.1fs: %s", injected.Seconds(), shown.Seconds(), time.Since(start).Seconds(), symptom)
 }
 
 // deploy brings an application up in an empty cluster, and records it.
