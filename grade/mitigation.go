@@ -53,6 +53,12 @@ type Look struct {
 
 // Complaints are what is worse in a look than it was in the baseline. None is a healthy system.
 func Complaints(baseline, now Look) []string {
+	return append(Broken(baseline, now), loadComplaints(baseline.Load, now.Load)...)
+}
+
+// Broken is the part of the complaints that is about the system itself: what is gone, not ready or
+// faulty. What users get follows, with a delay.
+func Broken(baseline, now Look) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for _, b := range baseline.Workloads {
@@ -71,8 +77,7 @@ func Complaints(baseline, now Look) []string {
 			add("service %s is gone", s)
 		}
 	}
-	list = append(list, now.Symptoms...)
-	return append(list, loadComplaints(baseline.Load, now.Load)...)
+	return append(list, now.Symptoms...)
 }
 
 // loadComplaints are what users of the application have to complain about.

@@ -130,7 +130,7 @@ func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
 		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.baseline, looks) {
 			return true, nil
 		}
-		if time.Since(start) < minAftermath || len(grade.Complaints(r.baseline, l)) == 0 {
+		if time.Since(start) < minAftermath || len(grade.Broken(r.baseline, l)) == 0 {
 			return false, nil
 		}
 		return !r.mayRecover(ctx, start), nil
