@@ -324,17 +324,24 @@ func (i *investigation) lookAgain() {
 	} else {
 		i.next = "Nothing is wrong so far, but trouble may take a while to show. I wait a moment and look again."
 	}
-	before := i.rows
+	before, measured := i.rows, i.samples
 	i.pods, i.samples, i.probes = nil, nil, nil
-	i.rows = nil
 	i.lookAtPodsAfter(12)
 	i.compare(before)
+	defer func() { i.samples = lasting(i.samples, measured) }()
 	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, i.lookAtMetrics, i.lookAtConnections, i.lookAtLogs, i.lookAtLastWords} {
 		look()
 		if i.enough() {
 			return
 		}
 	}
+}
+
+// lasting leaves out what was slow only now: the whole machine may have been busy.
+func lasting(now, before []sample) []sample {
+	return slices.DeleteFunc(now, func(m sample) bool {
+		return m.latency() && !slices.ContainsFunc(before, func(b sample) bool { return b.name == m.name && b.who == m.who })
+	})
 }
 
 // compare finds pods that took the place of others since a look before.

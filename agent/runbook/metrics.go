@@ -73,6 +73,11 @@ type sample struct {
 	value     float64
 }
 
+// latency reports whether the value is a time.
+func (m sample) latency() bool {
+	return m.name == httpLatency || m.name == rpcLatency || m.name == storeLatency
+}
+
 func readSamples(text string) (list []sample) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

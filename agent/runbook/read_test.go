@@ -116,3 +116,11 @@ func TestSpeaks(t *testing.T) {
 		}
 	}
 }
+
+func TestLasting(t *testing.T) {
+	before := []sample{{httpLatency, "a", 2}}
+	now := []sample{{httpLatency, "a", 3}, {httpLatency, "b", 3}, {rpcLatency, "a", 3}, {httpErrors, "b", 0.5}}
+	if got, want := lasting(now, before), []sample{{httpLatency, "a", 3}, {httpErrors, "b", 0.5}}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
