@@ -84,3 +84,6 @@ type finding struct {
 }
 
 func (f finding) rank() int { return rank[f.kind] }
+
+// vague reports whether a finding does not say what could be set right.
+func (f finding) vague() bool { return f.kind == failing || f.kind == slow }

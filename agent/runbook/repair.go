@@ -15,7 +15,7 @@ const maxRepairs = 4
 func (i *investigation) repair() {
 	var tried []string
 	for range maxRepairs {
-		todo := slices.DeleteFunc(i.causes(), func(f finding) bool { return slices.Contains(tried, f.component+fmt.Sprint(f.kind)) })
+		todo := slices.DeleteFunc(i.causes(), func(f finding) bool { return f.vague() || slices.Contains(tried, f.component+fmt.Sprint(f.kind)) })
 		if len(todo) == 0 || i.left() < 4 {
 			return
 		}
@@ -54,7 +54,7 @@ func (i *investigation) fix(f finding) {
 		i.fixTLS(f, because)
 	case networkFailing, diskFailing, kernelFailing, killed, replaced:
 		i.move(f, because)
-	case silent, crashing, failing, slow:
+	case silent, crashing:
 		i.change(because+" I do not know why, so I restart it.", "kubectl rollout restart deployment/%[2]s -n %[1]s", f.component)
 	case cpuStarved, outOfMemory:
 		i.raise(f, because)
@@ -157,11 +157,19 @@ func (i *investigation) better() bool {
 	for _, look := range []func(){i.lookAtPods, i.lookAtDeployments, i.lookAtConnections} {
 		look()
 	}
-	if i.prometheus != "" {
-		i.samples = readSamples(i.shell(i.next+" And do requests succeed, after a moment?", "sleep 15\n"+i.metricsCommand(15), 60))
-	}
-	if list := i.causes(); len(list) == 0 {
-		return true
+	i.next += " And do requests succeed, after a moment?"
+	for range 2 {
+		if i.prometheus != "" {
+			i.samples = readSamples(i.shell(i.next, "sleep 15\n"+i.metricsCommand(15), 60))
+		}
+		list := i.causes()
+		if len(list) == 0 {
+			return true
+		}
+		if !list[0].vague() {
+			break
+		}
+		i.next = "Requests still fail or are slow, but nothing is broken any more. I give it another moment."
 	}
 	i.next = "It is not well yet."
 	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, i.lookAtLogs, i.lookAtLastWords} {

@@ -28,7 +28,8 @@ func TestRules(t *testing.T) {
 		{
 			"a wrong target port",
 			deploymentLine("a", `"containers":[{"ports":[{"containerPort":90}]}]`) + serviceLine("a", `{"port":90,"targetPort":99}`),
-			"", "a.n:90 1 0", []kind{wrongPort, silent},
+			"", "a.n:90 1 0",
+			[]kind{wrongPort, silent},
 		},
 		{
 			"a port that nobody uses",
@@ -38,16 +39,19 @@ func TestRules(t *testing.T) {
 		{
 			"a port with a name",
 			deploymentLine("a", `"containers":[{"ports":[{"name":"http","containerPort":8080}]}]`) + serviceLine("a", `{"port":80,"targetPort":"http"}`),
-			"", "a.n:80 1 0", []kind{silent},
+			"", "a.n:80 1 0",
+			[]kind{silent},
 		},
 		{
 			"no replica", strings.Replace(deploymentLine("a", ""), `"replicas":1`, `"replicas":0`, 1),
-			"", "", []kind{scaledToZero},
+			"", "",
+			[]kind{scaledToZero},
 		},
 		{
 			"a claim without a volume",
 			deploymentLine("a", `"volumes":[{"name":"d","persistentVolumeClaim":{"claimName":"c"}}]`) + `{"kind":"PersistentVolumeClaim","metadata":{"name":"c"},"spec":{"volumeName":"v"},"status":{"phase":"Pending"}}`,
-			header + "a-1-2  0/1  Pending  0  5s  <none>  <none>  <none>  <none>", "", []kind{volumeUnbound, silent},
+			header + "a-1-2  0/1  Pending  0  5s  <none>  <none>  <none>  <none>", "",
+			[]kind{volumeUnbound, silent},
 		},
 		{
 			"a claim that nobody needs",
@@ -57,17 +61,20 @@ func TestRules(t *testing.T) {
 		{
 			"no node",
 			deploymentLine("a", `"nodeSelector":{"x":"y"}`) + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"0/3 nodes are available"}]}}`,
-			"", "", []kind{unschedulable},
+			"", "",
+			[]kind{unschedulable},
 		},
 		{
 			"out of memory",
 			deploymentLine("a", "") + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Running","containerStatuses":[{"ready":true,"restartCount":2,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled"}}}]}}`,
-			"", "", []kind{outOfMemory},
+			"", "",
+			[]kind{outOfMemory},
 		},
 		{
 			"killed",
 			deploymentLine("a", "") + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Running","containerStatuses":[{"ready":true,"restartCount":2,"lastState":{"terminated":{"exitCode":137,"reason":"Error"}}}]}}`,
-			"", "", []kind{killed},
+			"", "",
+			[]kind{killed},
 		},
 		{
 			// It gave up while its database started, and works now.
@@ -78,12 +85,14 @@ func TestRules(t *testing.T) {
 		{
 			"no image",
 			deploymentLine("a", "") + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Pending","containerStatuses":[{"state":{"waiting":{"reason":"ImagePullBackOff"}}}]}}`,
-			"", "", []kind{badImage},
+			"", "",
+			[]kind{badImage},
 		},
 		{
 			"a pod that hardly answers",
 			deploymentLine("a", `"containers":[{"ports":[{"containerPort":90}]}]`),
-			header + "a-1-2  1/1  Running  0  5s  10.0.0.1  n1  <none>  <none>", "10.0.0.1:90 1 2002\n10.0.0.1:90 1 2002\n10.0.0.1:90 0 1", []kind{networkFailing},
+			header + "a-1-2  1/1  Running  0  5s  10.0.0.1  n1  <none>  <none>", "10.0.0.1:90 1 2002\n10.0.0.1:90 1 2002\n10.0.0.1:90 0 1",
+			[]kind{networkFailing},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
