@@ -74,7 +74,7 @@ func moveOff(t Target) []string {
 	}
 }
 
-// moved is what remedies do to a fault that is bound to a node.
+// moved is what remedies may do to a fault that is bound to a node.
 var moved = map[string]string{
 	RestartEverything: "where it is bound to a node, the new pods may be scheduled to others",
 	LimitsToInfinity:  "where it is bound to a node, the new pods may be scheduled to others",

@@ -80,6 +80,6 @@ type Kind struct {
 	// application's namespace as the default one. It is nil if no operator could fix the fault.
 	Solution func(t Target, params any) []string
 	// TrueFixes are the blunt remedies, see [Remedies], which truly fix this fault, with the reason.
-	// Every other one must fail.
-	TrueFixes map[string]string
+	// MayFix are those that fix it if they are lucky. Every other one must fail.
+	TrueFixes, MayFix map[string]string
 }

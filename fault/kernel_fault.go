@@ -39,7 +39,7 @@ becomes ready, or its calls fail. Only where it is bound to a node can an operat
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && callsStore(a, s) })
 		},
-		TrueFixes: moved,
+		MayFix: moved,
 	}, kernelParams{Call: "connect", Errno: "ENOMEM", Percent: 100}, func(p kernelParams) disturbParams { return p.disturbParams },
 		func(_ Target, p kernelParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Kernel: &cloud.KernelChaos{Call: p.Call, Errno: p.Errno, Percent: p.Percent}}, nil

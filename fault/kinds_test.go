@@ -40,9 +40,11 @@ func TestKindsAreComplete(t *testing.T) {
 		if k.Name != "noop" && (!slices.Contains(SystemLevels, k.Cause.SystemLevel) || !slices.Contains(FaultTypes, k.Cause.FaultType)) {
 			t.Errorf("%s: cause %+v", k.Name, k.Cause)
 		}
-		for remedy, why := range k.TrueFixes {
-			if !slices.Contains(Remedies, remedy) || why == "" {
-				t.Errorf("%s: true fix %q: %q", k.Name, remedy, why)
+		for _, fixes := range []map[string]string{k.TrueFixes, k.MayFix} {
+			for remedy, why := range fixes {
+				if !slices.Contains(Remedies, remedy) || why == "" {
+					t.Errorf("%s: fix %q: %q", k.Name, remedy, why)
+				}
 			}
 		}
 		for _, p := range k.Parameters() {

@@ -76,7 +76,7 @@ func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, 
 func network[P any](k Kind, defaults P, shared func(P) networkParams, what func(P) cloud.NetworkChaos) *Kind {
 	k.Cause = Cause{"Virtualization", "Network/Storage Issue"}
 	k.Description += ` Only where it is bound to a node can an operator help: by moving the pods off it.`
-	k.TrueFixes = moved
+	k.MayFix = moved
 	return disturbing(k, defaults, func(p P) disturbParams { return shared(p).disturbParams },
 		func(_ Target, p P) (cloud.Disturbance, error) {
 			n := what(p)

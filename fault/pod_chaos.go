@@ -26,8 +26,8 @@ func containerKill() *Kind {
 		Description: `The containers of a service's pods are killed with SIGKILL as soon as they run. The pods stay and restart
 them, ever more slowly: CrashLoopBackOff, exit code 137. Only where it is bound to a node can an
 operator help: by moving the pods off it.`,
-		Cause:     Cause{"Virtualization", "Operation Error"},
-		TrueFixes: moved,
+		Cause:  Cause{"Virtualization", "Operation Error"},
+		MayFix: moved,
 	}, containerKillParams{}, func(p containerKillParams) disturbParams { return p.disturbParams },
 		func(t Target, p containerKillParams) (cloud.Disturbance, error) {
 			o, err := read(t.App)
@@ -68,7 +68,7 @@ place. Only where it is bound to a node can an operator help: by moving the pods
 }
 
 func podChaos(action cloud.PodAction, k Kind) *Kind {
-	k.TrueFixes = moved
+	k.MayFix = moved
 	return disturbing(k, disturbParams{}, func(p disturbParams) disturbParams { return p },
 		func(Target, disturbParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Pod: &cloud.PodChaos{Action: action}}, nil

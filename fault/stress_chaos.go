@@ -43,10 +43,8 @@ is bound to a node, move the pods off it.`,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && len(callers(a, s.Name)) > 0 })
 		},
-		TrueFixes: map[string]string{
-			RestartEverything: moved[RestartEverything],
-			LimitsToInfinity:  "the node has more cores than are kept busy",
-		},
+		TrueFixes: map[string]string{LimitsToInfinity: "the node has more cores than are kept busy"},
+		MayFix:    map[string]string{RestartEverything: moved[RestartEverything]},
 	}, cpuParams{Cores: 8, Slow: 15 * time.Millisecond}, func(p cpuParams) disturbParams { return p.disturbParams },
 		func(_ Target, p cpuParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Stress: &cloud.StressChaos{CPU: p.Cores}}, nil
@@ -137,12 +135,10 @@ func memoryStress() *Kind {
 		Description: `Memory is held in the containers of a service, more than their limit allows: they are killed (OOMKilled),
 restart, and are killed again. With a ramp it is a leak. An operator can raise the limit, or, where it
 is bound to a node, move the pods off it.`,
-		Cause:   Cause{"Operating System", "Operation Error"},
-		Targets: workloads,
-		TrueFixes: map[string]string{
-			RestartEverything: moved[RestartEverything],
-			LimitsToInfinity:  "the node has more memory than is held",
-		},
+		Cause:     Cause{"Operating System", "Operation Error"},
+		Targets:   workloads,
+		TrueFixes: map[string]string{LimitsToInfinity: "the node has more memory than is held"},
+		MayFix:    map[string]string{RestartEverything: moved[RestartEverything]},
 	}, memoryParams{Memory: "1Gi"}, func(p memoryParams) disturbParams { return p.disturbParams },
 		func(_ Target, p memoryParams) (cloud.Disturbance, error) {
 			q, err := resource.ParseQuantity(p.Memory)

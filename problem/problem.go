@@ -18,6 +18,7 @@
 package problem
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -185,25 +186,40 @@ func (p *Problem) Solution() ([]string, error) {
 // TrueFixes are the blunt remedies that truly solve the mitigation, with the reason. With several
 // faults, a remedy must be one for each of them.
 func (p *Problem) TrueFixes() map[string]string {
-	fixes := map[string]string{}
-	for i, s := range p.Faults() {
-		k, err := fault.Find(s.Kind)
-		if err != nil {
-			continue // Documents are checked when they are read.
-		}
-		if i == 0 {
-			for remedy, why := range k.TrueFixes {
-				fixes[remedy] = why
-			}
-		}
-		for remedy := range fixes {
-			if _, ok := k.TrueFixes[remedy]; !ok {
-				delete(fixes, remedy)
-			}
-		}
-	}
+	fixes := p.fixes(func(k *fault.Kind, remedy string) string { return k.TrueFixes[remedy] })
 	for remedy, why := range p.Document.TrueFixes {
 		fixes[remedy] = why
+	}
+	return fixes
+}
+
+// MayFix are the blunt remedies that solve the mitigation if they are lucky, with the reason. Whether
+// they do proves nothing.
+func (p *Problem) MayFix() map[string]string {
+	fixes := p.fixes(func(k *fault.Kind, remedy string) string { return cmp.Or(k.MayFix[remedy], k.TrueFixes[remedy]) })
+	for remedy := range p.TrueFixes() {
+		delete(fixes, remedy)
+	}
+	return fixes
+}
+
+// fixes are the remedies for which why gives a reason with every fault.
+func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[string]string {
+	fixes := map[string]string{}
+	for _, remedy := range fault.Remedies {
+		reason := ""
+		for _, s := range p.Faults() {
+			k, err := fault.Find(s.Kind)
+			if err == nil { // Documents are checked when they are read.
+				reason = why(k, remedy)
+			}
+			if reason == "" {
+				break
+			}
+		}
+		if reason != "" {
+			fixes[remedy] = reason
+		}
 	}
 	return fixes
 }

@@ -18,6 +18,7 @@ type faultRow struct {
 	Parameters  []fault.Parameter   `json:"parameters"`
 	Targets     map[string][]string `json:"targets"` // by application
 	TrueFixes   map[string]string   `json:"true_fixes,omitempty"`
+	MayFix      map[string]string   `json:"may_fix,omitempty"`
 }
 
 func newFaults(s *State) *cobra.Command {
@@ -62,7 +63,7 @@ func newFaults(s *State) *cobra.Command {
 func describeFault(k *fault.Kind) faultRow {
 	r := faultRow{
 		Name: k.Name, Title: k.Title, Description: k.Description, Cause: k.Cause, Parameters: k.Parameters(),
-		Targets: map[string][]string{}, TrueFixes: k.TrueFixes,
+		Targets: map[string][]string{}, TrueFixes: k.TrueFixes, MayFix: k.MayFix,
 	}
 	for _, a := range applications() {
 		if t := k.Targets(a); len(t) > 0 {
@@ -87,6 +88,9 @@ func (r faultRow) print(s *State) error {
 	for _, remedy := range fault.Remedies {
 		if why, ok := r.TrueFixes[remedy]; ok {
 			fmt.Fprintf(w, "Truly fixed by %s:\t%s\n", remedy, why)
+		}
+		if why, ok := r.MayFix[remedy]; ok {
+			fmt.Fprintf(w, "With luck fixed by %s:\t%s\n", remedy, why)
 		}
 	}
 	return w.Flush()

@@ -159,6 +159,7 @@ type problemDetails struct {
 	Differs   string            `json:"differs,omitempty"`
 	Solution  []string          `json:"solution,omitempty"`
 	TrueFixes map[string]string `json:"true_fixes,omitempty"`
+	MayFix    map[string]string `json:"may_fix,omitempty"`
 	Prompt    string            `json:"prompt"`
 }
 
@@ -194,7 +195,7 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 		if d.Solution, err = p.Solution(); err != nil {
 			return err
 		}
-		d.TrueFixes = p.TrueFixes()
+		d.TrueFixes, d.MayFix = p.TrueFixes(), p.MayFix()
 		d.Answer = "users are served as before, by all that was there before"
 	}
 	if output == "json" {
@@ -227,13 +228,13 @@ func (d problemDetails) print(s *State) error {
 	for _, c := range d.Solution {
 		row("Reference solution", "%s", c)
 	}
-	var remedies []string
-	for remedy := range d.TrueFixes {
-		remedies = append(remedies, remedy)
-	}
-	slices.Sort(remedies)
-	for _, remedy := range remedies {
-		row("Solved by "+remedy, "%s", d.TrueFixes[remedy])
+	for _, remedy := range fault.Remedies {
+		if why, ok := d.TrueFixes[remedy]; ok {
+			row("Solved by "+remedy, "%s", why)
+		}
+		if why, ok := d.MayFix[remedy]; ok {
+			row("With luck solved by "+remedy, "%s", why)
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err

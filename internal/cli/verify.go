@@ -58,7 +58,8 @@ func newVerify(s *State) *cobra.Command {
 nothing must fail, if something is wrong. For a mitigation, blunt remedies must
 fail as well: restarting or rolling back everything, scaling to zero, deleting
 the workload, lifting limits, silencing alerts; unless the problem says, with a
-reason, that one of them is a true fix, which must pass then.
+reason, that one of them is a true fix, which must pass then, or may be one by
+luck, which is not run.
 
 Every run has a cluster and a process of its own. The exit status is 0 only if
 all of it holds.`,
@@ -100,10 +101,12 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 		if p.Task != problem.Mitigation {
 			continue
 		}
-		fixes := p.TrueFixes()
+		fixes, lucky := p.TrueFixes(), p.MayFix()
 		for _, remedy := range fault.Remedies {
 			_, fix := fixes[remedy]
-			add(p, remedy, fix)
+			if _, ok := lucky[remedy]; !ok {
+				add(p, remedy, fix)
+			}
 		}
 	}
 	return list
