@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/logging"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 	"go.opentelemetry.io/otel/attribute"
@@ -85,20 +83,4 @@ func (s *Service) Store(ctx context.Context, system, operation string, f func(co
 	s.metrics.store.WithLabelValues(system, operation, result).Observe(time.Since(start).Seconds())
 	EndSpan(span, failure)
 	return err
-}
-
-// go-redis logs failures to dial to the standard error of the process, which is not the service's.
-// They are returned as well.
-func init() { logging.Disable() }
-
-// Redis returns a client of a Redis server.
-func (s *Service) Redis(address string) *redis.Client {
-	c := redis.NewClient(&redis.Options{
-		Addr: address, Dialer: s.Env.Net.DialContext, ClientName: s.Name, PoolSize: 64,
-		DialTimeout: StoreTimeout, ReadTimeout: StoreTimeout, WriteTimeout: StoreTimeout,
-		ReadBufferSize: bufferSize, WriteBufferSize: bufferSize,
-		DisableIdentity: true,
-	})
-	s.onClose(func(context.Context) error { return c.Close() })
-	return c
 }

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"google.golang.org/grpc"
@@ -45,7 +44,7 @@ type socialGraph struct {
 	socialpb.UnimplementedSocialGraphServiceServer
 	s     *service.Service
 	users *mongo.Collection
-	cache *redis.Client
+	cache *service.Redis
 	names socialpb.UserServiceClient
 }
 
@@ -68,7 +67,7 @@ func (g *socialGraph) neighbours(ctx context.Context, id int64, side string) (*s
 	key := graphKey(id, side)
 	var members []string
 	err := g.s.Store(ctx, "redis", "zrange", func(ctx context.Context) (err error) {
-		members, err = g.cache.ZRange(ctx, key, 0, -1).Result()
+		members, err = g.cache.Strings(ctx, "ZRANGE", key, 0, -1)
 		return err
 	})
 	if err == nil && len(members) > 0 {
@@ -95,11 +94,11 @@ func (g *socialGraph) neighbours(ctx context.Context, id int64, side string) (*s
 		ids = v.Followees
 	}
 	if len(ids) > 0 {
-		entries := make([]redis.Z, len(ids))
+		add := service.Command{"ZADD", key}
 		for i, n := range ids {
-			entries[i] = redis.Z{Member: n, Score: float64(i)}
+			add = append(add, i, n)
 		}
-		if err := g.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error { return g.cache.ZAdd(ctx, key, entries...).Err() }); err != nil {
+		if err := g.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error { _, err := g.cache.Do(ctx, add); return err }); err != nil {
 			g.s.Log.WarnContext(ctx, "Failed to write to social graph redis", "key", key, "error", err)
 		}
 	}
@@ -138,7 +137,7 @@ func (g *socialGraph) change(ctx context.Context, req *socialpb.FollowRequest, o
 			return nil, err
 		}
 		key := graphKey(end.user, end.side)
-		if err := g.s.Store(ctx, "redis", "del", func(ctx context.Context) error { return g.cache.Del(ctx, key).Err() }); err != nil {
+		if err := g.s.Store(ctx, "redis", "del", func(ctx context.Context) error { _, err := g.cache.Do(ctx, service.Command{"DEL", key}); return err }); err != nil {
 			return nil, err
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/aiopslab/aiopslab/app/service"
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
@@ -16,7 +14,7 @@ const timelineLength = 1000
 // timeline keeps lists of posts in Redis: sorted sets of post IDs by time, one for each user.
 type timeline struct {
 	s     *service.Service
-	redis *redis.Client
+	redis *service.Redis
 	posts socialpb.PostStorageServiceClient
 }
 
@@ -25,14 +23,13 @@ func (t timeline) add(ctx context.Context, post, timestamp int64, users ...int64
 	if len(users) == 0 {
 		return nil
 	}
+	var commands []service.Command
+	for _, u := range users {
+		key := timelineKey(u)
+		commands = append(commands, service.Command{"ZADD", key, timestamp, post}, service.Command{"ZREMRANGEBYRANK", key, 0, -timelineLength - 1})
+	}
 	return t.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error {
-		_, err := t.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-			for _, u := range users {
-				p.ZAdd(ctx, timelineKey(u), redis.Z{Member: post, Score: float64(timestamp)})
-				p.ZRemRangeByRank(ctx, timelineKey(u), 0, -timelineLength-1)
-			}
-			return nil
-		})
+		_, err := t.redis.Do(ctx, commands...)
 		return err
 	})
 }
@@ -44,9 +41,7 @@ func (t timeline) read(ctx context.Context, req *socialpb.TimelineRequest) ([]in
 	}
 	var members []string
 	err := t.s.Store(ctx, "redis", "zrange", func(ctx context.Context) (err error) {
-		members, err = t.redis.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: timelineKey(req.UserId), Start: req.Start, Stop: req.Stop - 1, Rev: true,
-		}).Result()
+		members, err = t.redis.Strings(ctx, "ZRANGE", timelineKey(req.UserId), req.Start, req.Stop-1, "REV")
 		return err
 	})
 	if err != nil {

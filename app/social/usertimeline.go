@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -88,17 +87,18 @@ func (u *userTimeline) load(ctx context.Context, req *socialpb.TimelineRequest) 
 	if err != nil {
 		return nil, err
 	}
-	var entries []redis.Z
+	add := service.Command{"ZADD", timelineKey(req.UserId)}
 	var ids []int64
 	for i, p := range w.Posts {
-		entries = append(entries, redis.Z{Member: p.PostID, Score: float64(p.Timestamp)})
+		add = append(add, p.Timestamp, p.PostID)
 		if i >= int(req.Start) && i < int(req.Stop) {
 			ids = append(ids, p.PostID)
 		}
 	}
-	if len(entries) > 0 {
+	if len(w.Posts) > 0 {
 		err := u.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error {
-			return u.redis.ZAdd(ctx, timelineKey(req.UserId), entries...).Err()
+			_, err := u.redis.Do(ctx, add)
+			return err
 		})
 		if err != nil {
 			u.s.Log.WarnContext(ctx, "Failed to write user timeline to redis", "user_id", req.UserId, "error", err)
