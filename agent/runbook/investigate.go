@@ -45,8 +45,13 @@ func (i *investigation) all() []finding { return append(slices.Clone(i.found), i
 // causes are the findings that explain the others.
 func (i *investigation) causes() []finding { return conclude(i.all(), i.dependsOn) }
 
-// settled is the rank of what does not go away by itself.
-const settled = 65
+const (
+	// settled is the rank of what does not go away by itself.
+	settled = 65
+	// pause is how many seconds pass before the second look, which is about these seconds only: what
+	// was slow before must not count twice.
+	pause = 15
+)
 
 // lookAgain repeats the looks whose findings may be of a moment, unless there are others: what is
 // seen once only is no fault, and a fault may take a moment to show.
@@ -62,10 +67,10 @@ func (i *investigation) lookAgain() {
 	}
 	before, measured := i.rows, i.samples
 	i.pods, i.samples, i.probes = nil, nil, nil
-	i.lookAtPodsAfter(12)
+	i.lookAtPodsAfter(pause)
 	i.compare(before)
 	defer func() { i.samples = lasting(i.samples, measured) }()
-	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, i.lookAtMetrics, i.lookAtConnections, i.lookAtLogs, i.lookAtLastWords} {
+	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, func() { i.lookAtMetricsOf(pause) }, i.lookAtConnections, i.lookAtLogs, i.lookAtLastWords} {
 		look()
 		if i.enough() {
 			return

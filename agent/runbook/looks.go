@@ -162,11 +162,14 @@ func (i *investigation) lookAtTopology() {
 	i.next = "That shows who depends on whom."
 }
 
-func (i *investigation) lookAtMetrics() {
+func (i *investigation) lookAtMetrics() { i.lookAtMetricsOf(30) }
+
+// lookAtMetricsOf looks at the last seconds.
+func (i *investigation) lookAtMetricsOf(seconds int) {
 	if i.prometheus == "" {
 		return
 	}
-	i.samples = readSamples(i.shell(i.next+" Next the metrics of the last half minute: where do requests fail or take long, who is short of CPU or memory? Only what is out of bounds is printed.", i.metricsCommand(30), 60))
+	i.samples = readSamples(i.shell(i.next+fmt.Sprintf(" Next the metrics of the last %d seconds: where do requests fail or take long, who is short of CPU or memory? Only what is out of bounds is printed.", seconds), i.metricsCommand(seconds), 60))
 	if len(i.samples) == 0 {
 		i.next = "No service is out of bounds."
 		return
