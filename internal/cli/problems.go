@@ -167,7 +167,7 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 	d := problemDetails{
 		problemRow: rowOf(p), Document: p.Document.File, Faults: []string{}, Differs: p.Document.Differs,
 		Load:   fmt.Sprintf("%v requests/s", p.Document.Load.Rate),
-		Prompt: aci.Description(string(p.Task), p.App) + "\n" + aci.Instructions(string(p.Task)),
+		Prompt: prompt(p),
 	}
 	if m := p.Document.Load.Mix; m != "" {
 		d.Load += " of " + m
@@ -202,6 +202,17 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 		return printJSON(s.Stdout, d)
 	}
 	return d.print(s)
+}
+
+// prompt is what an agent is told: the situation, what it can do, and how to answer.
+func prompt(p *problem.Problem) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(aci.Description(string(p.Task), p.App)))
+	for _, a := range aci.Actions(string(p.Task)) {
+		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(a.Text()))
+	}
+	b.WriteString(aci.Instructions(string(p.Task)))
+	return b.String()
 }
 
 func (d problemDetails) print(s *State) error {

@@ -13,8 +13,12 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// shownLines is how much of an observation a transcript shows; the record has all of it.
-const shownLines = 12
+// shownLines and shownWidth are how much of a response or an observation a transcript shows; the
+// record has all of it.
+const (
+	shownLines = 9
+	shownWidth = 160
+)
 
 // transcript tells of a run as it goes on.
 type transcript struct {
@@ -87,7 +91,7 @@ func (t *transcript) phase(name string) {
 }
 
 func (t *transcript) step(s record.Step) {
-	fmt.Fprintf(t.w, "\n%s\n%s\n", t.paint(bold, fmt.Sprintf("step %d", s.Number)), t.paint(cyan, indent(unfence(s.Response))))
+	fmt.Fprintf(t.w, "\n%s\n%s\n", t.paint(bold, fmt.Sprintf("step %d", s.Number)), t.paint(cyan, indent(shorten(unfence(s.Response)))))
 	fmt.Fprintf(t.w, "%s\n", t.paint(dim, indent(shorten(s.Observation))))
 }
 
@@ -131,22 +135,23 @@ func (t *transcript) end(o *session.Outcome) {
 	fmt.Fprintf(t.w, "  record   %s\n  session  %s\n", o.Record, o.Session)
 }
 
-// unfence takes the fences from a response that is one block.
+// unfence leaves out of a response what only marks the call in it: fences, "Action:", blank lines.
 func unfence(response string) string {
-	text := strings.TrimSpace(response)
-	inner, ok := strings.CutPrefix(text, "```\n")
-	if inner, closed := strings.CutSuffix(inner, "\n```"); ok && closed && !strings.Contains(inner, "```") {
-		return inner
+	var lines []string
+	for _, l := range strings.Split(response, "\n") {
+		if t := strings.TrimSpace(l); t != "" && t != "Action:" && !strings.HasPrefix(t, "```") {
+			lines = append(lines, l)
+		}
 	}
-	return text
+	return strings.Join(lines, "\n")
 }
 
 // shorten keeps the first and the last lines of a long text.
 func shorten(text string) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	for i, l := range lines {
-		if r := []rune(l); len(r) > 180 {
-			lines[i] = string(r[:180]) + " ..."
+		if r := []rune(l); len(r) > shownWidth {
+			lines[i] = string(r[:shownWidth]) + " ..."
 		}
 	}
 	if len(lines) <= shownLines {
