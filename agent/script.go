@@ -37,9 +37,11 @@ func literal(v any) string {
 	case bool:
 		return map[bool]string{true: "True", false: "False"}[v]
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // A person reads it: && is to stay &&.
+	if err := e.Encode(v); err != nil {
 		panic(err) // The arguments are our own.
 	}
-	return string(b)
+	return strings.TrimSpace(b.String())
 }

@@ -29,6 +29,7 @@ type fake struct {
 	types    map[string]string         // their content types, where they are not JSON
 	events   chan string               // what watches send
 	requests []*http.Request           // of the agent, without bodies
+	reviews  int                       // of the agent's rights
 }
 
 func newFake(t *testing.T) *fake {
@@ -90,6 +91,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch page, ok := f.pages[path]; {
 	case r.Header.Get("Authorization") != "Bearer lab":
 		f.answer(w, 401, map[string]any{"kind": "Status", "apiVersion": "v1", "code": 401})
+	case strings.HasSuffix(path, "/subjectaccessreviews"):
+		f.reviews++ // The first finds the binding not known yet.
+		f.answer(w, 201, map[string]any{"kind": "SubjectAccessReview", "apiVersion": "authorization.k8s.io/v1", "status": map[string]any{"allowed": f.reviews > 1}})
 	case strings.HasSuffix(path, "/selfsubjectreviews"):
 		f.answer(w, 201, map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1", "status": map[string]any{"userInfo": map[string]any{"username": "the-lab"}}})
 	case ok:

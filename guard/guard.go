@@ -15,11 +15,13 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,6 +35,9 @@ const (
 	DefaultGroup = "sre-team"
 
 	headerTimeout = 30 * time.Second
+	// rightsTimeout is how long the API server may take to learn of a binding.
+	rightsTimeout = 30 * time.Second
+	rightsPoll    = 10 * time.Millisecond
 	idleTimeout   = 2 * time.Minute
 )
 
@@ -177,6 +182,9 @@ func (g *Guard) prepare(ctx context.Context) (user string, err error) {
 			return "", fmt.Errorf("give the group %s its rights: %w", group, err)
 		}
 	}
+	if err := g.awaitRights(ctx); err != nil {
+		return "", err
+	}
 	authentication, err := authenticationclient.NewForConfig(g.opts.Upstream)
 	if err != nil {
 		return "", err
@@ -186,6 +194,31 @@ func (g *Guard) prepare(ctx context.Context) (user string, err error) {
 		return "", fmt.Errorf("ask who the lab is: %w", err)
 	}
 	return r.Status.UserInfo.Username, nil
+}
+
+// awaitRights waits until the API server knows of the agent's rights: it reads bindings from a cache.
+func (g *Guard) awaitRights(ctx context.Context) error {
+	authorization, err := authorizationclient.NewForConfig(g.opts.Upstream)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	defer cancel()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: g.opts.User, Groups: g.opts.Groups,
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
+	}}
+	for {
+		r, err := authorization.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err == nil && r.Status.Allowed {
+			return nil
+		}
+		select {
+		case <-time.After(rightsPoll):
+		case <-ctx.Done():
+			return fmt.Errorf("%s of %v did not get its rights: %w", g.opts.User, g.opts.Groups, errors.Join(err, ctx.Err()))
+		}
+	}
 }
 
 // Address returns where the guard listens, as host:port.

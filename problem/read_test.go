@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"os"
 	"strings"
 	"testing"
 )
@@ -79,5 +80,22 @@ func TestNoMitigationWithoutAFix(t *testing.T) {
 	doc := strings.Replace(good, "kind: scale_pods_to_zero", "kind: pod_failure", 1)
 	if _, err := Parse("mine.yaml", []byte(doc)); err == nil || !strings.Contains(err.Error(), "there can be no mitigation task") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The document in docs/problems.md is one.
+func TestDocs(t *testing.T) {
+	b, err := os.ReadFile("../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "```yaml\n")
+	doc, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("there is no document")
+	}
+	list, err := Parse("mine.yaml", []byte(doc))
+	if err != nil || len(list) != 5 {
+		t.Errorf("%d problems, %v", len(list), err)
 	}
 }

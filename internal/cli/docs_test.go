@@ -28,6 +28,9 @@ func TestDocs(t *testing.T) {
 
 	var commands []string
 	for _, c := range root.Commands() {
+		if c.Hidden {
+			continue
+		}
 		commands = append(commands, fmt.Sprintf("| `aiopslab %s` | %s |", c.Use, c.Short))
 	}
 	slices.Sort(commands)

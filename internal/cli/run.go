@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -120,7 +122,7 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
 		run := session.Session{
 			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
-			Self: toolCommand(), Judge: judge, Progress: t.event,
+			Self: toolCommand(s), Judge: judge, Progress: t.event,
 		}
 		var err error
 		outcome, err = run.Run(ctx)
@@ -208,10 +210,23 @@ func withCluster(ctx context.Context, s *State, progress func(string), f func(ct
 }
 
 // toolCommand runs a tool of this program, confined.
-func toolCommand() []string {
-	self, err := os.Executable()
-	if err != nil {
-		self = os.Args[0]
+func toolCommand(s *State) []string { return []string{self(s), "tool"} }
+
+// self is this program's file, under the name it was called by if that still leads there.
+func self(s *State) string {
+	exe, err := os.Executable()
+	called, lerr := exec.LookPath(s.Args[0])
+	if lerr != nil {
+		return exe
 	}
-	return []string{self, "tool"}
+	called, lerr = filepath.Abs(called)
+	if err != nil {
+		return called
+	}
+	a, aerr := os.Stat(exe)
+	b, berr := os.Stat(called)
+	if lerr == nil && aerr == nil && berr == nil && os.SameFile(a, b) {
+		return called
+	}
+	return exe
 }

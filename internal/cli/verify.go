@@ -173,12 +173,13 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"), f.workers)
 	var mu sync.Mutex
 	done, bad := 0, 0
+	program := self(s)
 	work := make(chan *cell)
 	var workers sync.WaitGroup
 	for range f.workers {
 		workers.Go(func() {
 			for c := range work {
-				c.run(ctx, results)
+				c.run(ctx, program, results)
 				mu.Lock()
 				done++
 				mark := "ok  "
@@ -216,12 +217,11 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 }
 
 // run runs the cell in a process of its own.
-func (c *cell) run(ctx context.Context, results string) {
+func (c *cell) run(ctx context.Context, program, results string) {
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
-	self := toolCommand()[0]
 	for range verifyTries {
-		cmd := exec.CommandContext(ctx, self, append(c.name(), "--agent", c.Agent, "--results", results, "-o", "json")...)
+		cmd := exec.CommandContext(ctx, program, append(c.name(), "--agent", c.Agent, "--results", results, "-o", "json")...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		var stdout, stderr bytes.Buffer
