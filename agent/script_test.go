@@ -10,7 +10,13 @@ import (
 // What Call writes is what the parser reads.
 func TestCall(t *testing.T) {
 	for _, args := range [][]any{
-		{}, {"ls && echo \"a'b\" <x >y | tail -n 1\n# é \\ $(date)"}, {int64(3), "x"}, {[]any{"geo", "rate"}}, {nil}, {true}, {[]any{}},
+		{},
+		{"ls && echo \"a'b\" <x >y | tail -n 1\n# é \\ $(date)"},
+		{int64(3), "x"},
+		{[]any{"geo", "rate"}},
+		{nil},
+		{true},
+		{[]any{}},
 		{map[string]any{"system_level": "Application"}},
 	} {
 		name := "get_logs"
