@@ -132,11 +132,11 @@ func (l *Log) write(v any) error {
 	return l.err
 }
 
-// Close ends the log.
+// Close ends the log. The error tells also of an event that could not be written.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return errors.Join(l.f.Sync(), l.f.Close())
+	return errors.Join(l.err, l.f.Sync(), l.f.Close())
 }
 
 // Record is an event log that was read.

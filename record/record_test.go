@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -99,5 +100,51 @@ func TestBadFiles(t *testing.T) {
 		if _, err := read(strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
 		}
+	}
+}
+
+// A log that was closed goes on where it ended.
+func TestOpen(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	log, err := Create(file, Run{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Append(PhaseEvent, Phase{"one"}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if log, err = Open(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(log.Append(VerdictEvent, nil), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Read(file)
+	if err != nil || len(r.Events) != 2 || r.Events[1].Kind != VerdictEvent {
+		t.Errorf("got %+v, %v", r, err)
+	}
+	if err := os.WriteFile(file, []byte(`{"format":"aiopslab-run","version":1}`+"\n"+`{"seq":1,"ki`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file); err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Errorf("a torn log: %v", err)
+	}
+}
+
+// What could not be written is not forgotten.
+func TestCloseTellsOfFailedWrites(t *testing.T) {
+	log, err := Create(filepath.Join(t.TempDir(), "run.jsonl"), Run{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.f.Close()
+	if log.f, err = os.OpenFile("/dev/full", os.O_WRONLY, 0); err != nil {
+		t.Skip("there is no /dev/full")
+	}
+	if err := log.Append(PhaseEvent, Phase{"one"}); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("append: %v", err)
+	}
+	if err := log.Close(); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("close: %v", err)
 	}
 }
