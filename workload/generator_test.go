@@ -353,12 +353,13 @@ workload_requests_total{operation="op",result="ok"} 90
 # TYPE workload_sli_success_ratio gauge
 workload_sli_success_ratio{operation="op",window="10s"} 0.8901098901098901
 workload_sli_success_ratio{operation="op",window="1m"} 0.9
+workload_sli_success_ratio{operation="op",window="5s"} 0.8780487804878049
 workload_sli_success_ratio{operation="op",window="whole"} 0.9
 `
 		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "workload_in_flight", "workload_requests_total", "workload_sli_success_ratio"); err != nil {
 			t.Error(err)
 		}
-		if n, err := testutil.GatherAndCount(reg, "workload_sli_latency_seconds", "workload_request_duration_seconds", "workload_lag_seconds", "workload_sli_rate"); err != nil || n != 9+1+2+3 {
+		if n, err := testutil.GatherAndCount(reg, "workload_sli_latency_seconds", "workload_request_duration_seconds", "workload_lag_seconds", "workload_sli_rate"); err != nil || n != 12+1+2+4 {
 			t.Errorf("%d metrics, %v", n, err)
 		}
 	})

@@ -28,6 +28,7 @@ func plan(t *testing.T, mix string, seed uint64, n int) []Planned {
 func TestBuiltinMixes(t *testing.T) {
 	const n = 20_000
 	parts := map[string]map[string]float64{
+		"hotel-booking":       {"search": 0.4, "recommend": 0.2, "user": 0.2, "reserve": 0.2},
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
 		"social-compose-post": {"compose-post": 1},
 		"social-mixed":        {"read-home-timeline": 0.6, "read-user-timeline": 0.3, "compose-post": 0.1},
@@ -175,7 +176,7 @@ func TestSpecErrors(t *testing.T) {
 		{"users", "mix: social-mixed\nusers: {count: 10, spawn_rate: 1, think: {min: 1s, max: 10s}}", ""},
 		{"inline", "mix: {name: m, operations: [{name: a, weight: 1, path: /}]}\narrivals: {replay: {trace: \"time\\n1\\n\"}}", ""},
 		{"neither", "mix: hotel-mixed", "s.yaml: give either arrivals (open-loop) or users (closed-loop)"},
-		{"no mix", "arrivals: {rate: 1}", "s.yaml: a mix is needed, such as \"mix: hotel-mixed\""},
+		{"no mix", "arrivals: {rate: 1}", "s.yaml: a mix is needed, such as \"mix: hotel-booking\""},
 		{"unknown mix", "mix: hotel\narrivals: {rate: 1}", `s.yaml:1: there is no mix "hotel"; known are hotel-booking, hotel-mixed, social-compose-post, social-mixed`},
 		{"process", "mix: hotel-mixed\narrivals: {process: pareto, rate: 1}", `s.yaml: arrivals: unknown process "pareto"; known are constant, exponential, normal`},
 		{"trace", "mix: hotel-mixed\narrivals: {replay: {trace: \"time,operation\\n1,serach\\n\"}}", `s.yaml: replay: request 1: the mix has no operation "serach"; it has search, recommend, user, reserve`},
