@@ -99,7 +99,7 @@ func TestBinding(t *testing.T) {
 		{call: `get_logs("a", "b", 1, 2, True)`, want: logsArgs{Namespace: "a", Service: "b", Tail: 1, Since: 2, Previous: true}},
 		{call: `get_logs("a")`, err: "1 argument missing: service"},
 		{call: `get_logs()`, err: "2 arguments missing: namespace, service"},
-		{call: `get_logs("a", "b", servce="c")`, err: "it has no argument servce; did you mean service?"},
+		{call: `get_logs("a", "b", servce="c")`, err: "it has no argument servce. Did you mean service?"},
 		{call: `get_logs("a", "b", namespace="c")`, err: "the argument namespace is given twice"},
 		{call: `get_logs("a", "b", 1, 2, True, "info", 7)`, err: "it takes 6 arguments, but 7 were given"},
 		{call: `get_logs(5, "b")`, err: "namespace must be a string, not 5"},
@@ -170,7 +170,7 @@ func TestUnknownAction(t *testing.T) {
 	for call, want := range map[string]string{
 		`get_log("a", "b")`: "Invalid action: get_log. Did you mean get_logs? The actions are get_logs, get_metrics, read_metrics, get_traces, read_traces, get_alerts, get_topology, exec_shell, submit.",
 		`__class__()`:       "Invalid action: __class__.",
-		`exec("ls")`:        "Did you mean exec_shell?",
+		`exec_shel("ls")`:   "Did you mean exec_shell?",
 	} {
 		if r := do(t, i, call); !r.Invalid || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", call, r)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 // bindError says which argument of a call is wrong, and how the call should look.
@@ -56,7 +58,7 @@ func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
 		case p == nil && len(a.Params) == 0:
 			return args, "", wrong("it takes no argument, but %s was given", name)
 		case p == nil:
-			return args, "", wrong("it has no argument %s; did you mean %s?", name, nearest(name, a.names()))
+			return args, "", wrong("it has no argument %s.%s", name, didYouMean(name, a.names()))
 		case given[name]:
 			return args, "", wrong("the argument %s is given twice", name)
 		}
@@ -197,35 +199,10 @@ func describeValue(v any) string {
 	return short(fmt.Sprint(v))
 }
 
-// nearest returns the name that takes the fewest edits to get to.
-func nearest(name string, names []string) string {
-	best, least := "", math.MaxInt
-	for _, n := range names {
-		if d := distance(strings.ToLower(name), n); d < least {
-			best, least = n, d
-		}
+// didYouMean asks after the name that was probably meant; it is empty if none is near.
+func didYouMean(name string, names []string) string {
+	if near := strict.Nearest(name, names); near != "" {
+		return fmt.Sprintf(" Did you mean %s?", near)
 	}
-	return best
-}
-
-// distance is Levenshtein's, of the first few characters.
-func distance(a, b string) int {
-	const most = 64
-	a, b = a[:min(len(a), most)], b[:min(len(b), most)]
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return ""
 }

@@ -140,7 +140,7 @@ func (i *Interface) unknown(name string) string {
 	for _, a := range i.actions {
 		names = append(names, a.Name)
 	}
-	return fmt.Sprintf("Invalid action: %s. Did you mean %s? The actions are %s.", short(name), nearest(name, names), strings.Join(names, ", "))
+	return fmt.Sprintf("Invalid action: %s.%s The actions are %s.", short(name), didYouMean(name, names), strings.Join(names, ", "))
 }
 
 // failed is the result of an action that could not be done.

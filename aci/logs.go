@@ -158,7 +158,7 @@ func (i *Interface) noPods(ctx context.Context, namespace, service string) strin
 	}
 	text := fmt.Sprintf("Your service/namespace does not exist. Use kubectl to check. There is no service %q in %s.", service, namespace)
 	if len(names) > 0 {
-		text += fmt.Sprintf(" Did you mean %s? The services are %s.", nearest(service, names), strings.Join(names, ", "))
+		text += fmt.Sprintf("%s The services are %s.", didYouMean(service, names), strings.Join(names, ", "))
 	}
 	return text
 }

@@ -67,8 +67,6 @@ type Session struct {
 	Self []string
 	// Judge scores the agent's reasoning, if it is set.
 	Judge grade.Chat
-	// Deployed says that the application runs on the cloud already.
-	Deployed bool
 	// Progress is told of every event as it is recorded. It may be nil.
 	Progress func(kind string, data any)
 }
@@ -190,11 +188,9 @@ func (r *run) prepare(ctx context.Context) error {
 		return err
 	}
 	r.client = client
-	if !r.Deployed {
-		r.phase("deploying " + r.Problem.App.Name)
-		if err := Deploy(ctx, r.Cloud, r.Problem.App); err != nil {
-			return fmt.Errorf("deploy %s: %w", r.Problem.App.Name, err)
-		}
+	r.phase("deploying " + r.Problem.App.Name)
+	if err := Deploy(ctx, r.Cloud, r.Problem.App); err != nil {
+		return fmt.Errorf("deploy %s: %w", r.Problem.App.Name, err)
 	}
 	if r.observer, err = observe.New(r.Cloud.RESTConfig(), r.Cloud.Dial); err != nil {
 		return err

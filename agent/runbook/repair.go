@@ -15,12 +15,12 @@ const maxRepairs = 4
 func (i *investigation) repair() {
 	var tried []string
 	for range maxRepairs {
-		todo := slices.DeleteFunc(i.causes(), func(f finding) bool { return f.vague() || slices.Contains(tried, f.component+fmt.Sprint(f.kind)) })
-		if len(todo) == 0 || i.left() < 4 {
+		untried := slices.DeleteFunc(i.causes(), func(f finding) bool { return f.vague() || slices.Contains(tried, f.component+fmt.Sprint(f.kind)) })
+		if len(untried) == 0 || i.left() < 4 {
 			return
 		}
 		var volumes []finding
-		for _, f := range todo {
+		for _, f := range untried {
 			tried = append(tried, f.component+fmt.Sprint(f.kind))
 			if f.kind == volumeUnbound {
 				volumes = append(volumes, f)
@@ -29,7 +29,7 @@ func (i *investigation) repair() {
 			}
 		}
 		i.fixVolumes(volumes)
-		i.helpOthers(todo)
+		i.helpOthers(untried)
 		if i.well = i.better(); i.well {
 			return
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -23,6 +24,23 @@ func catchSignals() (signals <-chan os.Signal, release func()) {
 		signal.Notify(c, syscall.SIGHUP)
 	}
 	return c, func() { signal.Stop(c) }
+}
+
+// untilSignal returns a context that ends with the first signal, of which tell is told; the second
+// kills the process.
+func untilSignal(ctx context.Context, tell func()) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals, release := catchSignals()
+	go func() {
+		defer release()
+		select {
+		case <-signals:
+			tell()
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // statusOf is the exit status that tells of a signal.

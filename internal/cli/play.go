@@ -21,10 +21,7 @@ end of the input, Ctrl-D, gives up.`,
 		Example: `  aiopslab play revoke_auth_mongodb-localization-1`,
 		Args:    oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			p, err := findProblem(args[0], f.task)
+			p, err := f.problem(args[0])
 			if err != nil {
 				return err
 			}

@@ -44,15 +44,15 @@ func (f *runFlags) add(c *cobra.Command) {
 	outputFlag(c, &f.output)
 }
 
-// check refuses limits that cannot be meant.
-func (f *runFlags) check() error {
+// problem finds the problem, and refuses limits that cannot be meant.
+func (f *runFlags) problem(id string) (*problem.Problem, error) {
 	if f.steps < 1 {
-		return fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps), "")
+		return nil, fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps), "")
 	}
 	if f.time <= 0 {
-		return fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
+		return nil, fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
 	}
-	return nil
+	return findProblem(id, f.task)
 }
 
 func newRun(s *State) *cobra.Command {
@@ -73,10 +73,7 @@ the agent and grades what there is.`,
   aiopslab run ./mine.yaml --task detection`,
 		Args: oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
-				return err
-			}
-			p, err := findProblem(args[0], f.task)
+			p, err := f.problem(args[0])
 			if err != nil {
 				return err
 			}
@@ -166,19 +163,8 @@ func withCluster(ctx context.Context, s *State, progress func(string), f func(ct
 	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilSignal(ctx, func() { progress("stopping; press Ctrl-C again to stop at once") })
 	defer cancel()
-	signals, release := catchSignals()
-	defer release()
-	go func() {
-		select {
-		case <-signals:
-			progress("stopping; press Ctrl-C again to stop at once")
-			release()
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	dir, err := newDir(tmp)
 	if err != nil {
 		return fail(ExitEnvironment, err, tempHint)

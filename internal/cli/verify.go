@@ -154,17 +154,8 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if f.results != "" {
 		results = f.results
 	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := untilSignal(ctx, func() {})
 	defer cancel()
-	signals, release := catchSignals()
-	defer release()
-	go func() {
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	out := s.Stdout
 	if f.output == "json" {
 		out = s.Stderr

@@ -201,6 +201,9 @@ func suggestion(name string, fields map[string]reflect.Type) string {
 func Nearest(name string, known []string) string {
 	best, distance := "", len(name)/3+2
 	for _, k := range known {
+		if max(len(k)-len(name), len(name)-len(k)) >= distance {
+			continue // It takes that many edits at least; a name may be as long as a model likes.
+		}
 		if d := editDistance(strings.ToLower(name), strings.ToLower(k)); d < distance {
 			best, distance = k, d
 		}
