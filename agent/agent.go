@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/problem"
@@ -29,9 +30,21 @@ type Briefing struct {
 	Description  string
 	Instructions string
 	Actions      []*aci.Action
+	// Kubeconfig reaches the cluster through the guard, with the agent's own rights.
+	Kubeconfig []byte
+	// Note records an event of the agent's own, such as what it asked a model. It is never nil.
+	Note func(kind string, data any)
+	// Healthy is when the system was known to be well, for an Entry that asks for a Baseline.
+	Healthy Interval
+	// Export writes the telemetry of an interval into a new directory, as files, and returns its name.
+	// The directory goes when the run ends. It is nil unless the Entry asks for a Baseline.
+	Export func(ctx context.Context, i Interval) (dir string, err error)
 	// Truth is the problem itself. Only an Entry that asks for it gets it.
 	Truth *problem.Problem
 }
+
+// Interval is a time from and to.
+type Interval struct{ From, To time.Time }
 
 // Entry is a kind of agent, by which one is made for each run.
 type Entry struct {
@@ -39,7 +52,11 @@ type Entry struct {
 	Doc  string // one line
 	// KnowsTruth marks those that are told the answer: they prove problems, and are no contestants.
 	KnowsTruth bool
-	New        func(b Briefing) (Agent, error)
+	// Baseline is how long the healthy system is to be watched before a fault comes, for agents that
+	// learn from its telemetry.
+	Baseline time.Duration
+	// New makes the agent. If it has a Close method, that is called when its turn is over.
+	New func(b Briefing) (Agent, error)
 }
 
 // Func is an agent that is a function.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +28,20 @@ func Call(name string, args ...any) string {
 	for _, a := range args {
 		list = append(list, literal(a))
 	}
-	return fmt.Sprintf("```\n%s(%s)\n```", name, strings.Join(list, ", "))
+	return fence(name, list)
+}
+
+// CallNamed writes an API call with arguments by name, such as they come out of JSON.
+func CallNamed(name string, args map[string]any) string {
+	var list []string
+	for _, k := range slices.Sorted(maps.Keys(args)) {
+		list = append(list, k+"="+literal(args[k]))
+	}
+	return fence(name, list)
+}
+
+func fence(name string, args []string) string {
+	return fmt.Sprintf("```\n%s(%s)\n```", name, strings.Join(args, ", "))
 }
 
 // literal writes a value in the notation that [aci.Parse] reads. JSON's is nearly that.

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -28,11 +29,11 @@ const (
 	interruptedAftermath = grade.Hold + 2*time.Second
 )
 
-// look looks at the system once.
-func (r *run) look(ctx context.Context) (grade.Look, error) {
+// look looks at the system once, and for the faults in it.
+func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, error) {
 	l := grade.Look{Time: time.Now()}
-	ns := r.Problem.App.Namespace
-	deployments, err := r.client.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
+	ns := s.problem.App.Namespace
+	deployments, err := s.client.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return l, err
 	}
@@ -46,29 +47,29 @@ func (r *run) look(ctx context.Context) (grade.Look, error) {
 		}
 		l.Workloads = append(l.Workloads, w)
 	}
-	sets, err := r.client.AppsV1().StatefulSets(ns).List(ctx, metav1.ListOptions{})
+	sets, err := s.client.AppsV1().StatefulSets(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return l, err
 	}
-	for _, s := range sets.Items {
-		w := grade.Workload{Kind: "statefulset", Name: s.Name, Replicas: 1}
-		if s.Spec.Replicas != nil {
-			w.Replicas = int(*s.Spec.Replicas)
+	for _, set := range sets.Items {
+		w := grade.Workload{Kind: "statefulset", Name: set.Name, Replicas: 1}
+		if set.Spec.Replicas != nil {
+			w.Replicas = int(*set.Spec.Replicas)
 		}
-		if s.Status.ObservedGeneration >= s.Generation {
-			w.Ready = int(s.Status.ReadyReplicas)
+		if set.Status.ObservedGeneration >= set.Generation {
+			w.Ready = int(set.Status.ReadyReplicas)
 		}
 		l.Workloads = append(l.Workloads, w)
 	}
-	services, err := r.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
+	services, err := s.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return l, err
 	}
-	for _, s := range services.Items {
-		l.Services = append(l.Services, s.Name)
+	for _, service := range services.Items {
+		l.Services = append(l.Services, service.Name)
 	}
-	for _, f := range r.faults {
-		symptom, err := f.Manifest(ctx, r.env)
+	for _, f := range faults {
+		symptom, err := f.Manifest(ctx, s.env)
 		if err != nil {
 			return l, err
 		}
@@ -76,13 +77,14 @@ func (r *run) look(ctx context.Context) (grade.Look, error) {
 			l.Symptoms = append(l.Symptoms, symptom)
 		}
 	}
-	load := r.load.Snapshot()
+	load := s.load.Snapshot()
 	l.Load, l.Late = load.Window(loadWindow), load.Lag.P99
 	return l, nil
 }
 
-// unhealthy says what is wrong with an application that has no fault yet.
-func unhealthy(l grade.Look) string {
+// unhealthy says what is wrong with an application that has no fault yet. Its load must have gone on
+// for as long as covered.
+func unhealthy(l grade.Look, covered time.Duration) string {
 	for _, w := range l.Workloads {
 		if w.Ready < w.Replicas {
 			return fmt.Sprintf("%s %s: %d of %d ready", w.Kind, w.Name, w.Ready, w.Replicas)
@@ -91,7 +93,7 @@ func unhealthy(l grade.Look) string {
 	switch {
 	case len(l.Workloads) == 0:
 		return "there is no application"
-	case l.Load.Covered < minCovered:
+	case l.Load.Covered < covered:
 		return "the load has only just begun"
 	case l.Load.Total.Success < healthySuccess:
 		return fmt.Sprintf("%.1f %% of requests succeed", 100*l.Load.Total.Success)
@@ -117,7 +119,7 @@ func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
 	var looks []grade.Look
 	failed := 0
 	_ = poll(ctx, lookInterval, func() (bool, error) {
-		l, err := r.look(ctx)
+		l, err := r.stage.look(ctx, r.faults)
 		if err != nil {
 			if failed++; failed >= 3 || ctx.Err() != nil {
 				r.phase("grading: " + err.Error())
@@ -127,10 +129,10 @@ func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
 		}
 		looks = append(looks, l)
 		r.event(record.LookEvent, l)
-		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.baseline, looks) {
+		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.stage.baseline, looks) {
 			return true, nil
 		}
-		if time.Since(start) < minAftermath || len(grade.Broken(r.baseline, l)) == 0 {
+		if time.Since(start) < minAftermath || len(grade.Broken(r.stage.baseline, l)) == 0 {
 			return false, nil
 		}
 		return !r.mayRecover(ctx, start), nil
@@ -140,7 +142,7 @@ func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
 // mayRecover reports whether something is under way that may still set the system right: a pod that
 // starts or goes, or a container that has not been tried again since the agent was done.
 func (r *run) mayRecover(ctx context.Context, done time.Time) bool {
-	pods, err := r.client.CoreV1().Pods(r.Problem.App.Namespace).List(ctx, metav1.ListOptions{})
+	pods, err := r.stage.client.CoreV1().Pods(r.Problem.App.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return true
 	}

@@ -39,21 +39,14 @@ func (r *run) agentTurn(ctx context.Context) {
 }
 
 func (r *run) act(ctx context.Context) record.Submission {
-	i, release, err := r.newInterface(ctx)
+	way, err := r.newAccess(ctx)
 	if err != nil {
 		return record.Submission{Class: string(Infra), Reason: err.Error()}
 	}
-	defer release()
-	p := r.Problem
-	b := agent.Briefing{
-		Task: p.Task, Namespace: p.App.Namespace, Actions: i.Actions(),
-		Description: aci.Description(string(p.Task), p.App), Instructions: aci.Instructions(string(p.Task)),
-	}
-	if r.Agent.KnowsTruth {
-		b.Truth = p
-	}
+	defer way.close()
+	b := r.briefing(way)
 	r.event(record.BriefingEvent, record.Briefing{
-		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: i.Confinement(),
+		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: way.aci.Confinement(),
 	})
 	a, err := r.Agent.New(b)
 	if err != nil {
@@ -78,7 +71,7 @@ func (r *run) act(ctx context.Context) record.Submission {
 		}
 		s := record.Step{Number: n, Response: response, Thought: time.Since(asked).Seconds()}
 		acted := time.Now()
-		call, res := perform(ctx, i, response)
+		call, res := perform(ctx, way.aci, response)
 		s.Action, s.Observation, s.Took = call, res.Text, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)
 		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: res.Text})

@@ -22,8 +22,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/cloud"
@@ -33,7 +31,6 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
-	"github.com/aiopslab/aiopslab/workload"
 )
 
 const (
@@ -57,9 +54,13 @@ const (
 type Session struct {
 	Problem *problem.Problem
 	Agent   agent.Entry
-	Cloud   cloud.Cloud // used by this run alone, and left to the caller to close
-	Results string      // directory of the record
-	Scratch string      // directory for temporary files; empty for the system's
+	// Cloud is used by this run alone, and left to the caller to close. Stage is one that fits the
+	// problem, to run on instead of setting up an application on a Cloud; it is used by one run at a
+	// time.
+	Cloud   cloud.Cloud
+	Stage   *Stage
+	Results string // directory of the record
+	Scratch string // directory for temporary files; empty for the system's
 	Seed    uint64
 	Steps   int           // limit; 0 is DefaultSteps
 	Time    time.Duration // limit of the agent's work; 0 is DefaultTime
@@ -84,16 +85,13 @@ type Outcome struct {
 // run is a session under way.
 type run struct {
 	*Session
-	id       string
-	log      *record.Log
-	client   kubernetes.Interface
-	observer *observe.Observer
-	load     *Load
-	env      *fault.Env
-	faults   []fault.Fault
-	trace    []grade.Turn
-	baseline grade.Look
-	stop     context.CancelCauseFunc
+	id      string
+	log     *record.Log
+	stage   *Stage
+	faults  []fault.Fault
+	trace   []grade.Turn
+	healthy agent.Interval // when the system was known to be well
+	stop    context.CancelCauseFunc
 }
 
 // Run takes the agent through the problem. It returns an error only if there is no record to tell of
@@ -154,11 +152,8 @@ func (r *run) work(ctx context.Context) {
 	defer r.stop(nil)
 	r.event(record.ProblemEvent, describe(r.Problem))
 	defer func() {
-		if r.load != nil {
-			r.load.Stop()
-		}
-		if r.observer != nil {
-			r.observer.Close()
+		if r.stage != nil && r.Stage == nil {
+			r.stage.Close()
 		}
 	}()
 	if err := r.prepare(ctx); err != nil {
@@ -183,52 +178,48 @@ func (r *run) work(ctx context.Context) {
 
 // prepare brings about the situation that the agent is to find.
 func (r *run) prepare(ctx context.Context) error {
-	client, err := kubernetes.NewForConfig(r.Cloud.RESTConfig())
-	if err != nil {
+	if err := r.setStage(ctx); err != nil {
 		return err
 	}
-	r.client = client
-	r.phase("deploying " + r.Problem.App.Name)
-	if err := Deploy(ctx, r.Cloud, r.Problem.App); err != nil {
-		return fmt.Errorf("deploy %s: %w", r.Problem.App.Name, err)
-	}
-	if r.observer, err = observe.New(r.Cloud.RESTConfig(), r.Cloud.Dial); err != nil {
-		return err
-	}
-	r.phase("waiting until its users are served")
-	l := r.Problem.Document.Load
-	if r.load, err = StartLoad(r.Cloud, r.Problem.App, l.Mix, l.Rate, r.Seed); err != nil {
-		return err
-	}
-	r.env = &fault.Env{
-		Client: client, Config: r.Cloud.RESTConfig(), Dial: r.Cloud.Dial, App: r.Problem.App,
-		Load: func() workload.Snapshot { return *r.load.Snapshot() },
-	}
-	r.env.Chaos, _ = r.Cloud.(cloud.Chaos)
-	if err := r.awaitHealth(ctx); err != nil {
+	r.event(record.BaselineEvent, r.stage.baseline)
+	if err := r.keepHealthy(ctx); err != nil {
 		return err
 	}
 	return r.inject(ctx)
 }
 
-// awaitHealth waits until the application serves its users, and keeps how that looks.
-func (r *run) awaitHealth(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
-	defer cancel()
-	var why string
-	err := poll(ctx, lookInterval/2, func() (bool, error) {
-		look, err := r.look(ctx)
-		if err != nil {
-			return false, err
-		}
-		r.baseline = look
-		why = unhealthy(look)
-		return why == "", nil
-	})
-	if err != nil {
-		return fmt.Errorf("the application is not healthy before any fault: %s: %w", why, err)
+// setStage sets a stage up, or makes the given one as it was.
+func (r *run) setStage(ctx context.Context) (err error) {
+	if r.Stage == nil {
+		r.stage, err = newStage(ctx, r.Cloud, r.Problem, r.Seed, r.phase)
+		return err
 	}
-	r.event(record.BaselineEvent, r.baseline)
+	if !r.Stage.Fits(r.Problem) {
+		return fmt.Errorf("the stage is set for %s, and has another application or load", r.Stage.problem.ID)
+	}
+	r.stage = r.Stage
+	if r.stage.used {
+		r.phase("resetting")
+		err = r.stage.Reset(ctx, r.Seed)
+	}
+	r.stage.used = true
+	return err
+}
+
+// keepHealthy lets an agent that learns from telemetry have its baseline.
+func (r *run) keepHealthy(ctx context.Context) error {
+	wait := r.Agent.Baseline
+	if wait == 0 {
+		return nil
+	}
+	r.phase(fmt.Sprintf("watching the healthy system for %v", wait))
+	r.healthy.From = time.Now()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	r.healthy.To = time.Now()
 	return nil
 }
 
@@ -243,7 +234,7 @@ func (r *run) inject(ctx context.Context) error {
 	defer cancel()
 	for i, f := range faults {
 		spec := r.Problem.Faults()[i]
-		if err := f.Inject(ctx, r.env); err != nil {
+		if err := f.Inject(ctx, r.stage.env); err != nil {
 			return fmt.Errorf("inject %s into %s: %w", spec.Kind, spec.Target, err)
 		}
 		r.faults = append(r.faults, f)
@@ -253,7 +244,7 @@ func (r *run) inject(ctx context.Context) error {
 		var symptom string
 		err := poll(ctx, lookInterval/4, func() (bool, error) {
 			var err error
-			symptom, err = f.Manifest(ctx, r.env)
+			symptom, err = f.Manifest(ctx, r.stage.env)
 			return symptom != "", err
 		})
 		if err != nil {
@@ -264,10 +255,14 @@ func (r *run) inject(ctx context.Context) error {
 	return nil
 }
 
-// recover undoes the faults, so that the cloud can be used again.
+// recover undoes the faults, so that the cloud can be used again. A stage is reset before its next
+// run.
 func (r *run) recover(ctx context.Context) {
+	if r.Stage != nil {
+		return
+	}
 	for _, f := range r.faults {
-		if err := f.Recover(ctx, r.env); err != nil {
+		if err := f.Recover(ctx, r.stage.env); err != nil {
 			r.phase("recovering: " + err.Error())
 		}
 	}
@@ -282,36 +277,78 @@ func (r *run) judge(ctx context.Context) {
 	r.event(record.JudgementEvent, j)
 }
 
-// newInterface puts the guard and the agent's interface before the cloud.
-func (r *run) newInterface(ctx context.Context) (i *aci.Interface, release func(), err error) {
-	dir, err := os.MkdirTemp(r.Scratch, "aiopslab-agent-")
-	if err != nil {
-		return nil, nil, err
+// access is an agent's way to the cloud.
+type access struct {
+	aci        *aci.Interface
+	guard      *guard.Guard
+	kubeconfig []byte
+	dir        string // of temporary files
+}
+
+// newAccess puts the guard and the agent's interface before the cloud.
+func (r *run) newAccess(ctx context.Context) (a *access, err error) {
+	a = &access{}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	if a.dir, err = os.MkdirTemp(r.Scratch, "aiopslab-agent-"); err != nil {
+		return nil, err
 	}
-	g, err := guard.Start(ctx, guard.Options{
-		Upstream: r.Cloud.RESTConfig(),
+	root := filepath.Join(a.dir, "root")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return nil, err
+	}
+	a.guard, err = guard.Start(ctx, guard.Options{
+		Upstream: r.stage.cloud.RESTConfig(),
 		Journal:  func(e guard.Entry) { r.event(record.WriteEvent, e) },
 	})
 	if err != nil {
-		return nil, nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, err
 	}
-	release = func() {
-		if i != nil {
-			_ = i.Close()
+	if a.kubeconfig, err = a.guard.Kubeconfig(r.Problem.App.Namespace); err != nil {
+		return nil, err
+	}
+	a.aci, err = aci.New(aci.Options{
+		Task: string(r.Problem.Task), App: r.Problem.App, Observer: r.stage.observer, Dial: r.stage.cloud.Dial,
+		Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: r.Self,
+	})
+	return a, err
+}
+
+// close ends what the agent left running, and removes its files.
+func (a *access) close() {
+	if a.aci != nil {
+		_ = a.aci.Close()
+	}
+	if a.guard != nil {
+		_ = a.guard.Close()
+	}
+	if a.dir != "" {
+		_ = os.RemoveAll(a.dir)
+	}
+}
+
+// briefing is what the agent is told.
+func (r *run) briefing(a *access) agent.Briefing {
+	p := r.Problem
+	b := agent.Briefing{
+		Task: p.Task, Namespace: p.App.Namespace, Actions: a.aci.Actions(), Kubeconfig: a.kubeconfig, Note: r.event,
+		Description: aci.Description(string(p.Task), p.App), Instructions: aci.Instructions(string(p.Task)),
+	}
+	if r.Agent.KnowsTruth {
+		b.Truth = p
+	}
+	if r.Agent.Baseline > 0 {
+		b.Healthy = r.healthy
+		b.Export = func(ctx context.Context, i agent.Interval) (string, error) {
+			dir, err := os.MkdirTemp(a.dir, "telemetry-")
+			if err != nil {
+				return "", err
+			}
+			return r.stage.observer.Export(ctx, observe.Window{Namespace: p.App.Namespace, From: i.From, To: i.To}, dir, observe.CSV)
 		}
-		_ = g.Close()
-		_ = os.RemoveAll(dir)
 	}
-	kubeconfig, err := g.Kubeconfig(r.Problem.App.Namespace)
-	if err == nil {
-		i, err = aci.New(aci.Options{
-			Task: string(r.Problem.Task), App: r.Problem.App, Observer: r.observer, Dial: r.Cloud.Dial,
-			Kubeconfig: kubeconfig, API: g.Address(), Dir: dir, Self: r.Self,
-		})
-	}
-	if err != nil {
-		release()
-		return nil, nil, err
-	}
-	return i, release, nil
+	return b
 }

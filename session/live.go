@@ -1,0 +1,143 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// ErrOver is the error of a step in a run that has ended. The outcome says how.
+var ErrOver = errors.New("the run is over")
+
+// Live is a run whose agent is outside the program: whoever holds it takes the steps. Its methods
+// are safe for concurrent use.
+type Live struct {
+	briefing agent.Briefing
+	briefed  chan struct{} // closed when there is a briefing
+	requests chan request
+	done     chan struct{} // closed when there is an outcome
+	cancel   context.CancelFunc
+
+	// Of the goroutine of the run.
+	current request
+	last    record.Step
+
+	outcome *Outcome
+	err     error
+}
+
+// request is a response of the agent, and where the lab's reply goes.
+type request struct {
+	response string
+	reply    chan Turn
+}
+
+// Turn is what a step came to.
+type Turn struct {
+	record.Step
+	Over bool `json:"over"` // the agent submitted, or met a limit; the verdict is still to come
+}
+
+// Open begins a run in the background. Of the session's agent, only its name and baseline count. The
+// run ends with a submission or a limit, by Cancel, or with ctx; what there is then is graded.
+func (s Session) Open(ctx context.Context) *Live {
+	ctx, cancel := context.WithCancel(ctx)
+	l := &Live{briefed: make(chan struct{}), requests: make(chan request), done: make(chan struct{}), cancel: cancel}
+	s.Agent.New = func(b agent.Briefing) (agent.Agent, error) {
+		l.briefing = b
+		close(l.briefed)
+		return seat{l}, nil
+	}
+	progress := s.Progress
+	s.Progress = func(kind string, data any) {
+		if step, ok := data.(record.Step); ok {
+			l.last = step
+		}
+		if progress != nil {
+			progress(kind, data)
+		}
+	}
+	go func() {
+		defer cancel()
+		defer close(l.done)
+		l.outcome, l.err = s.Run(ctx)
+	}()
+	return l
+}
+
+// Briefing waits until the agent has its turn, and returns what it is told.
+func (l *Live) Briefing(ctx context.Context) (agent.Briefing, error) {
+	select {
+	case <-l.briefed:
+		return l.briefing, nil
+	case <-l.done:
+		return agent.Briefing{}, ErrOver
+	case <-ctx.Done():
+		return agent.Briefing{}, context.Cause(ctx)
+	}
+}
+
+// Step takes a step: it does what the response asks for. Steps of concurrent callers are taken one
+// after another. A caller that goes away before its step is done does not undo it.
+func (l *Live) Step(ctx context.Context, response string) (Turn, error) {
+	r := request{response, make(chan Turn, 1)}
+	select {
+	case l.requests <- r:
+	case <-l.done:
+		return Turn{}, ErrOver
+	case <-ctx.Done():
+		return Turn{}, context.Cause(ctx)
+	}
+	select {
+	case t := <-r.reply:
+		return t, nil
+	case <-ctx.Done():
+		return Turn{}, context.Cause(ctx)
+	}
+}
+
+// Cancel ends the run. What there is is graded.
+func (l *Live) Cancel() { l.cancel() }
+
+// Done is closed when there is an outcome.
+func (l *Live) Done() <-chan struct{} { return l.done }
+
+// Wait waits for the outcome.
+func (l *Live) Wait(ctx context.Context) (*Outcome, error) {
+	select {
+	case <-l.done:
+		return l.outcome, l.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// seat is the agent that does what it is told through a Live.
+type seat struct{ l *Live }
+
+func (s seat) Act(ctx context.Context, _ string) (string, error) {
+	s.reply(false)
+	select {
+	case r := <-s.l.requests:
+		s.l.current = r
+		return r.response, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// Close is called when the agent's turn is over.
+func (s seat) Close() error {
+	s.reply(true)
+	return nil
+}
+
+// reply tells whoever asked for the last step what came of it.
+func (s seat) reply(over bool) {
+	if s.l.current.reply != nil {
+		s.l.current.reply <- Turn{s.l.last, over}
+		s.l.current = request{}
+	}
+}
