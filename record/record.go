@@ -74,6 +74,8 @@ type Log struct {
 	seq int
 	now func() time.Time
 	err error // of the first write that failed; later ones fail with it
+	// watch is told of every event, one at a time and in order.
+	watch func(Event)
 }
 
 // Create begins a log in a new file.
@@ -105,6 +107,14 @@ func Open(file string) (*Log, error) {
 	return &Log{f: f, now: time.Now, seq: len(r.Events)}, nil
 }
 
+// Watch has f told of every event from now on, as it is written: one at a time, in order. It must not
+// append.
+func (l *Log) Watch(f func(Event)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.watch = f
+}
+
 // Append writes an event. When it returns, the event outlives the process.
 func (l *Log) Append(kind string, data any) error {
 	b, err := json.Marshal(data)
@@ -117,7 +127,14 @@ func (l *Log) Append(kind string, data any) error {
 		return l.err
 	}
 	l.seq++
-	return l.write(Event{l.seq, l.now(), kind, b})
+	e := Event{l.seq, l.now(), kind, b}
+	if err := l.write(e); err != nil {
+		return err
+	}
+	if l.watch != nil {
+		l.watch(e)
+	}
+	return nil
 }
 
 // write appends one line with one system call.

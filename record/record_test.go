@@ -148,3 +148,27 @@ func TestCloseTellsOfFailedWrites(t *testing.T) {
 		t.Errorf("close: %v", err)
 	}
 }
+
+// Who watches a log is told of its events in their order.
+func TestWatch(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	l, err := Create(file, Run{ID: "1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen []int
+	l.Watch(func(e Event) { seen = append(seen, e.Seq) })
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() { _ = l.Append("step", nil) })
+	}
+	wg.Wait()
+	for i, seq := range seen {
+		if seq != i+1 {
+			t.Fatalf("event %d is told of as number %d", seq, i+1)
+		}
+	}
+	if err := l.Close(); err != nil || len(seen) != 20 {
+		t.Errorf("%d events, %v", len(seen), err)
+	}
+}

@@ -31,6 +31,7 @@ type Live struct {
 // request is a response of the agent, and where the lab's reply goes.
 type request struct {
 	response string
+	err      error // why the agent gives up instead
 	reply    chan Turn
 }
 
@@ -82,7 +83,17 @@ func (l *Live) Briefing(ctx context.Context) (agent.Briefing, error) {
 // Step takes a step: it does what the response asks for. Steps of concurrent callers are taken one
 // after another. A caller that goes away before its step is done does not undo it.
 func (l *Live) Step(ctx context.Context, response string) (Turn, error) {
-	r := request{response, make(chan Turn, 1)}
+	return l.ask(ctx, request{response: response, reply: make(chan Turn, 1)})
+}
+
+// GiveUp ends the agent's turn without a submission, as a failure of the agent. A mitigation is judged
+// all the same.
+func (l *Live) GiveUp(ctx context.Context, reason error) error {
+	_, err := l.ask(ctx, request{err: reason, reply: make(chan Turn, 1)})
+	return err
+}
+
+func (l *Live) ask(ctx context.Context, r request) (Turn, error) {
 	select {
 	case l.requests <- r:
 	case <-l.done:
@@ -122,7 +133,7 @@ func (s seat) Act(ctx context.Context, _ string) (string, error) {
 	select {
 	case r := <-s.l.requests:
 		s.l.current = r
-		return r.response, nil
+		return r.response, r.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}

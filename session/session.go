@@ -60,6 +60,7 @@ type Session struct {
 	Cloud   cloud.Cloud
 	Stage   *Stage
 	Results string // directory of the record
+	ID      string // of the run; empty for a new one, see [NewID]
 	Scratch string // directory for temporary files; empty for the system's
 	Seed    uint64
 	Steps   int           // limit; 0 is DefaultSteps
@@ -70,6 +71,8 @@ type Session struct {
 	Judge grade.Chat
 	// Progress is told of every event as it is recorded. It may be nil.
 	Progress func(kind string, data any)
+	// Events is told of every event of the record as it is written, in order. It may be nil.
+	Events func(record.Event)
 }
 
 // Outcome is how a run ended.
@@ -98,7 +101,10 @@ type run struct {
 // the failure; anything else is in the verdict. If ctx ends, the agent is stopped, and what there is
 // is graded.
 func (s *Session) Run(ctx context.Context) (*Outcome, error) {
-	id := newID()
+	id := s.ID
+	if id == "" {
+		id = NewID()
+	}
 	if err := os.MkdirAll(s.Results, 0o755); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
@@ -107,6 +113,7 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 	if err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
+	log.Watch(s.Events)
 	r := &run{Session: s, id: id, log: log}
 	r.work(ctx)
 	if err := log.Close(); err != nil {
@@ -128,7 +135,8 @@ func finish(file string) (*Outcome, error) {
 	return conclude(file, rec, v)
 }
 
-func newID() string {
+// NewID returns an id for a run. Ids sort by the second they were made in.
+func NewID() string {
 	b := make([]byte, 6)
 	rand.Read(b) //nolint:errcheck // It never fails.
 	return time.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(b)
