@@ -75,7 +75,7 @@ up in a second: no Docker, no root, nothing to install.
 		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newFaults(s), newAgents(s))
+	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s), newAgents(s))
 	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
 	return root
 }

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/problem"
+	runs "github.com/aiopslab/aiopslab/report"
+)
+
+type reportFlags struct {
+	agents []string
+	task   string
+	output string
+}
+
+func newReport(s *State) *cobra.Command {
+	f := &reportFlags{}
+	c := &cobra.Command{
+		Use:   "report [PATH...]",
+		Short: "Compare agents by the records of their runs",
+		Long: `Compare agents by the records of their runs: accuracy with its 95 % interval,
+time, steps, tokens and cost, overall and by task; accuracy against the limit
+of steps; and what agents did in the runs they solved and failed. Tables and
+figures are named after those of the AIOpsLab paper that they correspond to.
+
+PATH is a record or a directory of them; without any it is 'results'. Runs
+that say nothing about the agent ('infra', 'grader', 'inconclusive') are listed
+and not counted. Records that cannot be read are named and left out.`,
+		Example: `  aiopslab report
+  aiopslab report results --agent react,flash --task localization
+  aiopslab report results -o json`,
+		RunE: func(_ *cobra.Command, args []string) error { return reportRuns(s, f, args) },
+	}
+	c.Flags().StringSliceVar(&f.agents, "agent", nil, "only runs of these agents, by `name`")
+	c.Flags().StringVar(&f.task, "task", "", "only runs of this `task`")
+	outputFlag(c, &f.output)
+	return c
+}
+
+func reportRuns(s *State, f *reportFlags, paths []string) error {
+	if f.task != "" && !slices.Contains(problem.Tasks, problem.Task(f.task)) {
+		return fail(ExitUsage, fmt.Errorf("--task %s: want one of %v", f.task, problem.Tasks), "")
+	}
+	if len(paths) == 0 {
+		paths = []string{defaultResults}
+	}
+	hint := "Name a directory with records; 'aiopslab run' makes them."
+	files, err := runs.Files(paths...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(ExitUsage, err, hint)
+	} else if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")), hint)
+	}
+	var b runs.Builder
+	read, skipped := 0, 0
+	for r, err := range runs.Read(files) {
+		switch {
+		case err != nil:
+			skipped++
+			fmt.Fprintf(s.Stderr, "aiopslab: left out: %s\n", oneLine(err.Error()))
+		case f.wants(r):
+			b.Add(r)
+			fallthrough
+		default:
+			read++
+		}
+	}
+	if skipped > 0 {
+		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d records left out\n", skipped, len(files))
+	}
+	r := b.Report()
+	if read == 0 {
+		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(paths, ", ")), hint)
+	}
+	if r.Runs == 0 {
+		return fail(ExitUsage, fmt.Errorf("none of %d runs is one of the agent and task asked for", read), "Leave out --agent or --task to see all.")
+	}
+	if f.output == "json" {
+		return printJSON(s.Stdout, r)
+	}
+	return r.WriteText(s.Stdout)
+}
+
+// wants reports whether a run is one of those asked for.
+func (f *reportFlags) wants(r *runs.Run) bool {
+	return (len(f.agents) == 0 || slices.Contains(f.agents, r.Agent)) && (f.task == "" || string(r.Task) == f.task)
+}

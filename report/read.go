@@ -1,0 +1,166 @@
+package report
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// Run is what a report needs to know of a run.
+type Run struct {
+	record.Run
+	File  string
+	Task  problem.Task
+	Class session.Class
+	Why   string
+
+	Seconds             float64
+	Steps               int
+	InTokens, OutTokens int
+	Cost                *float64 // nil if it is not known
+	Top1, Top3          bool     // of localization
+	Level, Type         bool     // of analysis
+	Actions             []string // one for each step
+	Commands            []string // the programs that the agent ran in a shell
+}
+
+// Counts reports whether the run says something about the agent.
+func (r *Run) Counts() bool { return r.Class == session.Solved || r.Class == session.AgentFailed }
+
+// errTorn is the error of a record whose writer was killed.
+var errTorn = errors.New("the last line is cut off: its writer was killed")
+
+// Files are the records among paths: files are taken as they are, of directories all files with the
+// name of a record, in subdirectories too.
+func Files(paths ...string) ([]string, error) {
+	var files []string
+	for _, p := range paths {
+		info, err := os.Stat(p)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			files = append(files, p)
+			continue
+		}
+		err = fs.WalkDir(os.DirFS(p), ".", func(name string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() && strings.HasSuffix(name, ".jsonl") {
+				files = append(files, filepath.Join(p, filepath.FromSlash(name)))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return files, nil
+}
+
+// Read reads runs from their records, one at a time. A record that cannot be read is an error that
+// names the file; the next one is read all the same.
+func Read(files []string) iter.Seq2[*Run, error] {
+	return func(yield func(*Run, error) bool) {
+		for _, f := range files {
+			r, err := readRun(f)
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+func readRun(file string) (*Run, error) {
+	rec, err := record.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Torn {
+		return nil, fmt.Errorf("%s: %w", file, errTorn)
+	}
+	r := &Run{Run: rec.Run, File: file}
+	v, err := r.scan(rec)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if v == nil {
+		graded, err := session.Grade(rec)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if v, err = reread(graded); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	r.take(v)
+	return r, nil
+}
+
+// reread makes a fresh verdict look like one out of a file.
+func reread(v session.Verdict) (*session.Verdict, error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	v = session.Verdict{}
+	return &v, json.Unmarshal(b, &v)
+}
+
+// scan takes what the events tell, and returns the verdict if there is one.
+func (r *Run) scan(rec *record.Record) (v *session.Verdict, err error) {
+	for _, e := range rec.Events {
+		switch e.Kind {
+		case record.ProblemEvent:
+			var p struct {
+				Task problem.Task `json:"task"`
+			}
+			if err := e.Decode(&p); err != nil {
+				return nil, err
+			}
+			r.Task = p.Task
+		case record.StepEvent:
+			var s record.Step
+			if err := e.Decode(&s); err != nil {
+				return nil, err
+			}
+			r.step(s)
+		case record.VerdictEvent:
+			v = new(session.Verdict)
+			if err := e.Decode(v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if r.Task == "" {
+		return nil, errors.New("the record has no problem in it")
+	}
+	return v, nil
+}
+
+// take takes the results of a verdict.
+func (r *Run) take(v *session.Verdict) {
+	r.Class, r.Why = v.Class, v.Why
+	number := func(key string) (n float64) {
+		n, _ = v.Results[key].(float64)
+		return n
+	}
+	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
+		r.Seconds += number(key) // It has one of them.
+	}
+	r.Steps = len(r.Actions)
+	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
+	if cost, ok := v.Results["cost"].(float64); ok {
+		r.Cost = &cost
+	}
+	yes := func(key string) bool { return v.Results[key] == true }
+	r.Top1, r.Top3 = yes("top_1"), yes("top_3")
+	r.Level, r.Type = yes("system_level_correct"), yes("fault_type_correct")
+}

@@ -1,0 +1,296 @@
+// Package report says how agents did, from the records of their runs: the tables and figures by which
+// AIOpsLab's paper compares agents, and how sure one can be of them.
+//
+//	var b report.Builder
+//	for run, err := range report.Read(files) { ... b.Add(run) }
+//	r := b.Report()
+//	err := r.WriteText(os.Stdout)
+//
+// Only runs that say something about the agent count: those it solved, and those it failed. What the
+// environment, the grader or an interruption spoilt is listed apart. A report is a function of the
+// records, however often one of them is given.
+package report
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// Report is all that can be said of the runs.
+type Report struct {
+	Runs    int `json:"runs"`    // that were read
+	Counted int `json:"counted"` // that say something about the agent
+	// Overall is a row for each agent, over all tasks, as in Table 3 of the paper.
+	Overall []Row `json:"overall"`
+	// Tasks are the agents by task, as in Table 4.
+	Tasks []Task `json:"tasks"`
+	// StepLimits are the accuracy of each agent against the limit of its steps, as in Figure 5.
+	StepLimits []Curve `json:"step_limits"`
+	// Actions are what agents did, in all runs, in those solved and in those failed, as in Figures 6
+	// and 7. Commands are the same for the programs run in a shell, as in Table 5.
+	Actions  []Mix `json:"actions"`
+	Commands []Mix `json:"commands"`
+	// NotCounted are the runs that say nothing about the agent, and why.
+	NotCounted []NotCounted `json:"not_counted"`
+}
+
+// Row is how an agent did in a number of runs. Times and counts are means over the runs that count.
+type Row struct {
+	Agent      string  `json:"agent"`
+	Accuracy   Share   `json:"accuracy"`
+	Seconds    float64 `json:"seconds"`
+	Steps      float64 `json:"steps"`
+	InTokens   float64 `json:"in_tokens"`
+	OutTokens  float64 `json:"out_tokens"`
+	Cost       *Cost   `json:"cost,omitempty"` // nil if no run tells
+	NotCounted int     `json:"not_counted"`
+	// Of localization: whether a faulty component is the first of the answer, or among the first three.
+	Top1 *Share `json:"top_1,omitempty"`
+	Top3 *Share `json:"top_3,omitempty"`
+	// Of analysis: whether the level or the type of the fault is right.
+	Level *Share `json:"system_level,omitempty"`
+	Type  *Share `json:"fault_type,omitempty"`
+}
+
+// Cost is what models were paid, in US dollars.
+type Cost struct {
+	Mean float64 `json:"mean"` // of the runs that tell
+	Runs int     `json:"runs"` // that tell
+}
+
+// Task is how agents did in one task.
+type Task struct {
+	Task problem.Task `json:"task"`
+	Rows []Row        `json:"rows"`
+}
+
+// Curve is an agent's accuracy against the limit of its steps. A run counts as solved within k steps
+// if it was solved and took no more than k. That is what a lower limit would have given, but for
+// two things: an agent that knows its limit may act otherwise, and a mitigation that was complete before
+// the agent submitted would have passed earlier.
+type Curve struct {
+	Agent  string  `json:"agent"`
+	Within []Share `json:"within"` // of 1, 2, ... steps
+}
+
+// Mix is how often an agent did what. An empty Agent is all of them together.
+type Mix struct {
+	Agent string `json:"agent"`
+	Uses  []Use  `json:"uses"` // the most frequent first
+}
+
+// Use is how often something was done in runs that were solved, and in those that were failed.
+type Use struct {
+	Name   string `json:"name"`
+	Solved int    `json:"solved"`
+	Failed int    `json:"failed"`
+}
+
+// All is how often it was done.
+func (u Use) All() int { return u.Solved + u.Failed }
+
+// NotCounted is a run that says nothing about its agent.
+type NotCounted struct {
+	Class   session.Class `json:"class"`
+	Agent   string        `json:"agent"`
+	Problem string        `json:"problem"`
+	Why     string        `json:"why"`
+	File    string        `json:"file"`
+}
+
+// Builder makes a report of runs as they are read. The zero value is ready to use.
+type Builder struct {
+	seen    map[[3]string]bool
+	tallies map[key]*tally
+	actions map[string]map[string]*Use
+	shell   map[string]map[string]*Use
+	report  Report
+}
+
+// key is an agent and a task. An empty task is all of them.
+type key struct {
+	agent string
+	task  problem.Task
+}
+
+// tally is what a row is made of.
+type tally struct {
+	runs, notCounted              int
+	solved, top1, top3, lvl, typ  int
+	seconds, steps, in, out, cost float64
+	priced                        int
+	solvedIn                      map[int]int // runs solved in exactly so many steps
+	maxSteps                      int
+}
+
+// Add takes a run into the report. One that was read before, maybe from a copy, is not counted again.
+func (b *Builder) Add(r *Run) {
+	if b.seen == nil {
+		b.seen, b.tallies = map[[3]string]bool{}, map[key]*tally{}
+		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
+	}
+	id := [3]string{r.ID, r.Problem, r.Agent}
+	if b.seen[id] {
+		return
+	}
+	b.seen[id] = true
+	b.report.Runs++
+	for _, k := range []key{{agent: r.Agent}, {r.Agent, r.Task}} {
+		if b.tallies[k] == nil {
+			b.tallies[k] = &tally{solvedIn: map[int]int{}}
+		}
+		b.tallies[k].add(r)
+	}
+	if !r.Counts() {
+		b.report.NotCounted = append(b.report.NotCounted, NotCounted{r.Class, r.Agent, r.Problem, r.Why, r.File})
+		return
+	}
+	b.report.Counted++
+	for _, agent := range []string{"", r.Agent} {
+		count(b.actions, agent, r.Actions, r.Class)
+		count(b.shell, agent, r.Commands, r.Class)
+	}
+}
+
+func (t *tally) add(r *Run) {
+	if !r.Counts() {
+		t.notCounted++
+		return
+	}
+	add := func(n *int, yes bool) {
+		if yes {
+			*n++
+		}
+	}
+	t.runs++
+	add(&t.solved, r.Class == session.Solved)
+	add(&t.top1, r.Top1)
+	add(&t.top3, r.Top3)
+	add(&t.lvl, r.Level)
+	add(&t.typ, r.Type)
+	t.seconds += r.Seconds
+	t.steps += float64(r.Steps)
+	t.in += float64(r.InTokens)
+	t.out += float64(r.OutTokens)
+	if r.Cost != nil {
+		t.cost += *r.Cost
+		t.priced++
+	}
+	if r.Class == session.Solved {
+		t.solvedIn[r.Steps]++
+	}
+	t.maxSteps = max(t.maxSteps, r.Steps)
+}
+
+func count(all map[string]map[string]*Use, agent string, names []string, class session.Class) {
+	uses := all[agent]
+	if uses == nil {
+		uses = map[string]*Use{}
+		all[agent] = uses
+	}
+	for _, n := range names {
+		if uses[n] == nil {
+			uses[n] = &Use{Name: n}
+		}
+		if class == session.Solved {
+			uses[n].Solved++
+		} else {
+			uses[n].Failed++
+		}
+	}
+}
+
+// Report is the report of the runs so far.
+func (b *Builder) Report() *Report {
+	r := b.report
+	r.Tasks, r.StepLimits = []Task{}, []Curve{}
+	r.NotCounted = append([]NotCounted{}, r.NotCounted...)
+	slices.SortFunc(r.NotCounted, func(a, b NotCounted) int {
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Problem, b.Problem), cmp.Compare(a.File, b.File))
+	})
+	r.Overall = b.rows("")
+	for _, task := range problem.Tasks {
+		if rows := b.rows(task); len(rows) > 0 {
+			r.Tasks = append(r.Tasks, Task{task, rows})
+		}
+	}
+	longest := 0
+	for _, row := range r.Overall {
+		longest = max(longest, b.tallies[key{agent: row.Agent}].maxSteps)
+	}
+	for _, row := range r.Overall {
+		if t := b.tallies[key{agent: row.Agent}]; t.runs > 0 {
+			r.StepLimits = append(r.StepLimits, t.curve(row.Agent, longest))
+		}
+	}
+	r.Actions, r.Commands = mixes(b.actions), mixes(b.shell)
+	return &r
+}
+
+// rows are those of a task, the best agent first.
+func (b *Builder) rows(task problem.Task) []Row {
+	rows := []Row{}
+	for k, t := range b.tallies {
+		if k.task == task {
+			rows = append(rows, t.row(k))
+		}
+	}
+	slices.SortFunc(rows, func(a, b Row) int {
+		return cmp.Or(-cmp.Compare(a.Accuracy.Value, b.Accuracy.Value), -cmp.Compare(a.Accuracy.Of, b.Accuracy.Of), cmp.Compare(a.Agent, b.Agent))
+	})
+	return rows
+}
+
+func (t *tally) row(k key) Row {
+	n := float64(max(t.runs, 1))
+	r := Row{
+		Agent: k.agent, Accuracy: NewShare(t.solved, t.runs), NotCounted: t.notCounted,
+		Seconds: t.seconds / n, Steps: t.steps / n, InTokens: t.in / n, OutTokens: t.out / n,
+	}
+	if t.priced > 0 {
+		r.Cost = &Cost{t.cost / float64(t.priced), t.priced}
+	}
+	share := func(n int) *Share { s := NewShare(n, t.runs); return &s }
+	switch k.task {
+	case problem.Localization:
+		r.Top1, r.Top3 = share(t.top1), share(t.top3)
+	case problem.Analysis:
+		r.Level, r.Type = share(t.lvl), share(t.typ)
+	}
+	return r
+}
+
+func (t *tally) curve(agent string, longest int) Curve {
+	c := Curve{Agent: agent, Within: []Share{}}
+	solved := t.solvedIn[0]
+	for k := 1; k <= longest; k++ {
+		solved += t.solvedIn[k]
+		c.Within = append(c.Within, NewShare(solved, t.runs))
+	}
+	return c
+}
+
+func mixes(all map[string]map[string]*Use) []Mix {
+	list := []Mix{}
+	for _, agent := range slices.Sorted(maps.Keys(all)) {
+		if agent == "" && len(all) == 2 {
+			continue // One agent is all of them.
+		}
+		m := Mix{Agent: agent}
+		for _, u := range all[agent] {
+			m.Uses = append(m.Uses, *u)
+		}
+		if len(m.Uses) == 0 {
+			continue
+		}
+		slices.SortFunc(m.Uses, func(a, b Use) int {
+			return cmp.Or(-cmp.Compare(a.All(), b.All()), cmp.Compare(a.Name, b.Name))
+		})
+		list = append(list, m)
+	}
+	return list
+}
