@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -87,6 +88,7 @@ func readRun(file string) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", file, errTorn)
 	}
 	r := &Run{Run: rec.Run, File: file}
+	r.Agent = cmp.Or(r.Agent, "(unnamed)")
 	v, err := r.scan(rec)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -16,6 +16,7 @@ import (
 type reportFlags struct {
 	agents []string
 	task   string
+	svg    string
 	output string
 }
 
@@ -34,11 +35,12 @@ that say nothing about the agent ('infra', 'grader', 'inconclusive') are listed
 and not counted. Records that cannot be read are named and left out.`,
 		Example: `  aiopslab report
   aiopslab report results --agent react,flash --task localization
-  aiopslab report results -o json`,
+  aiopslab report results --svg figures -o json`,
 		RunE: func(_ *cobra.Command, args []string) error { return reportRuns(s, f, args) },
 	}
 	c.Flags().StringSliceVar(&f.agents, "agent", nil, "only runs of these agents, by `name`")
 	c.Flags().StringVar(&f.task, "task", "", "only runs of this `task`")
+	c.Flags().StringVar(&f.svg, "svg", "", "write the figures into this `directory`, as SVG")
 	outputFlag(c, &f.output)
 	return c
 }
@@ -83,6 +85,11 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 	}
 	if r.Runs == 0 {
 		return fail(ExitUsage, fmt.Errorf("none of %d runs is one of the agent and task asked for", read), "Leave out --agent or --task to see all.")
+	}
+	if f.svg != "" {
+		if err := r.WriteFigures(f.svg); err != nil {
+			return fail(ExitError, fmt.Errorf("--svg: %w", err), "")
+		}
 	}
 	if f.output == "json" {
 		return printJSON(s.Stdout, r)
