@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -34,6 +35,9 @@ type Briefing struct {
 	Kubeconfig []byte
 	// Note records an event of the agent's own, such as what it asked a model. It is never nil.
 	Note func(kind string, data any)
+	// Model is the chat model of an agent that has one. What it is asked is recorded, and the budget
+	// of the run holds. It is nil if the run has none.
+	Model llm.Model
 	// Healthy is when the system was known to be well, for an Entry that asks for a Baseline.
 	Healthy Interval
 	// Export writes the telemetry of an interval into a new directory, as files, and returns its name.
@@ -55,6 +59,8 @@ type Entry struct {
 	// Baseline is how long the healthy system is to be watched before a fault comes, for agents that
 	// learn from its telemetry.
 	Baseline time.Duration
+	// NeedsModel marks those that cannot work without a chat model.
+	NeedsModel bool
 	// New makes the agent. If it has a Close method, that is called when its turn is over.
 	New func(b Briefing) (Agent, error)
 }

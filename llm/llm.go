@@ -1,134 +1,116 @@
-// Package llm is chat models behind one small type. Any endpoint that speaks OpenAI's protocol will
-// do: OpenAI, Azure, OpenRouter, vLLM, Ollama.
+// Package llm is chat models behind one interface: messages and tools in, a reply and its usage out.
 //
-//	m, err := llm.New(llm.Config{Model: "gpt-4o", Key: os.Getenv("OPENAI_API_KEY")})
-//	reply, err := m.Chat(ctx, "You are an impartial judge.", "...")
+//	m, err := connect.Open(connect.Config{Model: "openai/gpt-4o", Env: os.Getenv})
+//	reply, err := m.Chat(ctx, llm.Request{Messages: []llm.Message{{Role: llm.User, Text: "Hello"}}})
 //
-// The one request it makes is written out here: OpenAI's own client would make the binary 14 MB
-// larger.
+// The back ends are below: openai for every endpoint that speaks OpenAI's protocol, anthropic for
+// Anthropic's; connect chooses one by the model's name and takes the keys from the environment.
+// [Retry] and [Cache] are models on top of models.
 package llm
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"strconv"
-	"strings"
-	"time"
 )
-
-const (
-	openAI = "https://api.openai.com/v1"
-	// tries is how often a busy endpoint is asked, and pause how long to wait in between if it does
-	// not say.
-	tries = 5
-	pause = time.Second
-	// maxPause is the longest wait that an endpoint is granted.
-	maxPause = time.Minute
-	maxReply = 4 << 20
-)
-
-// Config says which model, where, and who asks.
-type Config struct {
-	Model   string
-	BaseURL string // empty for OpenAI's own
-	Key     string // may be empty for an endpoint of your own
-}
 
 // Model is a chat model. It is safe for concurrent use.
-type Model struct{ c Config }
-
-// New makes a model. It does not connect yet.
-func New(c Config) (*Model, error) {
-	if c.Model == "" {
-		return nil, errors.New("no model is named")
-	}
-	if c.Key == "" && c.BaseURL == "" {
-		return nil, errors.New("there is no key: set OPENAI_API_KEY, or OPENAI_BASE_URL for an endpoint that needs none")
-	}
-	c.BaseURL = strings.TrimRight(cmp.Or(c.BaseURL, openAI), "/")
-	return &Model{c}, nil
+type Model interface {
+	// Name is the model's name as the provider knows it.
+	Name() string
+	// Info is what is known of the model.
+	Info() Info
+	// Chat waits for the reply. See the errors of this package for what can go wrong. A reply that is
+	// empty, refused or cut off is no error.
+	Chat(ctx context.Context, r Request) (Reply, error)
 }
 
-type message struct {
-	Role    string `json:"role"`
-	Content string `json:"content"`
+// Role says who speaks.
+type Role string
+
+// The roles.
+const (
+	System    Role = "system"
+	User      Role = "user"
+	Assistant Role = "assistant"
+	Result    Role = "tool" // what a tool call came to
+)
+
+// Message is a message of a conversation.
+type Message struct {
+	Role  Role       `json:"role"`
+	Text  string     `json:"text"`
+	Calls []ToolCall `json:"calls,omitempty"` // that an assistant makes
+	For   string     `json:"for,omitempty"`   // id of the call that a result is of
 }
 
-// Chat asks at temperature 0 and returns the reply. It tries again when the endpoint is busy.
-func (m *Model) Chat(ctx context.Context, system, user string) (string, error) {
-	body, err := json.Marshal(map[string]any{
-		"model": m.c.Model, "temperature": 0, "messages": []message{{"system", system}, {"user", user}},
-	})
-	if err != nil {
-		return "", err
-	}
-	for try := 1; ; try++ {
-		reply, wait, err := m.ask(ctx, body)
-		if err == nil {
-			return reply, nil
-		}
-		err = fmt.Errorf("model %s: %w", m.c.Model, err)
-		if wait < 0 || try == tries {
-			return "", err
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-			return "", err
-		}
-	}
+// ToolCall is a call of a tool that a model asks for.
+type ToolCall struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"` // JSON as the model wrote it, which may be no JSON
 }
 
-// ask asks once. If it may help to ask again, it says after how long; else wait is negative.
-func (m *Model) ask(ctx context.Context, body []byte) (reply string, wait time.Duration, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.c.BaseURL+"/chat/completions", bytes.NewReader(body))
-	if err != nil {
-		return "", -1, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	if m.c.Key != "" {
-		req.Header.Set("Authorization", "Bearer "+m.c.Key)
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return "", pause, err
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, maxReply))
-	if err != nil {
-		return "", pause, err
-	}
-	var answer struct {
-		Choices []struct{ Message message } `json:"choices"`
-		Error   struct {
-			Message string `json:"message"`
-		} `json:"error"`
-	}
-	broken := json.Unmarshal(text, &answer)
-	switch {
-	case res.StatusCode == http.StatusTooManyRequests || res.StatusCode >= http.StatusInternalServerError:
-		return "", retryAfter(res), fmt.Errorf("%s %s", res.Status, answer.Error.Message)
-	case res.StatusCode != http.StatusOK:
-		return "", -1, fmt.Errorf("%s: %s", res.Status, answer.Error.Message)
-	case broken != nil:
-		return "", -1, fmt.Errorf("the reply is not JSON: %w", broken)
-	case len(answer.Choices) == 0:
-		return "", -1, errors.New("it gave no reply")
-	}
-	return answer.Choices[0].Message.Content, 0, nil
+// Tool is something a model can call.
+type Tool struct {
+	Name   string          `json:"name"`
+	Doc    string          `json:"doc"`
+	Schema json.RawMessage `json:"schema"` // JSON schema of the arguments, an object
 }
 
-// retryAfter is how long the endpoint asks to be left alone.
-func retryAfter(res *http.Response) time.Duration {
-	seconds, err := strconv.Atoi(res.Header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
-		return pause
+// Request is what a model is asked.
+type Request struct {
+	Messages []Message `json:"messages"`
+	Tools    []Tool    `json:"tools,omitempty"`
+	// MaxTokens limits the reply; 0 leaves it to the model.
+	MaxTokens int `json:"max_tokens,omitempty"`
+	// Temperature is left to the model if nil. One that takes none does without.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// Delta is told the parts of the reply's text as they come. It may be nil. After a failure in the
+	// middle, the next attempt tells them again.
+	Delta func(text string) `json:"-"`
+}
+
+// Stop says why a reply ended.
+type Stop string
+
+// The reasons.
+const (
+	Done    Stop = "done"
+	Calling Stop = "calling" // it calls tools
+	Length  Stop = "length"  // it was cut off at the limit of tokens
+	Refused Stop = "refused" // the model or a filter of the provider refused
+)
+
+// Reply is what a model says.
+type Reply struct {
+	Text     string     `json:"text"`
+	Calls    []ToolCall `json:"calls,omitempty"`
+	Stop     Stop       `json:"stop"`
+	Usage    Usage      `json:"usage"`
+	Attempts int        `json:"attempts,omitempty"` // how often the provider was asked, if more than once
+	Cached   bool       `json:"cached,omitempty"`   // it comes from the cache on disk
+}
+
+// Usage is how many tokens an exchange took, as the provider counts.
+type Usage struct {
+	In      int `json:"in"`                // all that was read
+	Cached  int `json:"cached,omitempty"`  // part of In that the provider had in its cache
+	Written int `json:"written,omitempty"` // part of In that it put into its cache
+	Out     int `json:"out"`
+}
+
+// Add returns the sum of both.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.In + v.In, u.Cached + v.Cached, u.Written + v.Written, u.Out + v.Out}
+}
+
+// Ask returns a function that asks a model one thing, as coolly as it can.
+func Ask(m Model) func(ctx context.Context, system, user string) (string, error) {
+	return func(ctx context.Context, system, user string) (string, error) {
+		reply, err := m.Chat(ctx, Request{
+			Messages:    []Message{{Role: System, Text: system}, {Role: User, Text: user}},
+			Temperature: new(float64),
+		})
+		return reply.Text, err
 	}
-	return min(time.Duration(seconds)*time.Second, maxPause)
 }

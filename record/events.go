@@ -9,6 +9,9 @@ const (
 	BaselineEvent   = "baseline"   // the healthy system
 	FaultEvent      = "fault"      // Fault, once for each that shows
 	BriefingEvent   = "briefing"   // Briefing
+	PromptEvent     = "prompt"     // Prompt, once for each that an agent uses
+	ModelEvent      = "model"      // what an agent asked its model, and the reply: llm.Exchange
+	CutEvent        = "cut"        // Cut
 	StepEvent       = "step"       // Step
 	WriteEvent      = "write"      // what the agent changed through the API
 	SubmissionEvent = "submission" // Submission
@@ -35,6 +38,22 @@ type Briefing struct {
 	Instructions string            `json:"instructions"`
 	Actions      map[string]string `json:"actions"`
 	Confinement  string            `json:"confinement,omitempty"` // what holds the agent's shell in
+}
+
+// Prompt is a prompt that an agent's conversations are made from.
+type Prompt struct {
+	Name    string `json:"name"`
+	Version string `json:"version"`
+	SHA256  string `json:"sha256"` // of the file
+}
+
+// Cut is what an agent left out of a conversation to keep it within its model's window.
+type Cut struct {
+	Observations []int `json:"observations,omitempty"` // numbers of the steps whose observations a line stands for
+	Turns        []int `json:"turns,omitempty"`        // numbers of the steps that are left out whole
+	Shortened    []int `json:"shortened,omitempty"`    // numbers of the steps of whose observations only the ends are left
+	Tokens       int   `json:"tokens"`                 // of what is sent, about
+	Limit        int   `json:"limit"`                  // what it is kept below
 }
 
 // Step is one response of the agent and what it led to.

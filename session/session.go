@@ -28,6 +28,7 @@ import (
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -67,6 +68,9 @@ type Session struct {
 	Time    time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Self runs a tool of this program, confined: the agent's kubectl and helm. See [aci.Options].
 	Self []string
+	// Model is the chat model of an agent that has one, and Budget what it may cost.
+	Model  llm.Model
+	Budget Budget
 	// Judge scores the agent's reasoning, if it is set.
 	Judge grade.Chat
 	// Progress is told of every event as it is recorded. It may be nil.
@@ -101,6 +105,9 @@ type run struct {
 // the failure; anything else is in the verdict. If ctx ends, the agent is stopped, and what there is
 // is graded.
 func (s *Session) Run(ctx context.Context) (*Outcome, error) {
+	if s.Agent.NeedsModel && s.Model == nil {
+		return nil, fmt.Errorf("the agent %s needs a model", s.Agent.Name)
+	}
 	id := s.ID
 	if id == "" {
 		id = NewID()
@@ -344,6 +351,9 @@ func (r *run) briefing(a *access) agent.Briefing {
 	b := agent.Briefing{
 		Task: p.Task, Namespace: p.App.Namespace, Actions: a.aci.Actions(), Kubeconfig: a.kubeconfig, Note: r.event,
 		Description: aci.Description(string(p.Task), p.App), Instructions: aci.Instructions(string(p.Task)),
+	}
+	if r.Model != nil {
+		b.Model = newMeter(r.Model, r.Budget, r.event)
 	}
 	if r.Agent.KnowsTruth {
 		b.Truth = p

@@ -86,6 +86,7 @@ type history struct {
 	submission *record.Submission
 	looks      []grade.Look
 	judgement  *grade.Judgement
+	models     modelUse
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -113,6 +114,8 @@ func decode(rec *record.Record) (*history, error) {
 		case record.SubmissionEvent:
 			h.submission, h.ended = new(record.Submission), e.Time
 			err = e.Decode(h.submission)
+		case record.ModelEvent:
+			err = h.models.add(e)
 		case record.JudgementEvent:
 			h.judgement = new(grade.Judgement)
 			err = e.Decode(h.judgement)
@@ -258,6 +261,7 @@ func (h *history) metrics(res grade.Result) grade.Result {
 	res["in_tokens"], res["out_tokens"] = grade.Tokens(in), grade.Tokens(out)
 	res["actions"], res["invalid_actions"] = actions, invalid
 	res["writes"] = h.writes
+	h.models.addTo(res)
 	if h.judgement != nil {
 		res["reasoning_score"], res["reasoning_judgement"] = h.judgement.Score, h.judgement.Text
 	}

@@ -13,8 +13,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
-	"github.com/aiopslab/aiopslab/grade"
-	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -29,8 +27,8 @@ type runFlags struct {
 	time    time.Duration
 	seed    uint64
 	results string
-	judge   string
 	output  string
+	models  modelFlags
 }
 
 // add adds the flags that running and playing have in common.
@@ -85,21 +83,9 @@ the agent and grades what there is.`,
 		},
 	}
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents'")
-	c.Flags().StringVar(&f.judge, "judge", "", "have a `model` score the agent's reasoning, by OPENAI_API_KEY and OPENAI_BASE_URL")
+	f.models.add(c)
 	f.add(c)
 	return c
-}
-
-// chat is the judge, or nil.
-func (f *runFlags) chat(s *State) (grade.Chat, error) {
-	if f.judge == "" {
-		return nil, nil
-	}
-	m, err := llm.New(llm.Config{Model: f.judge, BaseURL: s.Env("OPENAI_BASE_URL"), Key: s.Env("OPENAI_API_KEY")})
-	if err != nil {
-		return nil, fail(ExitUsage, fmt.Errorf("--judge: %w", err), "")
-	}
-	return m.Chat, nil
 }
 
 // runProblem runs a problem on a fresh cluster, tells of it, and returns the exit status of the
@@ -109,7 +95,11 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	if f.output == "json" {
 		out = s.Stderr
 	}
-	judge, err := f.chat(s)
+	model, err := f.models.open(s, a)
+	if err != nil {
+		return err
+	}
+	judge, err := f.models.openJudge(s)
 	if err != nil {
 		return err
 	}
@@ -119,7 +109,7 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
 		run := session.Session{
 			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
-			Self: toolCommand(s), Judge: judge, Progress: t.event,
+			Self: toolCommand(s), Model: model, Budget: f.models.budget(), Judge: judge, Progress: t.event,
 		}
 		var err error
 		outcome, err = run.Run(ctx)

@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/llm"
+	"github.com/aiopslab/aiopslab/llm/connect"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// modelHint says how a model is given.
+const modelHint = "Name one, as --model openai/gpt-4o with OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint), or --model anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY."
+
+// modelFlags say which model an agent has, and what it may cost.
+type modelFlags struct {
+	model   string
+	judge   string
+	prices  string
+	cost    float64
+	tokens  int
+	cache   string
+	window  int
+	timeout time.Duration
+}
+
+func (f *modelFlags) add(c *cobra.Command) {
+	flags := c.Flags()
+	flags.StringVar(&f.model, "model", "", "the agent's `model`: openai/NAME, azure/NAME, anthropic/NAME, or NAME at OPENAI_BASE_URL")
+	flags.StringVar(&f.judge, "judge", "", "have a `model` score the agent's reasoning")
+	flags.StringVar(&f.prices, "prices", "", "YAML `file` with prices and windows of models")
+	flags.Float64Var(&f.cost, "max-cost", 0, "how many dollars the agent's model may cost; 0 is no limit")
+	flags.IntVar(&f.tokens, "max-tokens", 0, "how many tokens the agent's model may read and write in all; 0 is no limit")
+	flags.StringVar(&f.cache, "model-cache", "", "keep the replies of models in a `directory`, and give them again when the same is asked")
+	flags.IntVar(&f.window, "context-window", 0, "how many tokens the model reads, if other than known")
+	flags.DurationVar(&f.timeout, "model-timeout", llm.DefaultPatience.Timeout, "how long a model has for one reply")
+}
+
+// open returns the model of an agent, or nil if none is named.
+func (f *modelFlags) open(s *State, a agent.Entry) (llm.Model, error) {
+	switch {
+	case f.cost < 0 || f.tokens < 0 || f.window < 0:
+		return nil, fail(ExitUsage, errors.New("--max-cost, --max-tokens and --context-window cannot be negative"), "")
+	case f.model == "" && a.NeedsModel:
+		return nil, fail(ExitUsage, fmt.Errorf("the agent %s needs a model", a.Name), modelHint)
+	case f.model == "":
+		return nil, nil
+	}
+	m, err := f.connect(s, "--model", f.model)
+	if err != nil {
+		return nil, err
+	}
+	if f.cost > 0 && !m.Info().Priced() {
+		return nil, fail(ExitUsage, fmt.Errorf("--max-cost: nobody knows what the model %s costs", m.Name()),
+			fmt.Sprintf("Give its prices for a million tokens with --prices FILE, with a line such as '%s: {in: 1, out: 2}'; --max-tokens needs none.", m.Name()))
+	}
+	return m, nil
+}
+
+// budget is what the agent's model may cost.
+func (f *modelFlags) budget() session.Budget {
+	return session.Budget{Cost: f.cost, Tokens: f.tokens}
+}
+
+// openJudge returns the judge, or nil.
+func (f *modelFlags) openJudge(s *State) (grade.Chat, error) {
+	if f.judge == "" {
+		return nil, nil
+	}
+	m, err := f.connect(s, "--judge", f.judge)
+	if err != nil {
+		return nil, err
+	}
+	return llm.Ask(m), nil
+}
+
+func (f *modelFlags) connect(s *State, flag, name string) (llm.Model, error) {
+	if f.timeout <= 0 {
+		return nil, fail(ExitUsage, fmt.Errorf("--model-timeout %v: a model needs some time", f.timeout), "")
+	}
+	table := llm.Models()
+	if f.prices != "" {
+		var err error
+		if table, err = table.With(f.prices); err != nil {
+			return nil, fail(ExitUsage, fmt.Errorf("--prices: %w", err), "")
+		}
+	}
+	m, err := connect.Open(connect.Config{
+		Model: name, Env: s.Env, Table: table, Window: f.window, Cache: f.cache, Patience: llm.Patience{Timeout: f.timeout},
+	})
+	if err != nil {
+		return nil, fail(ExitUsage, fmt.Errorf("%s: %w", flag, err), "")
+	}
+	return m, nil
+}
