@@ -32,7 +32,7 @@ const (
 // look looks at the system once, and for the faults in it.
 func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, error) {
 	l := grade.Look{Time: time.Now()}
-	ns := s.problem.App.Namespace
+	ns := s.app.Namespace
 	deployments, err := s.client.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return l, err
@@ -129,10 +129,10 @@ func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
 		}
 		looks = append(looks, l)
 		r.event(record.LookEvent, l)
-		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.stage.baseline, looks) {
+		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.baseline, looks) {
 			return true, nil
 		}
-		if time.Since(start) < minAftermath || len(grade.Broken(r.stage.baseline, l)) == 0 {
+		if time.Since(start) < minAftermath || len(grade.Broken(r.baseline, l)) == 0 {
 			return false, nil
 		}
 		return !r.mayRecover(ctx, start), nil

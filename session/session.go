@@ -92,13 +92,14 @@ type Outcome struct {
 // run is a session under way.
 type run struct {
 	*Session
-	id      string
-	log     *record.Log
-	stage   *Stage
-	faults  []fault.Fault
-	trace   []grade.Turn
-	healthy agent.Interval // when the system was known to be well
-	stop    context.CancelCauseFunc
+	id       string
+	log      *record.Log
+	stage    *Stage
+	baseline grade.Look // how the healthy system looks
+	faults   []fault.Fault
+	trace    []grade.Turn
+	healthy  agent.Interval // when the system was known to be well
+	stop     context.CancelCauseFunc
 }
 
 // Run takes the agent through the problem. It returns an error only if there is no record to tell of
@@ -192,33 +193,25 @@ func (r *run) work(ctx context.Context) {
 }
 
 // prepare brings about the situation that the agent is to find.
-func (r *run) prepare(ctx context.Context) error {
-	if err := r.setStage(ctx); err != nil {
+func (r *run) prepare(ctx context.Context) (err error) {
+	if r.stage = r.Stage; r.stage == nil {
+		r.phase("deploying " + r.Problem.App.Name)
+		if r.stage, err = newStage(ctx, r.Cloud, r.Problem.App); err != nil {
+			return err
+		}
+	}
+	if !r.stage.Fits(r.Problem) {
+		return fmt.Errorf("the stage has %s on it, the problem is about %s", r.stage.app.Name, r.Problem.App.Name)
+	}
+	r.phase("waiting until its users are served")
+	if r.baseline, err = r.stage.set(ctx, r.Problem.Document.Load, r.Seed); err != nil {
 		return err
 	}
-	r.event(record.BaselineEvent, r.stage.baseline)
+	r.event(record.BaselineEvent, r.baseline)
 	if err := r.keepHealthy(ctx); err != nil {
 		return err
 	}
 	return r.inject(ctx)
-}
-
-// setStage sets a stage up, or makes the given one as it was.
-func (r *run) setStage(ctx context.Context) (err error) {
-	if r.Stage == nil {
-		r.stage, err = newStage(ctx, r.Cloud, r.Problem, r.Seed, r.phase)
-		return err
-	}
-	if !r.Stage.Fits(r.Problem) {
-		return fmt.Errorf("the stage is set for %s, and has another application or load", r.Stage.problem.ID)
-	}
-	r.stage = r.Stage
-	if r.stage.used {
-		r.phase("resetting")
-		err = r.stage.Reset(ctx, r.Seed)
-	}
-	r.stage.used = true
-	return err
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
@@ -23,104 +24,96 @@ const (
 	resetTimeout = time.Minute
 )
 
-// Stage is where a run takes place: an application that is deployed, under load and well. A run sets
-// one up for itself, unless it is given one. On a cloud that can be reset, a stage can be used for
-// one run after another.
+// Stage is where runs take place: an application that is deployed in a cloud, and under load while
+// there is a run. A run sets one up for itself, unless it is given one.
 type Stage struct {
 	cloud    cloud.Cloud
-	problem  *problem.Problem // whose application and load these are
+	app      *app.App
 	client   kubernetes.Interface
 	observer *observe.Observer
-	load     *Load
 	env      *fault.Env
-	baseline grade.Look
-	snapshot cloud.Snapshot
-	used     bool // by a run, since it was set up or reset
+	load     *Load // nil until the first run
+	// healthy is how the application looks when it is well, under each load it has had.
+	healthy  map[problem.Load]grade.Look
+	snapshot cloud.Snapshot // of the application before any run; nil if there can be only one
+	used     bool           // by a run, since it was deployed or reset
 }
 
-// NewStage sets a stage up for a problem and those like it, see [Stage.Fits]. The cloud is the
-// stage's alone until it is closed, and left to the caller to close. The stage can be used again and
-// again.
-func NewStage(ctx context.Context, c cloud.Cloud, p *problem.Problem, seed uint64) (*Stage, error) {
+// NewStage deploys an application for one run after another: before each it is reset, so that it is
+// as if nothing had happened. The cloud must be a [cloud.Resetter]; it is the stage's alone until the
+// stage is closed, and left to the caller to close.
+func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	resetter, ok := c.(cloud.Resetter)
 	if !ok {
 		return nil, errors.New("this cloud cannot be reset; use a new one for every run")
 	}
-	s, err := newStage(ctx, c, p, seed, func(string) {})
+	s, err := newStage(ctx, c, a)
 	if err != nil {
 		return nil, err
 	}
-	s.load.Stop() // What it left half done would be in the snapshot.
-	s.snapshot, err = resetter.Snapshot(ctx)
-	if err != nil {
-		s.observer.Close()
+	if s.snapshot, err = resetter.Snapshot(ctx); err != nil {
+		s.Close()
 		return nil, fmt.Errorf("take a snapshot: %w", err)
 	}
-	s.used = true
 	return s, nil
 }
 
-// newStage deploys the application, puts it under load and waits until it is well. If it fails,
-// nothing of it is left but what is in the cloud.
-func newStage(ctx context.Context, c cloud.Cloud, p *problem.Problem, seed uint64, phase func(string)) (s *Stage, err error) {
-	s = &Stage{cloud: c, problem: p}
-	defer func() {
-		if err != nil {
-			s.Close()
-		}
-	}()
-	if s.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
+// newStage deploys an application for one run.
+func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
+	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
 		return nil, err
 	}
-	phase("deploying " + p.App.Name)
-	if err := Deploy(ctx, c, p.App); err != nil {
-		return nil, fmt.Errorf("deploy %s: %w", p.App.Name, err)
+	if err := Deploy(ctx, c, a); err != nil {
+		return nil, fmt.Errorf("deploy %s: %w", a.Name, err)
 	}
-	if s.observer, err = observe.New(c.RESTConfig(), c.Dial); err != nil {
+	o, err := observe.New(c.RESTConfig(), c.Dial)
+	if err != nil {
 		return nil, err
 	}
-	phase("waiting until its users are served")
+	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[problem.Load]grade.Look{}}
 	s.env = &fault.Env{
-		Client: s.client, Config: c.RESTConfig(), Dial: c.Dial, App: p.App,
+		Client: client, Config: c.RESTConfig(), Dial: c.Dial, App: a,
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)
-	if err := s.startLoad(seed); err != nil {
-		return nil, err
-	}
-	if s.baseline, err = s.awaitHealth(ctx, minCovered); err != nil {
-		return nil, err
-	}
 	return s, nil
 }
 
-func (s *Stage) startLoad(seed uint64) (err error) {
-	l := s.problem.Document.Load
-	s.load, err = StartLoad(s.cloud, s.problem.App, l.Mix, l.Rate, seed)
-	return err
+// Fits reports whether a problem can be run on the stage: it has the same application.
+func (s *Stage) Fits(p *problem.Problem) bool { return s.app.Name == p.App.Name }
+
+// set makes the stage ready for a run: as it was deployed, under load, and well. It returns how that
+// looks.
+func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64) (baseline grade.Look, err error) {
+	if s.used {
+		if err := s.reset(ctx); err != nil {
+			return baseline, err
+		}
+	}
+	s.used = true
+	if s.load, err = StartLoad(s.cloud, s.app, l.Mix, l.Rate, seed); err != nil {
+		return baseline, err
+	}
+	if healthy, ok := s.healthy[l]; ok {
+		_, err := s.awaitHealth(ctx, minRestored)
+		return healthy, err
+	}
+	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
+		s.healthy[l] = baseline
+	}
+	return baseline, err
 }
 
-// Fits reports whether a problem can be run on the stage: it has the same application and load.
-func (s *Stage) Fits(p *problem.Problem) bool {
-	a, b := s.problem.Document.Load, p.Document.Load
-	return s.problem.App == p.App && a.Mix == b.Mix && a.Rate == b.Rate
-}
-
-// Reset brings the stage back to how it was before any run: pristine, and under load of a seed.
-func (s *Stage) Reset(ctx context.Context, seed uint64) error {
+func (s *Stage) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
-	s.load.Stop()
+	if s.load != nil {
+		s.load.Stop()
+	}
 	if err := s.cloud.(cloud.Resetter).Reset(ctx, s.snapshot); err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
-	if err := s.startLoad(seed); err != nil {
-		return err
-	}
-	if _, err := s.awaitHealth(ctx, minRestored); err != nil {
-		return err
-	}
-	s.used = false
 	return nil
 }
 
@@ -148,7 +141,5 @@ func (s *Stage) Close() {
 	if s.load != nil {
 		s.load.Stop()
 	}
-	if s.observer != nil {
-		s.observer.Close()
-	}
+	s.observer.Close()
 }

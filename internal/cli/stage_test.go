@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// TestStage runs one episode after another in one cluster, each on what the one before left behind.
+func TestStage(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	c, err := embedded.Start(ctx, embedded.Options{Images: builtinImages(), Nodes: embedded.DefaultNodes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := c.WaitReady(ctx); err != nil {
+		t.Fatal(err)
+	}
+	stage, err := session.NewStage(ctx, c, find(t, "revoke_auth_mongodb-detection-1").App)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Close()
+	if other := find(t, "noop_detection_social_network-1"); stage.Fits(other) {
+		t.Errorf("the stage of a hotel fits %s", other.ID)
+	}
+	program, err := exec.LookPath("aiopslab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wreck := agent.Call("exec_shell", "kubectl delete deployment --all && kubectl delete service frontend && kubectl get deployments")
+	look := agent.Call("exec_shell", "kubectl get deployments --no-headers | wc -l")
+	for _, e := range []struct {
+		problem, answer string
+		want            session.Class
+		looks           string // what is to be seen in the beginning
+	}{
+		{"revoke_auth_mongodb-detection-1", "Yes", session.Solved, "19"},
+		{"revoke_auth_mongodb-detection-1", "No", session.AgentFailed, "19"},
+		{"revoke_auth_mongodb-detection-1-healthy", "No", session.Inconclusive, "19"}, // It is not well any more, by the agent's own hand.
+	} {
+		start := time.Now()
+		s := session.Session{
+			Problem: find(t, e.problem), Agent: agent.Entry{Name: "outside"}, Stage: stage, Results: t.TempDir(), Seed: 7,
+			Self: []string{program, "tool"},
+		}
+		l := s.Open(ctx)
+		if _, err := l.Briefing(ctx); err != nil {
+			o, werr := l.Wait(ctx)
+			t.Fatal(err, o, werr)
+		}
+		t.Logf("%s: ready after %v", e.problem, time.Since(start))
+		for _, response := range []string{look, wreck, agent.Call("submit", e.answer)} {
+			turn, err := l.Step(ctx, response)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response == look && !strings.Contains(turn.Observation, e.looks) {
+				t.Errorf("%s: %s deployments are expected, there are %s", e.problem, e.looks, turn.Observation)
+			}
+			if last := turn.Action == "submit"; turn.Over != last {
+				t.Errorf("%s: after %s the run is over: %v", e.problem, turn.Action, turn.Over)
+			}
+		}
+		if _, err := l.Step(ctx, look); !errors.Is(err, session.ErrOver) {
+			t.Errorf("a step after the end: %v", err)
+		}
+		o, err := l.Wait(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %s after %v", e.problem, o.Verdict.Class, time.Since(start))
+		if o.Verdict.Class != e.want {
+			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
+		}
+	}
+}
+
+func find(t *testing.T, id string) *problem.Problem {
+	t.Helper()
+	p, err := problem.Find(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
