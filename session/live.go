@@ -72,12 +72,16 @@ func (s Session) Open(ctx context.Context) *Live {
 func (l *Live) Briefing(ctx context.Context) (agent.Briefing, error) {
 	select {
 	case <-l.briefed:
-		return l.briefing, nil
 	case <-l.done:
-		return agent.Briefing{}, ErrOver
+		select {
+		case <-l.briefed: // It is still known when the run is over.
+		default:
+			return agent.Briefing{}, ErrOver
+		}
 	case <-ctx.Done():
 		return agent.Briefing{}, context.Cause(ctx)
 	}
+	return l.briefing, nil
 }
 
 // Step takes a step: it does what the response asks for. Steps of concurrent callers are taken one
