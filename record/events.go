@@ -14,6 +14,8 @@ const (
 	CutEvent        = "cut"        // Cut
 	StepEvent       = "step"       // Step
 	WriteEvent      = "write"      // what the agent changed through the API
+	LogEvent        = "log"        // Output, that an external agent logged
+	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
 	SubmissionEvent = "submission" // Submission
 	LookEvent       = "look"       // the system after the agent was done
 	JudgementEvent  = "judgement"  // of a model, on the agent's reasoning
@@ -64,6 +66,12 @@ type Step struct {
 	Observation string  `json:"observation"`
 	Thought     float64 `json:"thought_seconds"` // that the agent took
 	Took        float64 `json:"took_seconds"`    // that the action took
+}
+
+// Output is text that an agent wrote beside its responses.
+type Output struct {
+	Text    string `json:"text"`
+	Dropped int64  `json:"dropped,omitempty"` // bytes that came before, and are not kept
 }
 
 // Submission is the agent's answer, or why there is none.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/blunt"
+	"github.com/aiopslab/aiopslab/agent/external"
 	"github.com/aiopslab/aiopslab/agent/noop"
 	"github.com/aiopslab/aiopslab/agent/oracle"
 	"github.com/aiopslab/aiopslab/agent/replay"
@@ -26,8 +27,13 @@ func agents() []agent.Entry {
 	return append([]agent.Entry{runbook.Entry, oracle.Entry, noop.Entry}, blunt.Entries()...)
 }
 
-// findAgent returns an agent by name; "replay:FILE" is one that does what a record says.
+// findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
+// "exec:COMMAND" one that is a program.
 func findAgent(name string) (agent.Entry, error) {
+	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
+		e, err := external.Entry(command)
+		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it speaks with the lab.")
+	}
 	if file, ok := strings.CutPrefix(name, "replay:"); ok {
 		e, err := replay.Entry(file)
 		if err != nil {
@@ -74,6 +80,7 @@ func newAgents(s *State) *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, map[bool]string{true: "yes", false: "no"}[e.KnowsTruth], e.Doc)
 			}
 			fmt.Fprintln(w, "replay:FILE\tno\tgives the responses of a record again")
+			fmt.Fprintln(w, "exec:COMMAND\tno\tyour own program, in any language")
 			return w.Flush()
 		},
 	}

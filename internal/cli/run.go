@@ -68,7 +68,8 @@ PROBLEM is an id that 'aiopslab problems' lists, or a YAML file. Ctrl-C stops
 the agent and grades what there is.`,
 		Example: `  aiopslab run k8s_target_port-misconfig-mitigation-1
   aiopslab run revoke_auth_mongodb-localization-1 --agent oracle -o json
-  aiopslab run ./mine.yaml --task detection`,
+  aiopslab run ./mine.yaml --task detection
+  aiopslab run misconfig_app_hotel_res-detection-1 --agent 'exec:python3 examples/agent.py'`,
 		Args: oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
 			p, err := f.problem(args[0])
@@ -82,7 +83,7 @@ the agent and grades what there is.`,
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
-	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents'")
+	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	f.models.add(c)
 	f.add(c)
 	return c

@@ -70,6 +70,8 @@ func (t *transcript) event(kind string, data any) {
 		t.line("%s", t.paint(yellow, fmt.Sprintf("%s in %s shows: %s", d.Kind, d.Target, d.Symptom)))
 	case record.Step:
 		t.step(d)
+	case record.Output:
+		t.line("%s\n%s", map[string]string{record.LogEvent: "the agent logs", record.StderrEvent: "the agent's standard error"}[kind], t.paint(dim, indent(shorten(d.Text))))
 	case record.Submission:
 		if !d.Submitted {
 			t.line("%s", t.paint(red, "no submission: "+d.Reason))
