@@ -28,7 +28,8 @@ func (r *run) agentTurn(ctx context.Context) {
 	turn, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent's time is up: %v", limit))
 	defer cancel()
 	r.phase("agent")
-	s := r.act(turn)
+	s, leave := r.act(turn)
+	defer leave() // The agent may take its time to go, which is none that it needed.
 	if !s.Submitted && ctx.Err() != nil {
 		s.Class, s.Reason = string(Inconclusive), "interrupted"
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -38,10 +39,12 @@ func (r *run) agentTurn(ctx context.Context) {
 	r.event(record.SubmissionEvent, s)
 }
 
-func (r *run) act(ctx context.Context) record.Submission {
+// act takes the agent's steps. The agent has no way to the cloud afterwards; leave lets it go.
+func (r *run) act(ctx context.Context) (s record.Submission, leave func()) {
+	leave = func() {}
 	way, err := r.newAccess(ctx)
 	if err != nil {
-		return record.Submission{Class: string(Infra), Reason: err.Error()}
+		return record.Submission{Class: string(Infra), Reason: err.Error()}, leave
 	}
 	defer way.close()
 	b := r.briefing(way)
@@ -50,11 +53,16 @@ func (r *run) act(ctx context.Context) record.Submission {
 	})
 	a, err := r.Agent.New(b)
 	if err != nil {
-		return agentFailure(fmt.Errorf("make the agent: %w", err))
+		return agentFailure(fmt.Errorf("make the agent: %w", err)), leave
 	}
 	if c, ok := a.(interface{ Close() error }); ok {
-		defer c.Close()
+		leave = func() { _ = c.Close() }
 	}
+	return r.takeSteps(ctx, a, way), leave
+}
+
+// takeSteps lets the agent act until it submits or meets a limit.
+func (r *run) takeSteps(ctx context.Context, a agent.Agent, way *access) record.Submission {
 	steps := r.Steps
 	if steps == 0 {
 		steps = DefaultSteps
