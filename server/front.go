@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/aiopslab/aiopslab/internal/strict"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+const (
+	// DefaultMaxSessions is how many sessions and environments there may be at once.
+	DefaultMaxSessions = 16
+	// maxKept is how many sessions that have ended are still told of.
+	maxKept = 1000
+	// defaultAgent is whom a simulation means that names nobody.
+	defaultAgent = "runbook"
+)
+
+// Options are what a front stands on.
+type Options struct {
+	Workers     Workers
+	Agents      []string // that can be named
+	MaxSessions int      // and environments, at once; 0 is DefaultMaxSessions
+	// Token is what callers must show, if it is set.
+	Token string
+	// Loopback says that only this machine can connect. Without a token, requests must be meant for it.
+	Loopback bool
+}
+
+// Front is what callers talk to.
+type Front struct {
+	Options
+	handler  http.Handler
+	problems []string
+	ctx      context.Context // of what goes on behind requests
+	cancel   context.CancelFunc
+	running  sync.WaitGroup // of workers
+
+	mu       sync.Mutex
+	closed   bool
+	taken    int // places for workers
+	leases   map[*lease]bool
+	sessions map[string]*entry
+	order    []string // of sessions, the oldest first
+	envs     map[string]*env
+}
+
+// NewFront returns a front.
+func NewFront(o Options) (*Front, error) {
+	if o.MaxSessions == 0 {
+		o.MaxSessions = DefaultMaxSessions
+	}
+	list, err := problem.Suite("all")
+	if err != nil {
+		return nil, err
+	}
+	f := &Front{Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{}}
+	for _, p := range list {
+		f.problems = append(f.problems, p.ID)
+	}
+	f.ctx, f.cancel = context.WithCancel(context.Background())
+	mux := http.NewServeMux()
+	for _, r := range f.routes() {
+		mux.Handle(r.method+" "+r.path, r.handle)
+	}
+	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
+		return fail(http.StatusNotFound, "there is no %s; GET /openapi.json tells what there is", r.URL.Path)
+	}))
+	f.handler = protect(o, plainErrors(mux))
+	return f, nil
+}
+
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }
+
+// Close ends all sessions and environments, which are graded, and waits for their workers. When ctx
+// ends, what is left is killed.
+func (f *Front) Close(ctx context.Context) {
+	f.mu.Lock()
+	f.closed = true
+	for l := range f.leases {
+		l.Stop()
+	}
+	f.mu.Unlock()
+	gone := make(chan struct{})
+	go func() {
+		f.running.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+	case <-ctx.Done():
+		f.mu.Lock()
+		for l := range f.leases {
+			l.Kill()
+		}
+		f.mu.Unlock()
+		<-gone
+	}
+	f.cancel()
+}
+
+// reserve takes a place for a worker. Who gets one must give it back.
+func (f *Front) reserve() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.closed:
+		return fail(http.StatusServiceUnavailable, "the server is ending")
+	case f.taken >= f.MaxSessions:
+		return fail(http.StatusServiceUnavailable, "there are %d sessions and environments, as many as there may be; end one, or start the server with more --max-sessions", f.taken)
+	}
+	f.taken++
+	return nil
+}
+
+func (f *Front) giveBack() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.taken--
+}
+
+// hire starts a worker that Close ends.
+func (f *Front) hire(ctx context.Context) (*lease, error) {
+	l, err := f.lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.leases[l] = true
+	f.running.Go(func() {
+		<-l.Done()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.leases, l)
+	})
+	if f.closed {
+		l.Stop()
+		return nil, fail(http.StatusServiceUnavailable, "the server is ending")
+	}
+	return l, nil
+}
+
+// checkProblem refuses an unknown problem.
+func (f *Front) checkProblem(id string, status int) error {
+	if id == "" {
+		return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
+	}
+	return known("problem", id, f.problems, status)
+}
+
+// known refuses what is not in a list, and names all that is.
+func known(what, name string, list []string, status int) error {
+	if slices.Contains(list, name) {
+		return nil
+	}
+	hint := ""
+	if near := strict.Nearest(name, list); near != "" {
+		hint = " Did you mean " + near + "?"
+	}
+	return fail(status, "there is no %s %q.%s There are: %s", what, name, hint, strings.Join(list, ", "))
+}
+
+// checkLimits refuses limits that cannot be meant.
+func checkLimits(steps int, seconds float64) error {
+	if steps < 0 || seconds < 0 || seconds > maxSeconds {
+		return fail(http.StatusUnprocessableEntity, "max_steps %d, max_time %v: an agent needs a step and some time, a week of it at most", steps, seconds)
+	}
+	return nil
+}
+
+const maxSeconds = 7 * 24 * 3600

@@ -1,0 +1,230 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// episodeSpec is an episode that a worker is to begin.
+type episodeSpec struct {
+	Spec
+	Reward Reward `json:"reward"`
+}
+
+// gym is an environment in its worker: one episode after another.
+type gym struct {
+	busy    chan struct{} // held by whoever resets or steps
+	episode *hosted
+	reward  Reward
+}
+
+// close ends the episode and waits until it is graded.
+func (g *gym) close() {
+	g.busy <- struct{}{}
+	defer func() { <-g.busy }()
+	g.end()
+}
+
+func (g *gym) end() {
+	if g.episode != nil {
+		g.episode.cancel()
+		<-g.episode.done
+		g.episode = nil
+	}
+}
+
+// enter waits for others to be done with the environment.
+func (g *gym) enter(ctx context.Context) error {
+	select {
+	case g.busy <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// stage sets the worker's environment up. The stage is ready, or cannot be, when it answers.
+func (w *Worker) stage(rw http.ResponseWriter, r *http.Request) error {
+	var s Spec
+	if err := decode(rw, r, &s); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	taken := w.session != nil || w.gym != nil
+	if !taken {
+		w.gym = &gym{busy: make(chan struct{}, 1)}
+	}
+	w.mu.Unlock()
+	if taken {
+		return fail(http.StatusConflict, "the worker is taken")
+	}
+	if err := w.backend.Stage(w.ctx, s); err != nil {
+		return fail(http.StatusBadGateway, "the environment cannot be set up: %v", err)
+	}
+	return writeJSON(rw, http.StatusCreated, struct{}{})
+}
+
+// theGym is the environment, if the front has asked for one.
+func (w *Worker) theGym() (*gym, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gym == nil {
+		return nil, fail(http.StatusNotFound, "there is no environment yet")
+	}
+	return w.gym, nil
+}
+
+// reset begins an episode. One that is under way ends.
+func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
+	var s episodeSpec
+	if err := decode(rw, r, &s); err != nil {
+		return err
+	}
+	g, err := w.theGym()
+	if err != nil {
+		return err
+	}
+	if err := g.enter(r.Context()); err != nil {
+		return err
+	}
+	defer func() { <-g.busy }()
+	g.end()
+	misfit := false
+	g.reward = s.Reward
+	g.episode = host(w.ctx, s.Spec, func(ctx context.Context, s Spec, events eventFunc) (Run, error) {
+		run, err := w.backend.Episode(ctx, s, events)
+		misfit = errors.Is(err, ErrMisfit)
+		return run, err
+	})
+	p, err := g.episode.briefing(r.Context())
+	if err != nil {
+		if r.Context().Err() != nil {
+			return err
+		}
+		<-g.episode.done
+		g.episode = nil
+		if misfit {
+			return fail(http.StatusMisdirectedRequest, "%v", ErrMisfit)
+		}
+		return fail(http.StatusBadGateway, "%v", err)
+	}
+	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + nextAction, map[string]any{
+		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "seed": s.Seed, "tools": p.Tools, "kubeconfig": p.Kubeconfig,
+	}})
+}
+
+// step takes a step of the episode.
+func (w *Worker) step(rw http.ResponseWriter, r *http.Request) error {
+	var m Move
+	if err := decode(rw, r, &m); err != nil {
+		return err
+	}
+	response, err := m.response()
+	if err != nil {
+		return err
+	}
+	g, err := w.theGym()
+	if err != nil {
+		return err
+	}
+	if err := g.enter(r.Context()); err != nil {
+		return err
+	}
+	defer func() { <-g.busy }()
+	if g.episode == nil {
+		return fail(http.StatusConflict, "no episode is under way; reset the environment")
+	}
+	res, err := g.step(context.WithoutCancel(r.Context()), response)
+	if err != nil {
+		return err
+	}
+	return writeJSON(rw, http.StatusOK, res)
+}
+
+func (g *gym) step(ctx context.Context, response string) (Result, error) {
+	h := g.episode
+	select {
+	case <-h.over: // Its time was up.
+		return g.last(ctx, Turn{Over: true})
+	default:
+	}
+	t, err := h.act(ctx, response)
+	if err != nil {
+		f, ok := errors.AsType[*failure](err)
+		if !ok || f.status != http.StatusConflict {
+			return Result{}, err
+		}
+		t = Turn{Over: true}
+	}
+	if t.Over {
+		return g.last(ctx, t)
+	}
+	return Result{
+		Observation: t.Observation + "\n" + nextAction, Reward: g.worth(t),
+		Info: map[string]any{"episode": h.spec.ID, "step": t.Step, "action": t.Action, "valid": true},
+	}, nil
+}
+
+// worth is the reward of a step, whatever comes of the episode.
+func (g *gym) worth(t Turn) float64 {
+	if t.Step == 0 {
+		return 0 // It came too late to be taken.
+	}
+	worth := g.reward.Step
+	if !slices.ContainsFunc(g.episode.problem.Tools, func(a Tool) bool { return a.Name == t.Action }) {
+		worth += g.reward.Invalid
+	}
+	return worth
+}
+
+// last is what the last step of an episode came to. It waits for the verdict.
+func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
+	h := g.episode
+	o, err := h.outcome(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	res := Result{
+		Observation: t.Observation, Reward: g.worth(t), Terminated: t.Submitted, Truncated: !t.Submitted,
+		Info: map[string]any{
+			"episode": h.spec.ID, "step": h.archive.Session.Steps, "action": t.Action,
+			"problem": o.Problem, "class": o.Class, "why": o.Why, "results": o.Results, "record": o.Record,
+		},
+	}
+	if t.Step == 0 {
+		res.Observation = o.Why
+	}
+	switch session.Class(o.Class) {
+	case session.Solved:
+		res.Reward += g.reward.Solved
+		res.Info["valid"] = true
+	case session.AgentFailed:
+		res.Reward += g.reward.Failed
+		res.Info["valid"] = true
+	default:
+		res.Reward = 0
+		res.Info["valid"] = false
+	}
+	g.episode = nil
+	return res, nil
+}
+
+// response is what an agent says by a move.
+func (m Move) response() (string, error) {
+	switch a := m.Action.(type) {
+	case string:
+		return a, nil
+	case map[string]any:
+		name, ok := a["name"].(string)
+		args, isMap := a["arguments"].(map[string]any)
+		if ok && name != "" && (isMap || a["arguments"] == nil) {
+			return agent.CallNamed(name, args), nil
+		}
+	}
+	return "", fail(http.StatusUnprocessableEntity, "an action is a text with one call in it, or an object with name and arguments")
+}

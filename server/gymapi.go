@@ -1,0 +1,65 @@
+package server
+
+// Reward is what the steps of an episode are worth. The reward of a step is Step, and Invalid on top
+// of it if no action could be read from it; the last step adds Solved or Failed. An episode that says
+// nothing of the agent adds nothing.
+type Reward struct {
+	Solved  float64 `json:"solved" doc:"for a problem that is solved; 1 by default"`
+	Failed  float64 `json:"failed" doc:"for one that is not; 0 by default"`
+	Step    float64 `json:"step" doc:"for every step; 0 by default"`
+	Invalid float64 `json:"invalid" doc:"for a step with no action in it, or an unknown one; 0 by default"`
+}
+
+// DefaultReward makes the return of an episode 1 if it is solved, and 0 if not.
+var DefaultReward = Reward{Solved: 1}
+
+// NewEnv asks for an environment.
+type NewEnv struct {
+	Problem  string   `json:"problem,omitempty" doc:"id of the problem of every episode"`
+	Problems []string `json:"problems,omitempty" doc:"ids to draw the problem of an episode from, instead of one"`
+	Name     string   `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
+	Seed     uint64   `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; 1 by default"`
+	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
+	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
+	Reward   Reward   `json:"reward,omitzero"`
+}
+
+// Env is an environment.
+type Env struct {
+	ID       string   `json:"id"`
+	Problems []string `json:"problems"`
+	MaxSteps int      `json:"max_steps"`
+	Reward   Reward   `json:"reward"`
+	Episodes int      `json:"episodes" doc:"how many have begun"`
+}
+
+// Reset begins an episode.
+type Reset struct {
+	Seed    *uint64      `json:"seed,omitempty" doc:"begins a new sequence of problems and loads"`
+	Options ResetOptions `json:"options,omitzero"`
+}
+
+// ResetOptions are what a reset can choose.
+type ResetOptions struct {
+	Problem string `json:"problem,omitempty" doc:"id of the episode's problem; any will do, but one with another application or load takes a new cluster"`
+}
+
+// First is the beginning of an episode.
+type First struct {
+	Observation string         `json:"observation" doc:"the whole briefing"`
+	Info        map[string]any `json:"info"`
+}
+
+// Move is a step of an episode.
+type Move struct {
+	Action any `json:"action" doc:"text with one call in it, or an object with name and arguments"`
+}
+
+// Result is what a step of an episode came to.
+type Result struct {
+	Observation string         `json:"observation"`
+	Reward      float64        `json:"reward"`
+	Terminated  bool           `json:"terminated" doc:"the agent submitted, and was graded"`
+	Truncated   bool           `json:"truncated" doc:"a limit was met; what there is was graded"`
+	Info        map[string]any `json:"info" doc:"at the end of an episode: problem, class, why, results, record, and valid, which is false if the episode says nothing of the agent"`
+}
