@@ -1,7 +1,5 @@
 package llm
 
-import "strings"
-
 // Exchange is what a model was asked and what it said, as it is recorded. It has no secrets in it.
 type Exchange struct {
 	Number int    `json:"number"` // from 1
@@ -33,12 +31,9 @@ func (r Reply) Redacted() Reply {
 
 // Without returns the reply without a secret: a key that an endpoint says back goes no further.
 func (r Reply) Without(secret string) Reply {
-	if secret == "" {
-		return r
-	}
-	r.Text = strings.ReplaceAll(r.Text, secret, redacted)
+	r.Text = without(r.Text, secret)
 	for i, c := range r.Calls {
-		r.Calls[i].Arguments = strings.ReplaceAll(c.Arguments, secret, redacted)
+		r.Calls[i].Arguments = without(c.Arguments, secret)
 	}
 	return r
 }
