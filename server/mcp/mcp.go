@@ -1,0 +1,158 @@
+// Package mcp serves one run to an agent that is an MCP client: a tool for every action, the problem as
+// instructions and as a resource, and submit as a tool.
+//
+//	s := mcp.New(live, mcp.Options{Task: "detection", App: a})
+//	err := s.Stdio(ctx, os.Stdin, os.Stdout)
+//
+// Tools are listed at once; a call waits until the agent has its turn. When the run is over, a call
+// is an error that says so. A client learns nothing of the answer, before or after it has submitted.
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+const (
+	// BriefingURI is the resource that tells the problem.
+	BriefingURI = "problem://briefing"
+	// progressInterval is how often a client that waits for its turn is told so.
+	progressInterval = 2 * time.Second
+)
+
+// Run is a run whose steps the client takes, such as a [session.Live].
+type Run interface {
+	// Briefing waits until the agent has its turn.
+	Briefing(ctx context.Context) (agent.Briefing, error)
+	// Step takes a step. It returns session.ErrOver when there are none left.
+	Step(ctx context.Context, response string) (session.Turn, error)
+}
+
+// Options say what the run is about, which is known before it begins.
+type Options struct {
+	Task    string
+	App     *app.App
+	Version string // of this program
+}
+
+// Server serves a run. Any number of clients may be connected, at once or one after another; they
+// share the run.
+type Server struct {
+	run    Run
+	server *mcp.Server
+	tick   time.Duration
+}
+
+// New makes a server of a run.
+func New(run Run, o Options) *Server {
+	text := briefing(o)
+	s := &Server{run: run, tick: progressInterval}
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version}, &mcp.ServerOptions{
+		Instructions: text, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+	})
+	s.server.AddResource(&mcp.Resource{
+		URI: BriefingURI, Name: "briefing", Title: "The problem", MIMEType: "text/plain",
+		Description: "What is to be done, on which system, and how the solution is submitted.",
+	}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: BriefingURI, MIMEType: "text/plain", Text: text}}}, nil
+	})
+	for _, a := range aci.Actions(o.Task) {
+		s.server.AddTool(&mcp.Tool{
+			Name: a.Name, Description: a.Doc + "\n\nReturns: " + a.Returns, InputSchema: a.Schema(), Annotations: annotations(a),
+		}, s.call)
+	}
+	return s
+}
+
+// briefing is what a client is told. It names tools, where an agent that answers in text is told how
+// to write calls.
+func briefing(o Options) string {
+	return aci.Description(o.Task, o.App) + `
+
+Use the tools of this server to look at the system and to change it; nothing else reaches it. exec_shell is a shell with kubectl and helm.
+Each call is a step, and steps and time are limited. The tool submit hands the solution in; it ends the run, so call it once and last.
+The system may take a while to be ready: the first call waits for it.`
+}
+
+// annotations tell a client what an action does to the cloud.
+func annotations(a *aci.Action) *mcp.ToolAnnotations {
+	closed := false
+	t := &mcp.ToolAnnotations{ReadOnlyHint: a.Kind == aci.Read, OpenWorldHint: &closed}
+	if a.Kind == aci.Submit {
+		harmless := false
+		t.DestructiveHint = &harmless
+	}
+	return t
+}
+
+// call takes a step of the run.
+func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	var args map[string]any
+	if raw := req.Params.Arguments; len(raw) > 0 {
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return failed("the arguments of %s must be a JSON object: %v", req.Params.Name, err), nil
+		}
+	}
+	if err := s.await(ctx, req); err != nil {
+		return unable(err), nil
+	}
+	turn, err := s.run.Step(ctx, agent.CallNamed(req.Params.Name, args))
+	if err != nil {
+		return unable(err), nil
+	}
+	text := turn.Observation
+	if turn.Over {
+		text += "\nThe run is over. There is nothing more to do."
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+}
+
+// await waits until the agent has its turn. Who asked for progress is told that it goes on.
+func (s *Server) await(ctx context.Context, req *mcp.CallToolRequest) error {
+	token := req.Params.GetProgressToken()
+	if token == nil {
+		_, err := s.run.Briefing(ctx)
+		return err
+	}
+	ready := make(chan error, 1)
+	go func() {
+		_, err := s.run.Briefing(ctx)
+		ready <- err
+	}()
+	began := time.Now()
+	t := time.NewTicker(s.tick)
+	defer t.Stop()
+	for n := 1.0; ; n++ {
+		select {
+		case err := <-ready:
+			return err
+		case <-t.C:
+			_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+				ProgressToken: token, Progress: n,
+				Message: fmt.Sprintf("the system is being prepared, for %.0f s now", time.Since(began).Seconds()),
+			}) // That it is not heard is no reason not to go on.
+		}
+	}
+}
+
+// unable is the result of a step that was not taken.
+func unable(err error) *mcp.CallToolResult {
+	if errors.Is(err, session.ErrOver) {
+		return failed("The run is over. There is nothing more to do.")
+	}
+	return failed("The step could not be taken: %v", err)
+}
+
+func failed(format string, args ...any) *mcp.CallToolResult {
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
+}

@@ -1,0 +1,73 @@
+package mcp
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	headerTimeout   = 10 * time.Second
+	shutdownTimeout = 5 * time.Second
+)
+
+// Path is where the server is, over HTTP.
+const Path = "/mcp"
+
+// Stdio serves a client over a pair of streams, until the client closes its end or ctx ends.
+func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	err := s.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: stay{out}})
+	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// stay is a stream that is not ours to close.
+type stay struct{ io.Writer }
+
+func (stay) Close() error { return nil }
+
+// HTTP serves clients by streamable HTTP at Path, until ctx ends. With a token, a client needs it as
+// its bearer token.
+func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
+	mux := http.NewServeMux()
+	mux.Handle(Path, s.handler(token))
+	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
+	served := make(chan error, 1)
+	go func() { served <- h.Serve(l) }()
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := h.Shutdown(grace); err != nil { // A client may hold a stream open for ever.
+		_ = h.Close()
+	}
+	<-served
+	return nil
+}
+
+// handler refuses pages of other origins, and who has not the token. The SDK refuses names of other
+// hosts that lead to the loopback interface.
+func (s *Server) handler(token string) http.Handler {
+	var h http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, nil)
+	if token != "" {
+		h = auth.RequireBearerToken(func(_ context.Context, got string, _ *http.Request) (*auth.TokenInfo, error) {
+			if subtle.ConstantTimeCompare([]byte(got), []byte(token)) != 1 {
+				return nil, auth.ErrInvalidToken
+			}
+			return &auth.TokenInfo{Expiration: time.Now().Add(time.Hour)}, nil
+		}, nil)(h)
+	}
+	return http.NewCrossOriginProtection().Handler(h)
+}
