@@ -50,10 +50,21 @@ func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
 	}
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
-	if err := h.Shutdown(grace); err != nil { // A client may hold a stream open for ever.
+	closed := make(chan struct{})
+	go func() { // Else streams that clients hold open would have the shutdown wait.
+		defer close(closed)
+		for c := range s.server.Sessions() {
+			_ = c.Close()
+		}
+	}()
+	if h.Shutdown(grace) != nil {
 		_ = h.Close()
 	}
 	<-served
+	select {
+	case <-closed:
+	case <-grace.Done():
+	}
 	return nil
 }
 
