@@ -12,10 +12,14 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/blunt"
 	"github.com/aiopslab/aiopslab/agent/external"
+	"github.com/aiopslab/aiopslab/agent/flash"
 	"github.com/aiopslab/aiopslab/agent/noop"
 	"github.com/aiopslab/aiopslab/agent/oracle"
+	"github.com/aiopslab/aiopslab/agent/react"
 	"github.com/aiopslab/aiopslab/agent/replay"
 	"github.com/aiopslab/aiopslab/agent/runbook"
+	"github.com/aiopslab/aiopslab/agent/shell"
+	"github.com/aiopslab/aiopslab/agent/tools"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -24,7 +28,7 @@ const defaultAgent = "runbook"
 
 // agents are who --agent can name.
 func agents() []agent.Entry {
-	return append([]agent.Entry{runbook.Entry, oracle.Entry, noop.Entry}, blunt.Entries()...)
+	return append([]agent.Entry{runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry, oracle.Entry, noop.Entry}, blunt.Entries()...)
 }
 
 // findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
@@ -55,6 +59,8 @@ func findAgent(name string) (agent.Entry, error) {
 	return agent.Entry{}, fail(ExitUsage, fmt.Errorf("there is no agent %q", name), hint)
 }
 
+var yesNo = map[bool]string{true: "yes", false: "no"}
+
 func newAgents(s *State) *cobra.Command {
 	var output string
 	c := &cobra.Command{
@@ -67,20 +73,21 @@ func newAgents(s *State) *cobra.Command {
 					Name       string `json:"name"`
 					Doc        string `json:"doc"`
 					KnowsTruth bool   `json:"knows_truth"`
+					NeedsModel bool   `json:"needs_model"`
 				}
 				var list []row
 				for _, e := range agents() {
-					list = append(list, row{e.Name, e.Doc, e.KnowsTruth})
+					list = append(list, row{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
 				}
 				return printJSON(s.Stdout, list)
 			}
 			w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tKNOWS THE ANSWER\tWHAT IT DOES")
+			fmt.Fprintln(w, "NAME\tNEEDS A MODEL\tKNOWS THE ANSWER\tWHAT IT DOES")
 			for _, e := range agents() {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, map[bool]string{true: "yes", false: "no"}[e.KnowsTruth], e.Doc)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, yesNo[e.NeedsModel], yesNo[e.KnowsTruth], e.Doc)
 			}
-			fmt.Fprintln(w, "replay:FILE\tno\tgives the responses of a record again")
-			fmt.Fprintln(w, "exec:COMMAND\tno\tyour own program, in any language")
+			fmt.Fprintln(w, "replay:FILE\tno\tno\tgives the responses of a record again")
+			fmt.Fprintln(w, "exec:COMMAND\tno\tno\tyour own program, in any language")
 			return w.Flush()
 		},
 	}
