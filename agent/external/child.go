@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -81,7 +82,7 @@ func start(b agent.Briefing, argv []string, wait limits) (_ *child, err error) {
 	}
 	go c.listen()
 	go func() { // A program that has exited says no more, even if what it started holds its pipes.
-		<-c.exited
+		<-c.Exited()
 		drain(c.stdout, wait.exit)
 	}()
 	return c, nil
@@ -151,7 +152,7 @@ func (c *child) ask(ctx context.Context, text string) error {
 	if err == nil || ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if c.gone(c.wait.exit) { // It cannot read because it is no more, which says more.
+	if c.Gone(c.wait.exit) { // It cannot read because it is no more, which says more.
 		<-c.over
 		return c.failure
 	}
@@ -172,12 +173,12 @@ func (c *child) listen() {
 
 // silence says why the program writes no more.
 func (c *child) silence() error {
-	if !c.gone(c.wait.exit) {
+	if !c.Gone(c.wait.exit) {
 		return errors.New("the agent closed its standard output before it submitted")
 	}
 	drain(c.stderr, c.wait.exit)
 	<-c.quiet
-	text := fmt.Sprintf("the agent's program %s before it submitted", c.status())
+	text := fmt.Sprintf("the agent's program %s before it submitted", c.Status())
 	if words := c.tail.lastWords(); words != "" {
 		text += ": " + words
 	}
@@ -256,9 +257,9 @@ func (c *child) Close() error {
 		_ = c.stdin.SetWriteDeadline(time.Now().Add(c.wait.exit))
 		_ = encode(c.stdin, end{"end", c.reason()})
 		_ = c.stdin.Close()
-		c.gone(c.wait.end)
+		c.Gone(c.wait.end)
 	}
-	c.stop(c.wait.term)
+	c.Stop(syscall.SIGTERM, c.wait.term)
 	drain(c.stdout, c.wait.exit)
 	drain(c.stderr, c.wait.exit)
 	<-c.over

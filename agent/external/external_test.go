@@ -353,7 +353,7 @@ func TestHangs(t *testing.T) {
 			}
 			var pid int
 			if _, err := fmt.Sscanf(n.all(), "stderr: pid %d", &pid); err != nil {
-				pid = c.cmd.Process.Pid
+				pid = c.PID()
 			}
 			for deadline := time.Now().Add(time.Minute); alive(pid); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {

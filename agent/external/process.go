@@ -2,14 +2,14 @@ package external
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/aiopslab/aiopslab/agent/internal/proc"
 )
 
 // maxStderr is how much of the end of the standard error is kept.
@@ -17,14 +17,12 @@ const maxStderr = 64 << 10
 
 // process is a program with pipes to it, in a process group of its own.
 type process struct {
-	cmd    *exec.Cmd
+	*proc.Process
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
 	tail   tail
-
-	exited chan struct{} // closed when the program has exited
-	quiet  chan struct{} // closed when its standard error is read to the end
+	quiet  chan struct{} // closed when the standard error is read to the end
 }
 
 func run(argv []string) (*process, error) {
@@ -42,56 +40,19 @@ func run(argv []string) (*process, error) {
 			return nil, err
 		}
 	}
-	p := &process{cmd: exec.Command(argv[0], argv[1:]...), exited: make(chan struct{}), quiet: make(chan struct{})}
-	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = pipes[0], pipes[3], pipes[5]
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes[0], pipes[3], pipes[5]
+	started, err := proc.Start(cmd, true)
+	if err != nil {
 		return nil, err
 	}
-	p.stdin, p.stdout, p.stderr = pipes[1], pipes[2], pipes[4]
+	p := &process{Process: started, stdin: pipes[1], stdout: pipes[2], stderr: pipes[4], quiet: make(chan struct{})}
 	pipes[1], pipes[2], pipes[4] = nil, nil, nil
 	go func() {
 		defer close(p.quiet)
 		_, _ = io.Copy(&p.tail, p.stderr)
 	}()
-	go func() {
-		defer close(p.exited)
-		_ = p.cmd.Wait() // The state tells the same.
-	}()
 	return p, nil
-}
-
-// signal goes to the program and all it started, unless they moved to groups of their own.
-func (p *process) signal(sig syscall.Signal) { _ = syscall.Kill(-p.cmd.Process.Pid, sig) }
-
-// gone waits until the program has exited, and reports whether it did in time.
-func (p *process) gone(within time.Duration) bool {
-	t := time.NewTimer(within)
-	defer t.Stop()
-	select {
-	case <-p.exited:
-		return true
-	case <-t.C:
-		return false
-	}
-}
-
-// status says how the program ended. It must have.
-func (p *process) status() string {
-	if st, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
-		return fmt.Sprintf("was killed by signal %d (%v)", int(st.Signal()), st.Signal())
-	}
-	return fmt.Sprintf("exited with status %d", p.cmd.ProcessState.ExitCode())
-}
-
-// stop ends the program, and whatever of its group is left.
-func (p *process) stop(politely time.Duration) {
-	if !p.gone(0) {
-		p.signal(syscall.SIGTERM)
-		p.gone(politely)
-	}
-	p.signal(syscall.SIGKILL)
-	<-p.exited
 }
 
 // drain lets a pipe be read up to what is in it now, though another process may hold it open.

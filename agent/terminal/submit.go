@@ -1,0 +1,175 @@
+package terminal
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// Program is the name of the command that hands an answer in.
+	Program = "submit"
+	// SocketVariable is the environment variable that tells it where.
+	SocketVariable = "AIOPSLAB_SUBMIT"
+
+	// maxRequest is how long an answer may be.
+	maxRequest = 1 << 20
+	// talkTimeout is how long one exchange may take.
+	talkTimeout = 10 * time.Second
+)
+
+var (
+	// ErrNoRun is the error of submit where there is nothing to submit to.
+	ErrNoRun = errors.New("there is no run to submit to: submit works in what 'aiopslab shell' starts, until the run is over")
+	// ErrMalformed is the error for an answer that cannot be understood. The run goes on.
+	ErrMalformed = errors.New("nothing was submitted")
+)
+
+// request and reply are what is said over the socket, each as one JSON value.
+type (
+	request struct {
+		Args []string `json:"args"`
+	}
+	reply struct {
+		Text      string `json:"text"`
+		Malformed bool   `json:"malformed,omitempty"`
+	}
+)
+
+// Submit is the program: it hands in what its arguments say, and tells what came of it on out.
+func Submit(socket string, args []string, out io.Writer) error {
+	if socket == "" {
+		return ErrNoRun
+	}
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		return ErrNoRun
+	}
+	defer conn.Close()
+	if err := json.NewEncoder(conn).Encode(request{args}); err != nil {
+		return ErrNoRun
+	}
+	var r reply
+	if err := json.NewDecoder(conn).Decode(&r); err != nil {
+		return ErrNoRun
+	}
+	if _, err := io.WriteString(out, r.Text+"\n"); err != nil {
+		return err
+	}
+	if r.Malformed {
+		return ErrMalformed
+	}
+	return nil
+}
+
+// counter takes answers at a socket. Of those it understands, it takes the first.
+type counter struct {
+	task     string
+	listener net.Listener
+	answers  chan string // the call that submits, once
+	busy     sync.WaitGroup
+
+	mu     sync.Mutex
+	taken  bool // an answer is, or will soon be, in answers
+	closed bool
+	conns  map[net.Conn]bool
+}
+
+func openCounter(socket, task string) (*counter, error) {
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return nil, err
+	}
+	c := &counter{task: task, listener: l, answers: make(chan string, 1), conns: map[net.Conn]bool{}}
+	c.busy.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.busy.Go(func() { c.serve(conn) })
+		}
+	})
+	return c, nil
+}
+
+func (c *counter) address() string { return c.listener.Addr().String() }
+
+// last returns the answer, if there is one. It is for when there will be no other.
+func (c *counter) last() (response string, ok bool) {
+	c.mu.Lock()
+	taken := c.taken
+	c.mu.Unlock()
+	if !taken {
+		return "", false
+	}
+	return <-c.answers, true
+}
+
+// enter counts an exchange in, unless all are ended.
+func (c *counter) enter(conn net.Conn) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.closed {
+		c.conns[conn] = true
+	}
+	return !c.closed
+}
+
+// close ends all exchanges.
+func (c *counter) close() {
+	_ = c.listener.Close()
+	c.mu.Lock()
+	c.closed = true
+	for conn := range c.conns {
+		_ = conn.Close()
+	}
+	c.mu.Unlock()
+	c.busy.Wait()
+}
+
+func (c *counter) serve(conn net.Conn) {
+	defer func() {
+		c.mu.Lock()
+		delete(c.conns, conn)
+		c.mu.Unlock()
+		conn.Close()
+	}()
+	if !c.enter(conn) {
+		return
+	}
+	_ = conn.SetDeadline(time.Now().Add(talkTimeout))
+	var r request
+	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&r); err != nil {
+		return
+	}
+	res, response := c.judge(r.Args)
+	_ = json.NewEncoder(conn).Encode(res)
+	if response == "" {
+		return
+	}
+	_, _ = conn.Read(make([]byte, 1)) // The program has its say before its shell is ended.
+	c.answers <- response
+}
+
+// judge decides about an answer. A response is what is submitted.
+func (c *counter) judge(args []string) (res reply, response string) {
+	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
+		return reply{Text: usage(c.task)}, ""
+	}
+	response, err := answer(c.task, args)
+	if err != nil {
+		return reply{Text: err.Error() + "\n" + usage(c.task), Malformed: true}, ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.taken {
+		return reply{Text: "There is a submission already.", Malformed: true}, ""
+	}
+	c.taken = true
+	return reply{Text: "Submitted. The run is over, and is being graded."}, response
+}
