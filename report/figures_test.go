@@ -41,7 +41,7 @@ func TestFigures(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, says := range map[string]string{
-		"accuracy.svg": "localization", "steps.svg": "limit of steps", "actions.svg": ">react<", "actions-by-outcome.svg": "flash, failed",
+		"accuracy.svg": "localization", "steps.svg": "limit of steps", "actions.svg": ">react (gpt-4o)<", "actions-by-outcome.svg": "flash, failed",
 	} {
 		b, err := os.ReadFile(filepath.Join("out/figures", name))
 		if err != nil {

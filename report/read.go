@@ -20,6 +20,7 @@ import (
 type Run struct {
 	record.Run
 	File  string
+	Model string // that the agent used, if any
 	Task  problem.Task
 	Class session.Class
 	Why   string
@@ -36,6 +37,15 @@ type Run struct {
 
 // Counts reports whether the run says something about the agent.
 func (r *Run) Counts() bool { return r.Class == session.Solved || r.Class == session.AgentFailed }
+
+// Contestant is who ran: the agent, with its model if it has one. React with another model is another
+// contestant.
+func (r *Run) Contestant() string {
+	if r.Model == "" {
+		return r.Agent
+	}
+	return fmt.Sprintf("%s (%s)", r.Agent, r.Model)
+}
 
 // errTorn is the error of a record whose writer was killed.
 var errTorn = errors.New("the last line is cut off: its writer was killed")
@@ -159,7 +169,8 @@ func (r *Run) take(v *session.Verdict) {
 	}
 	r.Steps = len(r.Actions)
 	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
-	if cost, ok := v.Results["cost"].(float64); ok {
+	r.Model, _ = v.Results["model"].(string)
+	if cost, ok := v.Results["cost_usd"].(float64); ok {
 		r.Cost = &cost
 	}
 	yes := func(key string) bool { return v.Results[key] == true }

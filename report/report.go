@@ -40,7 +40,7 @@ type Report struct {
 
 // Row is how an agent did in a number of runs. Times and counts are means over the runs that count.
 type Row struct {
-	Agent      string  `json:"agent"`
+	Agent      string  `json:"agent"` // with its model, see [Run.Contestant]
 	Accuracy   Share   `json:"accuracy"`
 	Seconds    float64 `json:"seconds"`
 	Steps      float64 `json:"steps"`
@@ -133,26 +133,27 @@ func (b *Builder) Add(r *Run) {
 		b.seen, b.tallies = map[[3]string]bool{}, map[key]*tally{}
 		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
 	}
-	id := [3]string{r.ID, r.Problem, r.Agent}
+	agent := r.Contestant()
+	id := [3]string{r.ID, r.Problem, agent}
 	if b.seen[id] {
 		return
 	}
 	b.seen[id] = true
 	b.report.Runs++
-	for _, k := range []key{{agent: r.Agent}, {r.Agent, r.Task}} {
+	for _, k := range []key{{agent: agent}, {agent, r.Task}} {
 		if b.tallies[k] == nil {
 			b.tallies[k] = &tally{solvedIn: map[int]int{}}
 		}
 		b.tallies[k].add(r)
 	}
 	if !r.Counts() {
-		b.report.NotCounted = append(b.report.NotCounted, NotCounted{r.Class, r.Agent, r.Problem, r.Why, r.File})
+		b.report.NotCounted = append(b.report.NotCounted, NotCounted{r.Class, agent, r.Problem, r.Why, r.File})
 		return
 	}
 	b.report.Counted++
-	for _, agent := range []string{"", r.Agent} {
-		count(b.actions, agent, r.Actions, r.Class)
-		count(b.shell, agent, r.Commands, r.Class)
+	for _, who := range []string{"", agent} {
+		count(b.actions, who, r.Actions, r.Class)
+		count(b.shell, who, r.Commands, r.Class)
 	}
 }
 

@@ -68,15 +68,15 @@ func steps(n int, last ...string) []string {
 var some = []aRun{
 	{
 		id: "1", agent: "react", task: problem.Detection, class: session.Solved,
-		steps: steps(4, agent.Call("exec_shell", "kubectl -n x get pods | grep -v Running"), agent.Call("submit", "Yes")), results: grade.Result{"TTD": 10.5, "in_tokens": 1000, "out_tokens": 100, "cost": 0.02},
+		steps: steps(4, agent.Call("exec_shell", "kubectl -n x get pods | grep -v Running"), agent.Call("submit", "Yes")), results: grade.Result{"TTD": 10.5, "in_tokens": 1000, "out_tokens": 100, "cost_usd": 0.02, "model": "gpt-4o"},
 	},
 	{
 		id: "2", agent: "react", task: problem.Detection, class: session.AgentFailed,
-		steps: steps(9, "I give up", agent.Call("submit", "No")), results: grade.Result{"TTD": 19.5, "in_tokens": 3000, "out_tokens": 300},
+		steps: steps(9, "I give up", agent.Call("submit", "No")), results: grade.Result{"TTD": 19.5, "in_tokens": 3000, "out_tokens": 300, "cost_usd": nil, "model": "gpt-4o"},
 	},
 	{
 		id: "3", agent: "react", task: problem.Localization, class: session.AgentFailed,
-		steps: steps(2, agent.Call("submit", []string{"geo", "rate"})), results: grade.Result{"TTL": 5.0, "top_1": false, "top_3": true},
+		steps: steps(2, agent.Call("submit", []string{"geo", "rate"})), results: grade.Result{"TTL": 5.0, "model": "gpt-4o", "top_1": false, "top_3": true},
 	},
 	{
 		id: "4", agent: "flash", task: problem.Localization, class: session.Solved,

@@ -99,5 +99,5 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 
 // wants reports whether a run is one of those asked for.
 func (f *reportFlags) wants(r *runs.Run) bool {
-	return (len(f.agents) == 0 || slices.Contains(f.agents, r.Agent)) && (f.task == "" || string(r.Task) == f.task)
+	return (len(f.agents) == 0 || slices.Contains(f.agents, r.Agent) || slices.Contains(f.agents, r.Contestant())) && (f.task == "" || string(r.Task) == f.task)
 }
