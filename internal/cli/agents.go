@@ -11,6 +11,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/blunt"
+	"github.com/aiopslab/aiopslab/agent/classic"
 	"github.com/aiopslab/aiopslab/agent/external"
 	"github.com/aiopslab/aiopslab/agent/flash"
 	"github.com/aiopslab/aiopslab/agent/noop"
@@ -28,7 +29,9 @@ const defaultAgent = "runbook"
 
 // agents are who --agent can name.
 func agents() []agent.Entry {
-	return append([]agent.Entry{runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry, oracle.Entry, noop.Entry}, blunt.Entries()...)
+	list := []agent.Entry{runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry}
+	list = append(list, classic.Entries()...)
+	return append(append(list, oracle.Entry, noop.Entry), blunt.Entries()...)
 }
 
 // findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and

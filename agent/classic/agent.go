@@ -1,0 +1,88 @@
+package classic
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+const (
+	// baseline is how long the healthy system is watched: exports have a sample of each metric every
+	// 15 seconds.
+	baseline = 60 * time.Second
+	// recent is the part of the past that is compared with it, up to now. A fault shows before the agent
+	// has its turn, but the effect on what is counted over time follows.
+	recent = 30 * time.Second
+)
+
+// method compares the telemetry of now with that of the healthy system. It returns the suspects, the
+// most likely first. None means that all is well.
+type method func(healthy, now *telemetry) []string
+
+// Entries are the agents.
+func Entries() []agent.Entry {
+	entry := func(name, doc string, m method) agent.Entry {
+		return agent.Entry{
+			Name: name, Doc: doc, Baseline: baseline,
+			New: func(b agent.Briefing) (agent.Agent, error) { return &analyst{b, m}, nil },
+		}
+	}
+	return []agent.Entry{
+		entry("mksmc", "detects by a multivariate K-sigma score of the telemetry; no model, submits nothing for analysis and mitigation", mksmc),
+		entry("pdiagnose", "localizes by votes of metrics, logs and traces; no model, submits nothing for analysis and mitigation", pdiagnose),
+		entry("rmlad", "localizes by the metric that goes with the anomaly of the logs; no model, submits nothing for analysis and mitigation", rmlad),
+	}
+}
+
+// analyst is an agent with one of the methods.
+type analyst struct {
+	b      agent.Briefing
+	method method
+}
+
+// Act looks at the telemetry and submits, which ends the run.
+func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
+	if a.b.Task != problem.Detection && a.b.Task != problem.Localization {
+		return agent.Call("submit"), nil
+	}
+	select {
+	case <-time.After(time.Until(a.b.Healthy.To.Add(recent))):
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	healthy, err := a.export(ctx, a.b.Healthy)
+	if err != nil {
+		return "", err
+	}
+	end := time.Now()
+	now, err := a.export(ctx, agent.Interval{From: end.Add(-recent), To: end})
+	if err != nil {
+		return "", err
+	}
+	return answer(a.b.Task, a.method(healthy, now)), nil
+}
+
+// answer is what to submit when these are the suspects. Only the first is named: a longer list is
+// wrong unless all of it is right.
+func answer(task problem.Task, suspects []string) string {
+	if task == problem.Detection {
+		return agent.Call("submit", map[bool]string{true: "Yes", false: "No"}[len(suspects) > 0])
+	}
+	return agent.Call("submit", append([]string{}, suspects[:min(1, len(suspects))]...))
+}
+
+// export gets the telemetry of an interval. That it cannot be had is not the agent's fault.
+func (a *analyst) export(ctx context.Context, i agent.Interval) (*telemetry, error) {
+	dir, err := a.b.Export(ctx, i)
+	if err != nil {
+		return nil, fmt.Errorf("%w: export the telemetry: %w", agent.ErrUnavailable, err)
+	}
+	t, err := load(dir, i)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", agent.ErrUnavailable, err)
+	}
+	return t, nil
+}

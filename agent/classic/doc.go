@@ -1,0 +1,23 @@
+// Package classic has the agents without a language model that AIOpsLab's paper compares others with.
+// Each learns what is normal from the telemetry of the healthy system of the same run, looks at the
+// telemetry since, and submits once. None is told anything about the problem.
+//
+//   - MKSMC (Çetin and Tasgin, "Anomaly detection with multivariate K-sigma score using Monte Carlo", 2020)
+//     detects: how many standard deviations are all signals away from normal, taken together?
+//   - PDiagnose (Hou et al., "Diagnosing performance issues in microservices with heterogeneous data
+//     source", 2021) localizes: metrics, logs and traces each vote for the services where they are
+//     anomalous.
+//   - RMLAD (Wang et al., "Root-cause metric location for microservice systems via log anomaly
+//     detection", 2020) localizes: the metric that changed along with how unusual the logs are is at
+//     the root.
+//
+// They are written after the abstracts of the papers, of MKSMC after its title, and not after the
+// authors' programs. So they are of the papers' kind, and not the papers' every step. What was
+// decided, also because a minute is a short history, is said in mksmc.go, pdiagnose.go and rmlad.go.
+//
+// Each agent runs on every problem. A detector asked for a place, or a localizer asked for an anomaly,
+// answers by the same scores. What is no matter of these methods, the kind of a fault and its remedy,
+// is answered with an empty submission.
+//
+// The answer is a function of the two exports: the random numbers of MKSMC come from a fixed seed.
+package classic
