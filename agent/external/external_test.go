@@ -59,6 +59,14 @@ var children = map[string]func(){
 		say(`{"type":"log","text":"%s %s %v %v"}`, h["kubeconfig"], b, fi.Mode(), err)
 		hang()
 	},
+	"steady": func() {
+		in := input()
+		in()
+		for {
+			in()
+			say(`{"type":"call","name":"get_logs","arguments":{"namespace":"shop","service":"geo"}}`)
+		}
+	},
 	"leaves after submitting": func() {
 		in := input()
 		in()
@@ -204,7 +212,7 @@ func (n *notes) all() string {
 var brief = limits{exit: 200 * time.Millisecond, end: 200 * time.Millisecond, term: 200 * time.Millisecond}
 
 // launch starts the test binary as an agent.
-func launch(t *testing.T, does string, wait limits) (*child, *notes) {
+func launch(t testing.TB, does string, wait limits) (*child, *notes) {
 	t.Helper()
 	if children[does] == nil {
 		t.Fatalf("there is no agent %q", does)
@@ -222,7 +230,7 @@ func launch(t *testing.T, does string, wait limits) (*child, *notes) {
 	return c, n
 }
 
-func within(t *testing.T, d time.Duration) context.Context {
+func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), d, errors.New("the agent's time is up"))
 	t.Cleanup(cancel)
 	return ctx
@@ -477,4 +485,17 @@ func FuzzRead(f *testing.F) {
 		default:
 		}
 	})
+}
+
+// BenchmarkAct is what the way through a program adds to an action, with an observation as long as
+// they get.
+func BenchmarkAct(b *testing.B) {
+	c, _ := launch(b, "steady", brief)
+	defer c.Close()
+	text := strings.Repeat("x", aci.MaxOutput)
+	for b.Loop() {
+		if _, err := c.Act(b.Context(), text); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

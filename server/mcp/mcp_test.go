@@ -30,7 +30,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // fake is a run that is over once the agent has submitted.
 type fake struct {
-	ready chan struct{} // closed when the agent has its turn
+	observation string
+	ready       chan struct{} // closed when the agent has its turn
 
 	mu    sync.Mutex
 	steps []string
@@ -38,7 +39,7 @@ type fake struct {
 }
 
 func newFake(ready bool) *fake {
-	f := &fake{ready: make(chan struct{})}
+	f := &fake{ready: make(chan struct{}), observation: "observed"}
 	if ready {
 		close(f.ready)
 	}
@@ -62,13 +63,13 @@ func (f *fake) Step(_ context.Context, response string) (session.Turn, error) {
 	}
 	f.steps = append(f.steps, response)
 	f.over = strings.Contains(response, "submit(")
-	return session.Turn{Step: record.Step{Observation: "observed"}, Over: f.over}, nil
+	return session.Turn{Step: record.Step{Observation: f.observation}, Over: f.over}, nil
 }
 
 var options = mcp.Options{Task: aci.Localization, App: hotel.App(), Version: "v1"}
 
 // connect has a client in memory.
-func connect(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
+func connect(t testing.TB, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
@@ -87,7 +88,7 @@ func connect(t *testing.T, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSessi
 	return c
 }
 
-func text(t *testing.T, r *sdk.CallToolResult, err error) string {
+func text(t testing.TB, r *sdk.CallToolResult, err error) string {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -204,22 +205,48 @@ func TestWaits(t *testing.T) {
 	}
 }
 
+// handshake is what a client says first, and a call.
+var handshake = []string{
+	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
+	`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+	`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_alerts"}}`,
+}
+
 // The end of the client's input ends the server, though a call still waits.
 func TestClientLeaves(t *testing.T) {
 	in, client := io.Pipe()
 	served := make(chan error, 1)
 	var out bytes.Buffer
 	go func() { served <- mcp.New(newFake(false), options).Stdio(t.Context(), in, &out) }()
-	for _, line := range []string{
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
-		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_alerts"}}`,
-	} {
+	for _, line := range handshake {
 		if _, err := io.WriteString(client, line+"\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	client.Close()
+	select {
+	case err := <-served:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("the server goes on")
+	}
+}
+
+// The end of the context ends the server, though the client says nothing and a call still waits.
+func TestStopped(t *testing.T) {
+	in, client := io.Pipe()
+	defer client.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error, 1)
+	go func() { served <- mcp.New(newFake(false), options).Stdio(ctx, in, io.Discard) }()
+	for _, line := range handshake {
+		if _, err := io.WriteString(client, line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
 	select {
 	case err := <-served:
 		if err != nil {
@@ -248,8 +275,7 @@ func TestHTTP(t *testing.T) {
 		"Bearer wrong":  http.StatusUnauthorized,
 		"Bearer secret": http.StatusOK,
 	} {
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(
-			`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`))
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, endpoint, strings.NewReader(handshake[0]))
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")
 		if header != "" {
@@ -289,4 +315,18 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer secret")
 	return b.next.RoundTrip(r)
+}
+
+// BenchmarkCall is what the way through the protocol adds to an action, with an observation as long as
+// they get.
+func BenchmarkCall(b *testing.B) {
+	run := newFake(true)
+	run.observation = strings.Repeat("x", aci.MaxOutput)
+	c := connect(b, mcp.New(run, options), nil)
+	for b.Loop() {
+		r, err := c.CallTool(b.Context(), &sdk.CallToolParams{Name: "get_logs", Arguments: map[string]any{"namespace": "shop", "service": "geo"}})
+		if len(text(b, r, err)) != aci.MaxOutput {
+			b.Fatal("the observation is not whole")
+		}
+	}
 }
