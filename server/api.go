@@ -14,6 +14,13 @@ type NewSession struct {
 	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps the agent has; 30 by default"`
 	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds the agent has; 900 by default"`
 	Model    string  `json:"model,omitempty" doc:"model of an agent that uses one"`
+	Sampling
+}
+
+// Sampling is how the model of a named agent replies. What is left out is up to the agent.
+type Sampling struct {
+	Temperature *float64 `json:"temperature,omitempty" doc:"of a named agent's model"`
+	MaxTokens   int      `json:"max_tokens,omitempty" doc:"how long a reply of a named agent's model may be"`
 }
 
 // State is where a session is.
@@ -113,10 +120,10 @@ type Simulation struct {
 	Agent             string   `json:"agent_name,omitempty" doc:"runbook by default"`
 	MaxSteps          *int     `json:"max_steps,omitempty" doc:"10 by default"`
 	Model             *string  `json:"model,omitempty" doc:"model of an agent that uses one"`
-	Temperature       *float64 `json:"temperature,omitempty" doc:"refused: a model's own settings count"`
-	TopP              *float64 `json:"top_p,omitempty" doc:"refused: a model's own settings count"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty" doc:"refused: a model's own settings count"`
-	MaxTokens         *int     `json:"max_tokens,omitempty" doc:"refused: a model's own settings count"`
+	Temperature       *float64 `json:"temperature,omitempty"`
+	MaxTokens         *int     `json:"max_tokens,omitempty" doc:"how long a reply of the model may be"`
+	TopP              *float64 `json:"top_p,omitempty" doc:"refused: it cannot be set"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty" doc:"refused: it cannot be set"`
 }
 
 // Health says that the server is there.

@@ -59,10 +59,10 @@ func (f *Front) checkEnv(n *NewEnv) error {
 		n.Problem = ""
 	}
 	if len(n.Problems) == 0 {
-		return f.checkProblem("", http.StatusNotFound)
+		return f.checkProblem("")
 	}
 	for _, id := range n.Problems {
-		if err := f.checkProblem(id, http.StatusNotFound); err != nil {
+		if err := f.checkProblem(id); err != nil {
 			return err
 		}
 	}
@@ -142,7 +142,7 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if id := reset.Options.Problem; id != "" {
-		if err := f.checkProblem(id, http.StatusNotFound); err != nil {
+		if err := f.checkProblem(id); err != nil {
 			return err
 		}
 	}

@@ -22,9 +22,12 @@ const (
 
 // Options are what a front stands on.
 type Options struct {
-	Workers     Workers
-	Agents      []string // that can be named
-	MaxSessions int      // and environments, at once; 0 is DefaultMaxSessions
+	Workers Workers
+	Agents  []string // that can be named
+	// Check says why a session with a named agent cannot be run, such as for want of a model. It may
+	// be nil.
+	Check       func(NewSession) error
+	MaxSessions int // and environments, at once; 0 is DefaultMaxSessions
 	// Token is what callers must show, if it is set.
 	Token string
 	// Loopback says that only this machine can connect. Without a token, requests must be meant for it.
@@ -146,15 +149,15 @@ func (f *Front) hire(ctx context.Context) (*lease, error) {
 }
 
 // checkProblem refuses an unknown problem.
-func (f *Front) checkProblem(id string, status int) error {
+func (f *Front) checkProblem(id string) error {
 	if id == "" {
 		return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
 	}
-	return known("problem", id, f.problems, status)
+	return known("problem", id, f.problems)
 }
 
 // known refuses what is not in a list, and names all that is.
-func known(what, name string, list []string, status int) error {
+func known(what, name string, list []string) error {
 	if slices.Contains(list, name) {
 		return nil
 	}
@@ -162,7 +165,7 @@ func known(what, name string, list []string, status int) error {
 	if near := strict.Nearest(name, list); near != "" {
 		hint = " Did you mean " + near + "?"
 	}
-	return fail(status, "there is no %s %q.%s There are: %s", what, name, hint, strings.Join(list, ", "))
+	return fail(http.StatusNotFound, "there is no %s %q.%s There are: %s", what, name, hint, strings.Join(list, ", "))
 }
 
 // checkLimits refuses limits that cannot be meant.

@@ -483,7 +483,12 @@ func TestBrokenConnection(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	l := newLab(t, Options{}, &fakeBackend{})
+	l := newLab(t, Options{Check: func(n NewSession) error {
+		if n.Model != "" {
+			return fmt.Errorf("%s has no use for %s", n.Agent, n.Model)
+		}
+		return nil
+	}}, &fakeBackend{})
 	path := l.open(detection(faulty))
 	for _, tt := range []struct {
 		method, path, body string
@@ -500,7 +505,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "max_time": 1e300}`, 422, "max_time"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "bob"}`, 404, "There are: runbook, oracle"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "oracle", "name": "bob"}`, 422, "name"},
-		{"POST", "/sessions", `{"problem": "` + faulty + `", "model": "m"}`, 422, "model is for a named agent"},
+		{"POST", "/sessions", `{"problem": "` + faulty + `", "model": "m"}`, 422, "for a named agent"},
 		{"POST", "/sessions", `[]`, 422, "cannot be read"},
 		{"POST", "/sessions", `{} {}`, 422, "behind the object"},
 		{"POST", "/sessions", strings.Repeat(" ", maxBody) + `{}`, 413, "longer than"},
@@ -523,6 +528,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/simulate", `{"problem_id": "nope"}`, 404, "There are: "},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "agent_name": "gpt"}`, 404, "There are: runbook, oracle"},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "repetition_penalty": 0.5}`, 422, "repetition_penalty"},
+		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "agent_name": "oracle", "model": "m"}`, 422, "oracle has no use for m"},
+		{"POST", "/sessions", `{"problem": "` + faulty + `", "temperature": 1}`, 422, "for a named agent"},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "max_steps": 0}`, 422, "max_steps 0"},
 		{"POST", "/simulate", `{`, 422, "cannot be read"},
 	} {

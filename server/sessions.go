@@ -112,7 +112,7 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &n); err != nil {
 		return err
 	}
-	if err := f.checkSession(&n, http.StatusNotFound); err != nil {
+	if err := f.checkSession(&n); err != nil {
 		return err
 	}
 	e, err := f.begin(r.Context(), n)
@@ -124,26 +124,40 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkSession refuses what cannot be run, and fills in what was left out.
-func (f *Front) checkSession(n *NewSession, unknown int) error {
-	if err := f.checkProblem(n.Problem, unknown); err != nil {
+func (f *Front) checkSession(n *NewSession) error {
+	if err := f.checkProblem(n.Problem); err != nil {
 		return err
 	}
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
 		return err
 	}
-	if n.Agent != "" {
-		if err := known("agent", n.Agent, f.Agents, unknown); err != nil {
-			return err
-		}
-		if n.Name != "" {
-			return fail(http.StatusUnprocessableEntity, "name is what the record calls the caller's agent; %s has a name", n.Agent)
-		}
-	} else if n.Model != "" {
-		return fail(http.StatusUnprocessableEntity, "model is for a named agent; the caller's has its own")
-	} else {
-		n.Name = cmp.Or(n.Name, "http")
-	}
 	n.Seed = cmp.Or(n.Seed, 1)
+	if n.Agent != "" {
+		return f.checkAgent(*n)
+	}
+	if n.Model != "" || n.Sampling != (Sampling{}) {
+		return fail(http.StatusUnprocessableEntity, "a model and its settings are for a named agent; the caller's has its own")
+	}
+	n.Name = cmp.Or(n.Name, "http")
+	return nil
+}
+
+// checkAgent refuses a named agent that cannot be run.
+func (f *Front) checkAgent(n NewSession) error {
+	if err := known("agent", n.Agent, f.Agents); err != nil {
+		return err
+	}
+	if n.Name != "" {
+		return fail(http.StatusUnprocessableEntity, "name is what the record calls the caller's agent; %s has a name", n.Agent)
+	}
+	if n.MaxTokens < 0 {
+		return fail(http.StatusUnprocessableEntity, "max_tokens %d: it cannot be negative", n.MaxTokens)
+	}
+	if f.Check != nil {
+		if err := f.Check(n); err != nil {
+			return fail(http.StatusUnprocessableEntity, "%v", err)
+		}
+	}
 	return nil
 }
 

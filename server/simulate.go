@@ -24,7 +24,7 @@ func (f *Front) simulate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkSession(&n, http.StatusNotFound); err != nil {
+	if err := f.checkSession(&n); err != nil {
 		return err
 	}
 	e, err := f.begin(r.Context(), n)
@@ -46,12 +46,11 @@ func (f *Front) simulate(w http.ResponseWriter, r *http.Request) error {
 
 // session is the session that a simulation asks for.
 func (s Simulation) session() (n NewSession, err error) {
-	for name, given := range map[string]bool{
-		"temperature": s.Temperature != nil, "top_p": s.TopP != nil, "repetition_penalty": s.RepetitionPenalty != nil, "max_tokens": s.MaxTokens != nil,
-	} {
-		if given {
-			return n, fail(http.StatusUnprocessableEntity, "%s cannot be set here; leave it out", name)
-		}
+	switch {
+	case s.TopP != nil:
+		return n, fail(http.StatusUnprocessableEntity, "top_p cannot be set; leave it out")
+	case s.RepetitionPenalty != nil:
+		return n, fail(http.StatusUnprocessableEntity, "repetition_penalty cannot be set; leave it out")
 	}
 	n = NewSession{Problem: s.Problem, Agent: cmp.Or(s.Agent, defaultAgent), MaxSteps: simulationSteps}
 	if s.MaxSteps != nil {
@@ -61,6 +60,10 @@ func (s Simulation) session() (n NewSession, err error) {
 	}
 	if s.Model != nil {
 		n.Model = *s.Model
+	}
+	n.Temperature = s.Temperature
+	if s.MaxTokens != nil {
+		n.MaxTokens = *s.MaxTokens
 	}
 	return n, nil
 }

@@ -77,6 +77,7 @@ up in a second: no Docker, no root, nothing to install.
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s), newAgents(s))
 	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
+	root.AddCommand(newServe(s), newWorker(s))
 	return root
 }
 

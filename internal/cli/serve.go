@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/aiopslab/aiopslab/server"
+)
+
+const (
+	// defaultAddr has the port of AIOpsLab's service.
+	defaultAddr = "127.0.0.1:1818"
+	// endTimeout is how long sessions have to be graded when the server ends.
+	endTimeout = time.Minute
+	// idleTimeout is how long a connection is kept for another request.
+	idleTimeout = 2 * time.Minute
+)
+
+type serveFlags struct {
+	addr      string
+	token     string
+	sessions  int
+	results   string
+	untilEOF  bool
+	models    modelFlags
+	modelArgs []string // as a worker is given them
+}
+
+func newServe(s *State) *cobra.Command {
+	f := &serveFlags{}
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve sessions and training environments over HTTP",
+		Long: `Serve the lab over HTTP: sessions whose agent is the caller, agents that are run
+on demand, environments for training, and AIOpsLab's own endpoints. The server
+describes itself at /openapi.json; docs/server.md tells more.
+
+Every session has a cluster and a process of its own. Ctrl-C ends them all, and
+grades what there is.`,
+		Example: `  aiopslab serve
+  aiopslab serve --addr 0.0.0.0:1818 --token-file token`,
+		Args: noArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			models := &cobra.Command{}
+			new(modelFlags).add(models)
+			c.Flags().Visit(func(given *pflag.Flag) {
+				if models.Flags().Lookup(given.Name) != nil {
+					f.modelArgs = append(f.modelArgs, "--"+given.Name+"="+given.Value.String())
+				}
+			})
+			return serve(c.Context(), s, f)
+		},
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.addr, "addr", defaultAddr, "where to listen; port 0 is any")
+	flags.StringVar(&f.token, "token-file", "", "`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
+	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
+	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
+	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, for programs that start the server")
+	f.models.add(c)
+	return c
+}
+
+// open checks the flags, and returns the listener and what the front needs to know of it.
+func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
+	o := server.Options{MaxSessions: f.sessions, Token: s.Env("AIOPSLAB_TOKEN")}
+	if f.sessions < 1 {
+		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")
+	}
+	if f.token != "" {
+		b, err := os.ReadFile(f.token)
+		if err == nil && len(strings.TrimSpace(string(b))) == 0 {
+			err = fmt.Errorf("%s is empty", f.token)
+		}
+		if err != nil {
+			return nil, o, fail(ExitUsage, fmt.Errorf("--token-file: %w", err), "")
+		}
+		o.Token = strings.TrimSpace(string(b))
+	}
+	host, _, err := net.SplitHostPort(f.addr)
+	if err != nil {
+		return nil, o, fail(ExitUsage, fmt.Errorf("--addr %s: %w", f.addr, err), "Write it as HOST:PORT, such as 127.0.0.1:1818.")
+	}
+	addr, err := netip.ParseAddr(host)
+	o.Loopback = host == "localhost" || err == nil && addr.IsLoopback()
+	if !o.Loopback && o.Token == "" {
+		return nil, o, fail(ExitUsage, fmt.Errorf("--addr %s can be reached from other machines, and there is no token", f.addr),
+			"Whoever reaches the server can use it: give it a token with --token-file or AIOPSLAB_TOKEN, or listen on 127.0.0.1.")
+	}
+	for _, a := range agents() {
+		o.Agents = append(o.Agents, a.Name)
+	}
+	o.Check = func(n server.NewSession) error {
+		_, _, err := openAgent(s, f.models, n)
+		return err
+	}
+	l, err := net.Listen("tcp", f.addr)
+	return l, o, fail(ExitError, err, "Choose another with --addr.")
+}
+
+func serve(ctx context.Context, s *State, f *serveFlags) error {
+	tmp := tempDir(s)
+	if err := checkTemp(tmp); err != nil {
+		return err
+	}
+	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
+		return err
+	}
+	results, err := filepath.Abs(f.results)
+	if err != nil {
+		return err
+	}
+	l, o, err := f.open(s)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	dir, err := newDir(tmp)
+	if err != nil {
+		return fail(ExitEnvironment, err, tempHint)
+	}
+	defer os.RemoveAll(dir)
+	ctx, cancel := untilSignal(ctx, func() {
+		fmt.Fprintln(s.Stderr, "ending the sessions; press Ctrl-C again to stop at once")
+	})
+	defer cancel()
+	if f.untilEOF {
+		go func() {
+			_, _ = io.Copy(io.Discard, s.Stdin)
+			cancel()
+		}()
+	}
+	o.Workers = &processes{program: self(s), args: append([]string{"--results", results}, f.modelArgs...), dir: dir}
+	front, err := server.NewFront(o)
+	if err != nil {
+		return err
+	}
+	requests, abandon := context.WithCancel(context.Background())
+	defer abandon()
+	web := &http.Server{
+		Handler: front, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
+		BaseContext: func(net.Listener) context.Context { return requests },
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- web.Serve(l) }()
+	fmt.Fprintf(s.Stdout, "listening on http://%s\n", l.Addr())
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	end, stop := context.WithTimeout(context.Background(), endTimeout)
+	defer stop()
+	front.Close(end)
+	abandon() // Whoever still waits waits in vain.
+	last, stopLast := context.WithTimeout(context.Background(), answerTimeout)
+	defer stopLast()
+	if web.Shutdown(last) != nil {
+		_ = web.Close()
+	}
+	if _, serr := environments(tmp); serr != nil { // What killed workers left.
+		err = errors.Join(err, serr)
+	}
+	return err
+}
