@@ -134,7 +134,22 @@ func (t *transcript) end(o *session.Outcome) {
 				v.Results["steps"], v.Results["in_tokens"], v.Results["out_tokens"], v.Results["writes"])
 		}
 	}
+	if line := modelLine(v.Results); line != "" {
+		fmt.Fprintf(t.w, "  %s\n", line)
+	}
 	fmt.Fprintf(t.w, "  record   %s\n  session  %s\n", o.Record, o.Session)
+}
+
+// modelLine tells what the agent's model took, or nothing.
+func modelLine(res grade.Result) string {
+	if res["model"] == nil {
+		return ""
+	}
+	cost := "cost unknown"
+	if c, ok := res["cost_usd"].(float64); ok {
+		cost = fmt.Sprintf("$%.4f", c)
+	}
+	return fmt.Sprintf("model %v: %v replies, %v tokens in, %v out, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], cost)
 }
 
 // unfence leaves out of a response what only marks the call in it: fences, "Action:", blank lines.
