@@ -15,8 +15,8 @@ const (
 	ExitEnvironment  = 3   // the environment could not be started, or died
 	ExitUnsolved     = 4   // the agent did not solve the problem, or `verify` found one that does not hold
 	ExitInconclusive = 5   // the run says nothing of the agent: it was interrupted, or could not be graded
-	ExitNotRunnable  = 126 // the command of `up -- COMMAND` cannot be run
-	ExitNotFound     = 127 // the command of `up -- COMMAND` is not there
+	ExitNotRunnable  = 126 // the command of `up` or `shell -- COMMAND` cannot be run
+	ExitNotFound     = 127 // the command of `up` or `shell -- COMMAND` is not there
 	ExitSignal       = 128 // plus the number of the signal that ended the command, or the start
 )
 

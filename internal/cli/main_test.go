@@ -19,6 +19,7 @@ import (
 var programs = map[string]func() int{
 	"aiopslab":  lab,
 	"kubectl":   lab,
+	"submit":    lab,
 	"fetch":     fetch,
 	"withmodel": withModel,
 	"tinydisk":  tinydisk, "tinymount": tinymount,

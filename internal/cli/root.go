@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
+
+	"github.com/aiopslab/aiopslab/agent/terminal"
 )
 
 // State is the world of a command.
@@ -36,8 +38,11 @@ func Process() *State {
 
 // Main runs a command and returns its exit code.
 func Main(ctx context.Context, s *State) int {
-	if name := strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe"); name == "kubectl" {
+	switch strings.TrimSuffix(filepath.Base(s.Args[0]), ".exe") {
+	case "kubectl":
 		return report(s.Stderr, runKubectl(s, s.Args))
+	case terminal.Program:
+		return report(s.Stderr, runSubmit(s))
 	}
 	root := newRoot(s)
 	root.SetArgs(s.Args[1:])
@@ -76,7 +81,7 @@ up in a second: no Docker, no root, nothing to install.
 	})
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s), newAgents(s))
-	root.AddCommand(newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
+	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
 	root.AddCommand(newServe(s), newWorker(s))
 	return root
 }

@@ -33,13 +33,22 @@ type runFlags struct {
 
 // add adds the flags that running and playing have in common.
 func (f *runFlags) add(c *cobra.Command) {
+	f.addSteps(c)
+	f.addRun(c)
+	outputFlag(c, &f.output)
+}
+
+func (f *runFlags) addSteps(c *cobra.Command) {
+	c.Flags().IntVar(&f.steps, "max-steps", session.DefaultSteps, "how many steps the agent has")
+}
+
+// addRun adds the flags of every run.
+func (f *runFlags) addRun(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.task, "task", "", taskUsage)
-	flags.IntVar(&f.steps, "max-steps", session.DefaultSteps, "how many steps the agent has")
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
 	flags.Uint64Var(&f.seed, "seed", 1, "what load and noise are drawn from")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
-	outputFlag(c, &f.output)
 }
 
 // problem finds the problem, and refuses limits that cannot be meant.
@@ -92,40 +101,53 @@ the agent and grades what there is.`,
 // runProblem runs a problem on a fresh cluster, tells of it, and returns the exit status of the
 // verdict.
 func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry) error {
-	out := s.Stdout
+	t := newTranscript(s.Stdout, s.OutTerminal)
 	if f.output == "json" {
-		out = s.Stderr
+		t = newTranscript(s.Stderr, false)
 	}
-	model, err := f.models.open(s, a)
+	outcome, err := holdSession(ctx, s, f, p, a, t, func(ctx context.Context, run session.Session) (*session.Outcome, error) { return run.Run(ctx) })
 	if err != nil {
 		return err
 	}
-	judge, err := f.models.openJudge(s)
-	if err != nil {
-		return err
-	}
-	t := newTranscript(out, f.output != "json" && s.OutTerminal)
-	t.begin(p, a)
-	var outcome *session.Outcome
-	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
-		run := session.Session{
-			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
-			Self: toolCommand(s), Model: model, Budget: f.models.budget(), Judge: judge, Progress: t.event,
-		}
-		var err error
-		outcome, err = run.Run(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	t.end(outcome)
 	if f.output == "json" {
 		if err := printJSON(s.Stdout, outcome); err != nil {
 			return err
 		}
 	}
-	if code := verdictCode(outcome.Verdict.Class); code != ExitOK {
+	return verdictStatus(outcome)
+}
+
+// holdSession has a session on a fresh cluster, and tells of it. Its run is up to work.
+func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry, t *transcript,
+	work func(context.Context, session.Session) (*session.Outcome, error),
+) (outcome *session.Outcome, err error) {
+	model, err := f.models.open(s, a)
+	if err != nil {
+		return nil, err
+	}
+	judge, err := f.models.openJudge(s)
+	if err != nil {
+		return nil, err
+	}
+	t.begin(p, a)
+	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
+		var err error
+		outcome, err = work(ctx, session.Session{
+			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
+			Self: toolCommand(s), Model: model, Budget: f.models.budget(), Judge: judge, Progress: t.event,
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.end(outcome)
+	return outcome, nil
+}
+
+// verdictStatus is what a command returns for the verdict to be its exit status.
+func verdictStatus(o *session.Outcome) error {
+	if code := verdictCode(o.Verdict.Class); code != ExitOK {
 		return exitStatus(code)
 	}
 	return nil

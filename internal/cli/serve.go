@@ -90,15 +90,9 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 		}
 		o.Token = strings.TrimSpace(string(b))
 	}
-	host, _, err := net.SplitHostPort(f.addr)
-	if err != nil {
-		return nil, o, fail(ExitUsage, fmt.Errorf("--addr %s: %w", f.addr, err), "Write it as HOST:PORT, such as 127.0.0.1:1818.")
-	}
-	addr, err := netip.ParseAddr(host)
-	o.Loopback = host == "localhost" || err == nil && addr.IsLoopback()
-	if !o.Loopback && o.Token == "" {
-		return nil, o, fail(ExitUsage, fmt.Errorf("--addr %s can be reached from other machines, and there is no token", f.addr),
-			"Whoever reaches the server can use it: give it a token with --token-file or AIOPSLAB_TOKEN, or listen on 127.0.0.1.")
+	var err error
+	if o.Loopback, err = checkAddr(f.addr, o.Token, "--token-file or AIOPSLAB_TOKEN"); err != nil {
+		return nil, o, err
 	}
 	for _, a := range agents() {
 		o.Agents = append(o.Agents, a.Name)
@@ -109,6 +103,21 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	}
 	l, err := net.Listen("tcp", f.addr)
 	return l, o, fail(ExitError, err, "Choose another with --addr.")
+}
+
+// checkAddr refuses an address that other machines reach, unless there is a token.
+func checkAddr(addr, token, how string) (loopback bool, err error) {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return false, fail(ExitUsage, fmt.Errorf("--addr %s: %w", addr, err), "Write it as HOST:PORT, such as "+defaultAddr+".")
+	}
+	ip, err := netip.ParseAddr(host)
+	loopback = host == "localhost" || err == nil && ip.IsLoopback()
+	if !loopback && token == "" {
+		return false, fail(ExitUsage, fmt.Errorf("--addr %s can be reached from other machines, and there is no token", addr),
+			"Whoever reaches the server can use it: give it a token with "+how+", or listen on 127.0.0.1.")
+	}
+	return loopback, nil
 }
 
 func serve(ctx context.Context, s *State, f *serveFlags) error {

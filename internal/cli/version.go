@@ -24,9 +24,8 @@ func newVersion(s *State) *cobra.Command {
 
 // version tells what the program was built from and with.
 func version() string {
-	self, commit := "(devel)", ""
+	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		self = info.Main.Version
 		settings := map[string]string{}
 		for _, s := range info.Settings {
 			settings[s.Key] = s.Value
@@ -39,5 +38,13 @@ func version() string {
 			commit += "\n"
 		}
 	}
-	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", self, commit, controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", ownVersion(), commit, controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// ownVersion is the version of this program.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return "(devel)"
 }
