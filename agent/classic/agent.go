@@ -45,7 +45,10 @@ type analyst struct {
 
 // Act looks at the telemetry and submits, which ends the run.
 func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
-	if a.b.Task != problem.Detection && a.b.Task != problem.Localization {
+	switch a.b.Task {
+	case problem.Analysis:
+		return agent.Call("submit", map[string]any{}), nil
+	case problem.Mitigation:
 		return agent.Call("submit"), nil
 	}
 	select {

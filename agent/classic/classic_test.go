@@ -282,7 +282,7 @@ func TestAct(t *testing.T) {
 		{well, problem.Detection, "[No]"},
 		{ill, problem.Localization, "[[geo]]"},
 		{well, problem.Localization, "[[]]"},
-		{ill, problem.Analysis, "[]"},
+		{ill, problem.Analysis, "[map[]]"},
 		{ill, problem.Mitigation, "[]"},
 	} {
 		for _, e := range Entries() {
@@ -298,6 +298,11 @@ func TestAct(t *testing.T) {
 				call, err := aci.Parse(response)
 				if err != nil || call.Name != "submit" || fmt.Sprint(call.Args) != tt.want {
 					t.Errorf("%s, %s: %v, %v, want %s", e.Name, tt.task, call, err, tt.want)
+				}
+				for _, action := range aci.Actions(string(tt.task)) {
+					if action.Name == call.Name && len(action.Params) != len(call.Args) {
+						t.Errorf("%s, %s: %d arguments, want %d", e.Name, tt.task, len(call.Args), len(action.Params))
+					}
 				}
 			})
 		}

@@ -23,7 +23,8 @@ const (
 	minMetrics = 3      // votes for metrics to be heard
 	minRate    = 0.4    // votes per second for logs and traces to be heard
 	slowFactor = 3.0    // deviations that a slow span is above the mean of its operation
-	slowFloor  = 0.02   // seconds that it is above it at least
+	slowFloor  = 0.05   // seconds that it is above it at least
+	minShare   = 0.05   // of a service's spans that are anomalous, beyond what is usual, for their votes to count
 )
 
 // votes are how much a source has against each service.
@@ -115,17 +116,23 @@ func traceVotes(healthy, now *telemetry) votes {
 	for k, d := range durations {
 		usual[k] = normal{mean(d), deviation(d)}
 	}
-	before, v := anomalousSpans(healthy, usual), anomalousSpans(now, usual)
-	for service := range v {
-		v[service] -= 1.5 * before[service]
-		if v[service] <= 0 {
-			delete(v, service)
+	before, allBefore := anomalousSpans(healthy, usual)
+	after, allAfter := anomalousSpans(now, usual)
+	v := votes{}
+	for service, rate := range after {
+		share := rate / allAfter[service]
+		if allBefore[service] > 0 {
+			share -= before[service] / allBefore[service]
+		}
+		if share >= minShare {
+			v[service] = share * allAfter[service]
 		}
 	}
 	return v
 }
 
-func anomalousSpans(t *telemetry, usual map[signal]normal) votes {
+// anomalousSpans are the deepest anomalous spans of each service, and all of its spans, per second.
+func anomalousSpans(t *telemetry, usual map[signal]normal) (deepest, all votes) {
 	anomalous := map[string]bool{} // by the span's ID
 	waited := map[string]bool{}    // for one that is anomalous
 	for _, s := range t.spans {
@@ -135,11 +142,12 @@ func anomalousSpans(t *telemetry, usual map[signal]normal) votes {
 			anomalous[s.id], waited[s.parent] = true, true
 		}
 	}
-	v := votes{}
+	deepest, all = votes{}, votes{}
 	for _, s := range t.spans {
+		all[s.service] += 1 / t.to.Sub(t.from).Seconds()
 		if anomalous[s.id] && !waited[s.id] {
-			v[s.service] += 1 / t.to.Sub(t.from).Seconds()
+			deepest[s.service] += 1 / t.to.Sub(t.from).Seconds()
 		}
 	}
-	return v
+	return deepest, all
 }

@@ -11,9 +11,9 @@ import (
 
 // What was decided where the description of RMLAD leaves it open:
 //
-//   - The anomaly score of the logs at a time is how little they are like those of the healthy system: one minus
-//     the cosine of the two vectors of how often each kind of line occurs. Lines are of a kind if they
-//     differ in numbers and names alone.
+//   - The anomaly score of the logs at a time is how far the number of lines of each kind is outside of
+//     the range it had at the other times of the healthy system, by logarithms, over all kinds. Lines are of a
+//     kind if they are of one service and differ in numbers and names alone.
 //   - The correlation of a metric with the score is their mutual information over all of the time, in
 //     quarters of their ranges. To be robust against delays, the best of three lags counts; to have more data, the
 //     series are augmented with the points between their values.
@@ -21,9 +21,9 @@ import (
 //     none. The service of the metric is the answer.
 //   - If the logs are as usual, nothing is wrong.
 const (
-	unusual  = 3.0  // deviations of the score that make the logs unusual
-	scoreLow = 0.02 // how much the score differs by in any case
-	changed  = 3.0  // deviations that make a metric a candidate
+	unusual  = 3.0 // deviations of the score that make the logs unusual
+	scoreLow = 0.7 // how much the score differs by in any case: one new line
+	changed  = 3.0 // deviations that make a metric a candidate
 	quarters = 4
 )
 
@@ -31,7 +31,7 @@ const (
 func rmlad(healthy, now *telemetry) []string {
 	hs, ns := healthy.signals(), now.signals()
 	before, after := logScores(healthy, now, hs.ticks, ns.ticks)
-	if median(after) <= mean(before)+unusual*max(deviation(before), scoreLow) {
+	if median(after) <= median(before)+unusual*max(spread(before), scoreLow) {
 		return nil
 	}
 	type candidate struct {
@@ -68,22 +68,36 @@ func rmlad(healthy, now *telemetry) []string {
 	return services
 }
 
-// logScores are how unusual the logs are in each tick of both intervals.
+// logScores are how unusual the logs are in each tick of both intervals. A tick of the healthy one is
+// compared with the others.
 func logScores(healthy, now *telemetry, before, after int) (h, n []float64) {
-	usual := map[string]float64{}
-	ticks := healthy.templates(before)
-	for _, counts := range ticks {
-		for template, c := range counts {
-			usual[template] += c / float64(before)
-		}
-	}
-	for _, counts := range ticks {
-		h = append(h, 1-cosine(usual, counts))
+	usual := healthy.templates(before)
+	for i, counts := range usual {
+		h = append(h, outside(counts, slices.Delete(slices.Clone(usual), i, i+1)))
 	}
 	for _, counts := range now.templates(after) {
-		n = append(n, 1-cosine(usual, counts))
+		n = append(n, outside(counts, usual))
 	}
 	return h, n
+}
+
+// outside is how far counts are out of the range of others. Logarithms, because ten times as many
+// lines are not ten times as unusual.
+func outside(counts map[string]float64, others []map[string]float64) float64 {
+	kinds := maps.Clone(counts)
+	for _, o := range others {
+		maps.Copy(kinds, o)
+	}
+	sum := 0.0
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		low, high := math.Inf(1), 0.0
+		for _, o := range others {
+			low, high = min(low, o[k]), max(high, o[k])
+		}
+		low = min(low, high) // There may be no others.
+		sum += max(0, math.Log1p(counts[k])-math.Log1p(high), math.Log1p(low)-math.Log1p(counts[k]))
+	}
+	return sum
 }
 
 // variable is what differs in lines of one kind: numbers, words with numbers in them, quoted text.
@@ -101,26 +115,6 @@ func (t *telemetry) templates(ticks int) []map[string]float64 {
 		}
 	}
 	return list
-}
-
-// cosine is how much two vectors of counts point the same way, by the logarithms of their counts: ten
-// times as many lines are not ten times as interesting. Two without any are the same.
-func cosine(a, b map[string]float64) float64 {
-	if len(a) == 0 && len(b) == 0 {
-		return 1
-	}
-	dot, aa, bb := 0.0, 0.0, 0.0
-	for _, k := range slices.Sorted(maps.Keys(a)) {
-		dot += math.Log1p(a[k]) * math.Log1p(b[k])
-		aa += math.Log1p(a[k]) * math.Log1p(a[k])
-	}
-	for _, k := range slices.Sorted(maps.Keys(b)) {
-		bb += math.Log1p(b[k]) * math.Log1p(b[k])
-	}
-	if aa == 0 || bb == 0 {
-		return 0
-	}
-	return dot / math.Sqrt(aa*bb)
 }
 
 // augment puts the points between neighbours into a series.

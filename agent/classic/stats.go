@@ -37,8 +37,18 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
+// spread is the standard deviation of a sample as its median says it: an outlier does not matter.
+func spread(v []float64) float64 {
+	m := median(v)
+	away := make([]float64, len(v))
+	for i, x := range v {
+		away[i] = math.Abs(x - m)
+	}
+	return 1.4826 * median(away)
+}
+
 // relativeNoise is how much of its mean a healthy signal may differ by in any case.
-const relativeNoise = 0.2
+const relativeNoise = 0.1
 
 // noise is the least deviation that a signal is taken to have. A minute is too short to see how much
 // it can be, and a signal that did not move at all would make an anomaly of a whiff.
