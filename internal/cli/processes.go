@@ -3,12 +3,14 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,7 +23,7 @@ const (
 	// workerTimeout is how long a worker may take until it can be asked.
 	workerTimeout = time.Minute
 	// keptStderr is how much of what a worker writes to standard error is kept.
-	keptStderr = 4 << 10
+	keptStderr = 64 << 10
 	// idleConns are how many connections to a worker are kept for further requests.
 	idleConns = 16
 )
@@ -90,8 +92,23 @@ func (w *process) wait() {
 	w.CloseIdleConnections()
 	w.end()
 	if !w.stopped.Load() {
-		w.err = fmt.Errorf("%s (%v)", lastLine(w.stderr.String(), err), w.cmd.ProcessState)
+		w.err = errors.New(epitaph(w.stderr.String(), err))
 	}
+}
+
+// epitaph says why a worker died: the message of a panic, or the last it said.
+func epitaph(stderr string, err error) string {
+	line := lastLine(stderr, err)
+	for l := range strings.Lines(stderr) {
+		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
+			line = strings.TrimSpace(l)
+			break
+		}
+	}
+	if status := fmt.Sprint(err); line != status {
+		line += " (" + status + ")"
+	}
+	return line
 }
 
 func (w *process) Stop() {

@@ -26,7 +26,8 @@ import (
 //	status N CMD ARG...            run a command that exits with status N
 //	signal NAME                    send a signal to what runs in the background
 //
-// and the programs in main_test.go. Environments that a script starts are in $AIOPSLAB_TMPDIR.
+// and the programs in main_test.go. Environments that a script starts are in $AIOPSLAB_TMPDIR, and
+// Python's client is in $PYTHONPATH.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // kubectl's, of what the API offers
 	testscript.Run(t, testscript.Params{
@@ -59,7 +60,9 @@ func setUp(e *testscript.Env, cache string) error {
 	e.Setenv("HOME", e.WorkDir)
 	e.Setenv("KUBECACHEDIR", cache)
 	e.Setenv("KUBECONFIG", "")
-	return nil
+	python, err := filepath.Abs("../../clients/python")
+	e.Setenv("PYTHONPATH", python)
+	return err
 }
 
 var namespaces atomic.Int32

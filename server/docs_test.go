@@ -1,0 +1,98 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func readDoc(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile("../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+var (
+	tableRow = regexp.MustCompile("(?m)^\\| ((?:GET|POST|DELETE) \\| `.*) \\|$")
+	curlLine = regexp.MustCompile(`(?m)^    curl -s(?: -N)?(?: -X (\w+))? \$LAB(\S*)(?: -d '(.*)')?$`)
+	bodyID   = regexp.MustCompile(`^{"id":"([^"]+)"`)
+)
+
+// The table of paths is that of the API, and every path has an example that works.
+func TestServerDocs(t *testing.T) {
+	doc := readDoc(t, "docs/server.md")
+	l := newLab(t, Options{}, &fakeBackend{})
+	var want, got []string
+	uncovered := map[string]bool{}
+	for _, r := range l.front.routes() {
+		path := strings.TrimSuffix(r.path, "{$}")
+		want = append(want, fmt.Sprintf("%s | `%s` | %s", r.method, path, r.summary))
+		uncovered[r.method+" "+path] = true
+	}
+	for _, m := range tableRow.FindAllStringSubmatch(doc, -1) {
+		got = append(got, m[1])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("paths (-code +docs):\n%s", d)
+	}
+	if lines, parsed := strings.Count(doc, "\n    curl"), len(curlLine.FindAllString(doc, -1)); lines != parsed {
+		t.Errorf("of %d examples %d can be read", lines, parsed)
+	}
+	id := ""
+	for _, m := range curlLine.FindAllStringSubmatch(doc, -1) {
+		method, path, body := m[1], m[2], m[3]
+		if method == "" {
+			method = map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""]
+		}
+		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), body)
+		if status >= 400 {
+			t.Errorf("%s: %d %s", m[0], status, answer)
+		}
+		if m := bodyID.FindStringSubmatch(answer); m != nil && (path == "/sessions" || path == "/envs") {
+			id = m[1]
+		}
+		delete(uncovered, method+" "+strings.ReplaceAll(path, "$ID", "{id}"))
+	}
+	if len(uncovered) > 0 {
+		t.Errorf("there is no example of %v", uncovered)
+	}
+}
+
+func TestRewardDocs(t *testing.T) {
+	doc := readDoc(t, "docs/server.md")
+	for name, value := range map[string]float64{
+		"solved": DefaultReward.Solved, "failed": DefaultReward.Failed, "step": DefaultReward.Step, "invalid": DefaultReward.Invalid,
+	} {
+		if !regexp.MustCompile(fmt.Sprintf("(?m)^\\| `%s` .*\\| %v \\|$", name, value)).MatchString(doc) {
+			t.Errorf("the docs do not say that the default of %s is %v", name, value)
+		}
+	}
+}
+
+// The examples in the docs are those that are run.
+func TestPythonDocs(t *testing.T) {
+	doc := readDoc(t, "docs/python.md")
+	for _, file := range []string{"agent.py", "train.py"} {
+		if code := readDoc(t, "clients/python/examples/"+file); !strings.Contains(doc, "```python\n"+code+"```\n") {
+			t.Errorf("docs/python.md does not have %s as it is", file)
+		}
+	}
+}
+
+// What a hop through a front and a worker adds to an action.
+func BenchmarkAct(b *testing.B) {
+	l := newLab(b, Options{}, &fakeBackend{})
+	path := l.open(`{"problem": "` + faulty + `", "max_steps": 100000000}`)
+	get[Problem](l, "GET", path+"/problem", "")
+	for b.Loop() {
+		get[Turn](l, "POST", path+"/act", `{"name": "get_logs", "arguments": {"namespace": "a", "service": "b"}}`)
+	}
+}
