@@ -74,7 +74,9 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 		fmt.Fprintf(s.Stderr, "serving MCP at http://%s%s\n", l.Addr(), mcp.Path)
 		failed = server.HTTP(serving, l, s.Env("AIOPSLAB_TOKEN"))
 	}()
-	outcome, err := holdSession(ctx, s, f, p, mcpEntry, newTranscript(s.Stderr, s.Terminal), func(ctx context.Context, session session.Session) (*session.Outcome, error) {
+	t := newTranscript(s.Stderr, s.Terminal)
+	t.blind = true
+	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t, func(ctx context.Context, session session.Session) (*session.Outcome, error) {
 		return run.take(ctx, session, gone)
 	})
 	if err != nil {

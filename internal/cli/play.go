@@ -7,7 +7,7 @@ import (
 )
 
 func newPlay(s *State) *cobra.Command {
-	f := &runFlags{}
+	f := &runFlags{blind: true}
 	c := &cobra.Command{
 		Use:   "play PROBLEM",
 		Short: "Work on a problem yourself",

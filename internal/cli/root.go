@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/agent/terminal"
+	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 // State is the world of a command.
@@ -111,7 +113,7 @@ func unknownCommand(c *cobra.Command, args []string) error {
 	}
 	hint := "Run 'aiopslab --help' to see the commands."
 	if near := c.SuggestionsFor(args[0]); len(near) > 0 {
-		hint = fmt.Sprintf("Did you mean '%s'?", near[0])
+		hint = fmt.Sprintf("Did you mean '%s'?", cmp.Or(strict.Nearest(args[0], near), near[0]))
 	}
 	return fail(ExitUsage, fmt.Errorf("unknown command %q", args[0]), hint)
 }

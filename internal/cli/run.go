@@ -28,6 +28,7 @@ type runFlags struct {
 	seed    uint64
 	results string
 	output  string
+	blind   bool // the transcript does not tell what is wrong
 	models  modelFlags
 }
 
@@ -105,6 +106,7 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	if f.output == "json" {
 		t = newTranscript(s.Stderr, false)
 	}
+	t.blind = f.blind
 	outcome, err := holdSession(ctx, s, f, p, a, t, func(ctx context.Context, run session.Session) (*session.Outcome, error) { return run.Run(ctx) })
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 )
 
 func newShell(s *State) *cobra.Command {
-	f := &runFlags{steps: session.DefaultSteps}
+	f := &runFlags{steps: session.DefaultSteps, blind: true}
 	c := &cobra.Command{
 		Use:   "shell PROBLEM [-- COMMAND [ARG...]]",
 		Short: "Work on a problem in a shell with kubectl, or have a program do it",
