@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -26,6 +27,7 @@ type env struct {
 	gone   bool
 
 	begun atomic.Int64 // episodes
+	idle  *time.Timer  // ends it when nobody has used it for long
 }
 
 // openEnv answers POST /envs. The environment is set up behind the answer.
@@ -47,6 +49,7 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	}
 	f.mu.Lock()
 	f.envs[e.id] = e
+	e.idle = time.AfterFunc(f.EnvIdle, func() { f.remove(e.id) })
 	f.mu.Unlock()
 	w.Header().Set("Location", "/envs/"+e.id)
 	return writeJSON(w, http.StatusCreated, e.info())
@@ -113,13 +116,18 @@ func (f *Front) enter(r *http.Request) (*env, error) {
 		return nil, context.Cause(r.Context())
 	}
 	if e.gone {
-		e.leave()
+		<-e.busy
 		return nil, noEnv(e.id)
 	}
+	e.idle.Stop()
 	return e, nil
 }
 
-func (e *env) leave() { <-e.busy }
+// leave lets others use an environment.
+func (f *Front) leave(e *env) {
+	e.idle.Reset(f.EnvIdle)
+	<-e.busy
+}
 
 func (f *Front) env(r *http.Request) (*env, error) {
 	id := r.PathValue("id")
@@ -150,7 +158,7 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer e.leave()
+	defer f.leave(e)
 	s := e.next(reset)
 	first, err := f.episode(r.Context(), e, s)
 	if m, ok := errors.AsType[*failure](err); ok && (m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
@@ -205,7 +213,7 @@ func (f *Front) stepEnv(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	defer e.leave()
+	defer f.leave(e)
 	if e.lease == nil || e.begun.Load() == 0 {
 		return fail(http.StatusConflict, "no episode is under way; reset the environment")
 	}
@@ -225,26 +233,32 @@ func (f *Front) listEnvs(w http.ResponseWriter, _ *http.Request) error {
 
 // closeEnv answers DELETE /envs/{id}. It does not wait for a step that is being taken.
 func (f *Front) closeEnv(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	f.mu.Lock()
-	e := f.envs[id]
-	delete(f.envs, id)
-	f.mu.Unlock()
-	if e == nil {
+	if id := r.PathValue("id"); !f.remove(id) {
 		return noEnv(id)
 	}
-	f.running.Go(func() { f.abandon(e) })
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// abandon ends an environment and its worker.
-func (f *Front) abandon(e *env) {
-	e.busy <- struct{}{}
-	defer e.leave()
-	e.gone = true
-	if e.lease != nil {
-		e.lease.Stop()
+// remove ends an environment and its worker, as soon as nobody uses it, and reports whether there was
+// one.
+func (f *Front) remove(id string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.envs[id]
+	delete(f.envs, id)
+	if e == nil {
+		return false
 	}
-	f.giveBack()
+	f.running.Go(func() {
+		e.busy <- struct{}{}
+		e.gone = true
+		e.idle.Stop()
+		if e.lease != nil {
+			e.lease.Stop()
+		}
+		<-e.busy
+		f.giveBack()
+	})
+	return true
 }

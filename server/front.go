@@ -1,11 +1,13 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/problem"
@@ -14,6 +16,8 @@ import (
 const (
 	// DefaultMaxSessions is how many sessions and environments there may be at once.
 	DefaultMaxSessions = 16
+	// DefaultEnvIdle is how long an environment that nobody uses is kept.
+	DefaultEnvIdle = time.Hour
 	// maxKept is how many sessions that have ended are still told of.
 	maxKept = 1000
 	// defaultAgent is whom a simulation means that names nobody.
@@ -27,7 +31,8 @@ type Options struct {
 	// Check says why a session with a named agent cannot be run, such as for want of a model. It may
 	// be nil.
 	Check       func(NewSession) error
-	MaxSessions int // and environments, at once; 0 is DefaultMaxSessions
+	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
+	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
 	// Token is what callers must show, if it is set.
 	Token string
 	// Loopback says that only this machine can connect. Without a token, requests must be meant for it.
@@ -54,9 +59,8 @@ type Front struct {
 
 // NewFront returns a front.
 func NewFront(o Options) (*Front, error) {
-	if o.MaxSessions == 0 {
-		o.MaxSessions = DefaultMaxSessions
-	}
+	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
+	o.EnvIdle = cmp.Or(o.EnvIdle, DefaultEnvIdle)
 	list, err := problem.Suite("all")
 	if err != nil {
 		return nil, err

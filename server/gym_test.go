@@ -2,15 +2,20 @@ package server
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -214,4 +219,50 @@ func TestGymDelete(t *testing.T) {
 	goOn <- struct{}{}
 	<-done
 	<-l.workers.list()[0].Done()
+}
+
+// An environment that nobody uses any more does not keep its place.
+func TestGymIdle(t *testing.T) {
+	l := newLab(t, Options{MaxSessions: 1, EnvIdle: time.Millisecond}, &fakeBackend{})
+	path := l.env(detection(faulty))
+	<-l.workers.list()[0].Done()
+	l.refused("POST", path+"/reset", "", 404, "no environment")
+	l.opensSoon()
+}
+
+// FuzzAction gives steps to read that nobody has thought of: they are refused, or make a response that
+// names the same action with the same arguments.
+func FuzzAction(f *testing.F) {
+	for _, s := range []string{look, nonsense, unknown, submitYes, submitNo, `{"action": {"name": "a", "arguments": {"x": "\"\\u2028'\\n"}}}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		var m Move
+		if json.Unmarshal([]byte(body), &m) != nil {
+			return
+		}
+		response, err := m.response()
+		call, isCall := m.Action.(map[string]any)
+		if err != nil || !isCall {
+			return
+		}
+		name, args := call["name"].(string), call["arguments"]
+		if !regexp.MustCompile(`^[a-z]\w*$`).MatchString(name) {
+			return
+		}
+		for key, value := range mapOf(args) {
+			if _, ok := value.(string); !ok || !regexp.MustCompile(`^[a-z]\w*$`).MatchString(key) {
+				return
+			}
+		}
+		parsed, err := aci.Parse(response)
+		if err != nil || parsed.Name != name || len(parsed.Args) > 0 || !maps.Equal(parsed.Kwargs, mapOf(args)) {
+			t.Errorf("%s becomes %s, which is read as %+v (%v)", body, response, parsed, err)
+		}
+	})
+}
+
+func mapOf(v any) map[string]any {
+	m, _ := v.(map[string]any)
+	return m
 }
