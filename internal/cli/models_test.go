@@ -30,6 +30,8 @@ var models = map[string]llmtest.Engineer{
 	},
 	// It answers before it looks.
 	"blind": {Answer: func(string) string { return `submit("No")` }},
+	// It judges others.
+	"referee": {Answer: func(string) string { return "Rating: [[7]]" }},
 }
 
 // withModel runs a command with an endpoint that plays models: withmodel CMD ARG... At first the
