@@ -45,6 +45,9 @@ var benches = []bench{
 	{"apps", "applications deployed, and the load one holds", benchApps},
 	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
+	{"ways", "what each way for an agent to come in adds to an action", benchWays},
+	{"gym", "episodes of a training loop", benchGym},
+	{"sessions", "sessions that one server holds at once", benchSessions},
 	{"build", "size of the binary, what imports cost, cold build", benchBuild},
 }
 
@@ -70,6 +73,9 @@ func (r *run) report(row measure.Row) {
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == stockCommand {
 		exit(runStock(os.Args[2]))
+	}
+	if len(os.Args) == 2 && os.Args[1] == childCommand {
+		exit(childAgent())
 	}
 	exit(mainRun())
 }
