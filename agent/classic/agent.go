@@ -56,11 +56,12 @@ func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
+	// The end comes before the exports, because they are work for the services that keep the telemetry.
+	end := time.Now()
 	healthy, err := a.export(ctx, a.b.Healthy)
 	if err != nil {
 		return "", err
 	}
-	end := time.Now()
 	now, err := a.export(ctx, agent.Interval{From: end.Add(-recent), To: end})
 	if err != nil {
 		return "", err

@@ -254,12 +254,21 @@ func TestServiceOf(t *testing.T) {
 	}
 }
 
-// brief is the briefing of a run on a made-up system, whose healthy time is over now.
+// brief is the briefing of a run on a made-up system, whose healthy time is over now. An export takes
+// a while, and what it does to the system must not be taken for an anomaly.
 func brief(t *testing.T, s system, task problem.Task) agent.Briefing {
 	healthy := agent.Interval{From: time.Now().Add(-time.Minute), To: time.Now()}
+	var exporting time.Time
 	return agent.Briefing{
 		Task: task, Healthy: healthy,
 		Export: func(_ context.Context, i agent.Interval) (string, error) {
+			if exporting.IsZero() {
+				exporting = time.Now()
+			}
+			time.Sleep(10 * time.Second)
+			if i.To.After(exporting) {
+				t.Errorf("what is compared goes on for %v after the first export", i.To.Sub(exporting))
+			}
 			if i == healthy {
 				return system{seed: s.seed}.export(i).write(t, t.TempDir()), nil
 			}
