@@ -107,6 +107,29 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	return -1
 }
 
+var (
+	limitTooLarge = regexp.MustCompile(`(?i)max_(completion_)?tokens.*(too large|at most|exceed|> ?\d)`)
+	limitNumber   = regexp.MustCompile(`(?i)(?:at most|>) ?(\d+)`)
+)
+
+// leastLimit is the least limit of a reply that is tried.
+const leastLimit = 256
+
+// SmallerLimit returns the limit of a reply to try next, if a failure is about the limit that was asked
+// for being more than the model can do.
+func (f *Failure) SmallerLimit(asked int) (limit int, ok bool) {
+	if f.Status != http.StatusBadRequest || asked <= leastLimit || !limitTooLarge.MatchString(f.Message) {
+		return 0, false
+	}
+	limit = asked / 2
+	if m := limitNumber.FindStringSubmatch(f.Message); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n > 0 && n < asked {
+			limit = n
+		}
+	}
+	return limit, true
+}
+
 // Brief is the beginning of an answer that cannot be read, on one line.
 func Brief(text []byte) string {
 	const most = 200

@@ -28,6 +28,7 @@ type meter struct {
 	record func(kind string, data any)
 
 	mu      sync.Mutex // Exchanges are made one after another, so that the budget holds.
+	counter llm.Counter
 	prompts [][]llm.Message
 	tokens  int
 	cost    float64
@@ -36,6 +37,9 @@ type meter struct {
 func newMeter(m llm.Model, b Budget, record func(kind string, data any)) *meter {
 	return &meter{Model: m, budget: b, record: record}
 }
+
+// maxReply is the length from which on a reply is not limited: it is more than a reply has.
+const maxReply = 16_384
 
 // minReply is the least number of tokens a reply must be allowed to be of use.
 const minReply = 64
@@ -61,9 +65,9 @@ func (m *meter) allow(r *llm.Request) error {
 	if m.budget == (Budget{}) {
 		return nil
 	}
-	prompt := estimate(*r)
+	prompt := m.counter.Messages(r.Messages...) + m.counter.Tools(r.Tools...)
 	limit := func(left int) {
-		if r.MaxTokens == 0 || r.MaxTokens > left {
+		if left < maxReply && (r.MaxTokens == 0 || r.MaxTokens > left) {
 			r.MaxTokens = left
 		}
 	}
@@ -89,21 +93,6 @@ func (m *meter) allow(r *llm.Request) error {
 		}
 	}
 	return nil
-}
-
-// estimate is about how many tokens a request has.
-func estimate(r llm.Request) int {
-	n := 0
-	for _, msg := range r.Messages {
-		n += grade.Tokens(msg.Text) + 4
-		for _, c := range msg.Calls {
-			n += grade.Tokens(c.Name + c.Arguments)
-		}
-	}
-	for _, t := range r.Tools {
-		n += grade.Tokens(t.Name + t.Doc + string(t.Schema))
-	}
-	return n
 }
 
 // note records an exchange and counts what it took.

@@ -42,7 +42,8 @@ type Config struct {
 // Model is a chat model.
 type Model struct {
 	c             Config
-	noTemperature atomic.Bool // it was found to take none
+	noTemperature atomic.Bool  // it was found to take none
+	limit         atomic.Int64 // of a reply, the most it was found to take; 0 if unknown
 }
 
 var _ llm.Model = (*Model)(nil)
@@ -62,19 +63,36 @@ func (m *Model) Name() string { return m.c.Model }
 // Info is what is known of the model.
 func (m *Model) Info() llm.Info { return m.c.Info }
 
-// Chat asks once, or again without a temperature if the model takes none.
+// Chat asks once, or again without a temperature or with a smaller limit, if the model takes none or
+// not so large a one.
 func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
-	if m.noTemperature.Load() {
-		r.Temperature = nil
+	if r.MaxTokens == 0 {
+		r.MaxTokens = defaultMaxTokens
 	}
-	reply, err := m.ask(ctx, r)
-	f, ok := errors.AsType[*llm.Failure](err)
-	if ok && f.Status == http.StatusBadRequest && r.Temperature != nil && strings.Contains(f.Message, "temperature") {
-		m.noTemperature.Store(true)
-		r.Temperature = nil
-		reply, err = m.ask(ctx, r)
+	for {
+		if limit := int(m.limit.Load()); limit > 0 {
+			r.MaxTokens = min(r.MaxTokens, limit)
+		}
+		if m.noTemperature.Load() {
+			r.Temperature = nil
+		}
+		reply, err := m.ask(ctx, r)
+		f, ok := errors.AsType[*llm.Failure](err)
+		if ok {
+			f.Message = llm.Redact(f.Message, m.c.Key)
+		}
+		if ok && f.Status == http.StatusBadRequest {
+			if limit, ok := f.SmallerLimit(r.MaxTokens); ok {
+				m.limit.Store(int64(limit))
+				continue
+			}
+			if r.Temperature != nil && strings.Contains(f.Message, "temperature") {
+				m.noTemperature.Store(true)
+				continue
+			}
+		}
+		return reply.Without(m.c.Key), err
 	}
-	return reply.Without(m.c.Key), err
 }
 
 func (m *Model) ask(ctx context.Context, r llm.Request) (llm.Reply, error) {
@@ -97,16 +115,16 @@ func (m *Model) ask(ctx context.Context, r llm.Request) (llm.Reply, error) {
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return llm.Reply{}, m.failure(res)
+		return llm.Reply{}, failure(res)
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return readStream(res, r.Delta)
 	}
-	return m.readWhole(res, r.Delta)
+	return readWhole(res, r.Delta)
 }
 
 // failure reads an answer that is an error.
-func (m *Model) failure(res *http.Response) error {
+func failure(res *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	var answer struct {
 		Error problem `json:"error"`
@@ -114,18 +132,18 @@ func (m *Model) failure(res *http.Response) error {
 	if json.Unmarshal(text, &answer) != nil || answer.Error.Message == "" {
 		answer.Error.Message = llm.Brief(text)
 	}
-	return llm.NewFailure(res, answer.Error.Type, llm.Redact(answer.Error.Message, m.c.Key))
+	return llm.NewFailure(res, answer.Error.Type, answer.Error.Message)
 }
 
 // readWhole reads an answer that is not a stream.
-func (m *Model) readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
+func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
 		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer broke off", After: -1, Cause: err}
 	}
 	var whole wireMessage
 	if err := json.Unmarshal(text, &whole); err != nil || whole.StopReason == "" {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer has no reply in it: " + llm.Redact(llm.Brief(text), m.c.Key), After: -1}
+		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer has no reply in it: " + llm.Brief(text), After: -1}
 	}
 	a := &answer{delta: delta}
 	for i, block := range whole.Content {

@@ -73,7 +73,7 @@ func TestChat(t *testing.T) {
 
 // The form in which a conversation is sent, as the protocol's documentation has it.
 func TestRequest(t *testing.T) {
-	q := llm.Request{Messages: []llm.Message{
+	q := llm.Request{MaxTokens: 9, Messages: []llm.Message{
 		{Role: llm.System, Text: "sys"},
 		{Role: llm.User, Text: "one"},
 		{Role: llm.User, Text: "two"}, // Roles must alternate.
@@ -82,7 +82,7 @@ func TestRequest(t *testing.T) {
 		{Role: llm.User, Text: "go on"},
 	}}
 	b, err := json.Marshal(New(Config{Model: "tiny"}).request(q))
-	want := `{"model":"tiny","max_tokens":8192,"system":[{"type":"text","text":"sys","cache_control":{"type":"ephemeral"}}],"messages":[` +
+	want := `{"model":"tiny","max_tokens":9,"system":[{"type":"text","text":"sys","cache_control":{"type":"ephemeral"}}],"messages":[` +
 		`{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},` +
 		`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},` +
 		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"wrong"},{"type":"text","text":"go on","cache_control":{"type":"ephemeral"}}]}` +
@@ -116,7 +116,7 @@ func TestFailures(t *testing.T) {
 		{"too long", llmtest.Answer{Status: 400, Message: "prompt is too long: 200001 tokens > 200000 maximum"}, llm.ErrTooLong, false, "too long"},
 		{"cut", llmtest.Answer{Text: "hello", CutAfter: 3}, llm.ErrUnavailable, true, "EOF"},
 		{"ended without an end", llmtest.Answer{Raw: `{"type":"ping"}`}, llm.ErrUnavailable, true, "the stream was cut"},
-		{"an error in the stream", llmtest.Answer{Raw: `{"type":"error","error":{"type":"overloaded_error","message":"busy"}}`}, llm.ErrUnavailable, true, "busy"},
+		{"an error in the stream", llmtest.Answer{Raw: `{"type":"error","error":{"type":"overloaded_error","message":"busy, ` + key + `"}}`}, llm.ErrUnavailable, true, "busy, [redacted]"},
 		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "<html>"},
 		{"no reply", llmtest.Answer{Raw: `{}`, Whole: true}, llm.ErrUnavailable, true, "no reply"},
 	} {
@@ -142,11 +142,14 @@ func TestRetried(t *testing.T) {
 	}
 }
 
-// A model that takes no temperature is asked without, from then on.
-func TestNoTemperature(t *testing.T) {
+// A model that takes no temperature or not so long a reply is asked without, from then on.
+func TestQuirks(t *testing.T) {
 	n := 0
 	m := model(t, func(i int, r llmtest.Request) llmtest.Answer {
 		n = i
+		if r.MaxTokens > 4096 {
+			return llmtest.Answer{Status: 400, Message: "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for this model"}
+		}
 		if r.Temperature != nil {
 			return llmtest.Answer{Status: 400, Message: "temperature is deprecated for this model"}
 		}
@@ -159,7 +162,7 @@ func TestNoTemperature(t *testing.T) {
 			t.Errorf("got %+v, %v", reply, err)
 		}
 	}
-	if n != 3 {
+	if n != 4 {
 		t.Errorf("%d requests", n)
 	}
 }

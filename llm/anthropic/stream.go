@@ -30,7 +30,7 @@ func readStream(res *http.Response, delta func(string)) (llm.Reply, error) {
 	err := sse.Read(res, func(data []byte) (bool, error) {
 		var e event
 		if err := json.Unmarshal(data, &e); err != nil {
-			return false, &llm.Failure{Message: "the stream has no JSON in it: " + llm.Redact(llm.Brief(data)), After: -1}
+			return false, &llm.Failure{Message: "the stream has no JSON in it: " + llm.Brief(data), After: -1}
 		}
 		switch e.Type {
 		case "message_start":
@@ -44,7 +44,7 @@ func readStream(res *http.Response, delta func(string)) (llm.Reply, error) {
 			a.usage(e.Usage)
 			a.reason = e.Delta.StopReason
 		case "error":
-			return false, &llm.Failure{Code: e.Error.Type, Message: llm.Redact(e.Error.Message), After: -1}
+			return false, &llm.Failure{Code: e.Error.Type, Message: e.Error.Message, After: -1}
 		}
 		return e.Type == "message_stop", nil
 	})

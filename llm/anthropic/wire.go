@@ -68,9 +68,6 @@ type problem struct {
 // the roles to alternate, with the results of tools as the user's.
 func (m *Model) request(r llm.Request) request {
 	body := request{Model: m.c.Model, MaxTokens: r.MaxTokens, Temperature: r.Temperature, Stream: true}
-	if body.MaxTokens == 0 {
-		body.MaxTokens = defaultMaxTokens
-	}
 	for _, msg := range r.Messages {
 		blocks := blocksOf(msg)
 		if msg.Role == llm.System {

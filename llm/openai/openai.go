@@ -53,6 +53,7 @@ var _ llm.Model = (*Model)(nil)
 type quirks struct {
 	noTemperature, noUsage bool
 	oldLimit, newLimit     bool // what it calls the limit of tokens
+	limit                  int  // the most it takes for that; 0 if unknown
 }
 
 // New makes a model. It does not connect yet.
@@ -76,12 +77,18 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 		m.mu.Lock()
 		q := m.quirks
 		m.mu.Unlock()
+		if q.limit > 0 && r.MaxTokens > q.limit {
+			r.MaxTokens = q.limit
+		}
 		reply, err := m.ask(ctx, m.request(r, q), r.Delta)
 		f, ok := errors.AsType[*llm.Failure](err)
+		if ok {
+			f.Message = llm.Redact(f.Message, m.c.Key)
+		}
 		switch {
 		case ok && f.Refused():
 			return llm.Reply{Text: f.Message, Stop: llm.Refused}, nil
-		case ok && f.Status == http.StatusBadRequest && m.learn(f, q):
+		case ok && f.Status == http.StatusBadRequest && m.learn(f, q, r.MaxTokens):
 			continue
 		}
 		return reply.Without(m.c.Key), err
@@ -89,9 +96,12 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 }
 
 // learn notes what an endpoint complains of, and reports whether there is a way without it.
-func (m *Model) learn(f *llm.Failure, q quirks) bool {
+func (m *Model) learn(f *llm.Failure, q quirks, asked int) bool {
 	before := q
+	limit, tooLarge := f.SmallerLimit(asked)
 	switch text := f.Message; {
+	case tooLarge:
+		q.limit = limit
 	case strings.Contains(text, "temperature"):
 		q.noTemperature = true
 	case strings.Contains(text, "stream_options"):
@@ -141,16 +151,16 @@ func (m *Model) ask(ctx context.Context, body request, delta func(string)) (llm.
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return llm.Reply{}, m.failure(res)
+		return llm.Reply{}, failure(res)
 	}
 	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
 		return readStream(res, delta)
 	}
-	return m.readWhole(res, delta)
+	return readWhole(res, delta)
 }
 
 // failure reads an answer that is an error.
-func (m *Model) failure(res *http.Response) error {
+func failure(res *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	var answer struct {
 		Error json.RawMessage `json:"error"`
@@ -160,18 +170,18 @@ func (m *Model) failure(res *http.Response) error {
 	if e.Message == "" { // Not OpenAI's form: what it says is all there is.
 		e.Message = llm.Brief(text)
 	}
-	return llm.NewFailure(res, e.code(), llm.Redact(e.Message, m.c.Key))
+	return llm.NewFailure(res, e.code(), e.Message)
 }
 
 // readWhole reads an answer that is not a stream.
-func (m *Model) readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
+func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
 		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer broke off", After: -1, Cause: err}
 	}
 	var c chunk
 	if err := json.Unmarshal(text, &c); err != nil {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer is no JSON: " + llm.Redact(llm.Brief(text), m.c.Key), After: -1}
+		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer is no JSON: " + llm.Brief(text), After: -1}
 	}
 	a := &answer{delta: delta}
 	if err := a.add(c); err != nil {

@@ -104,7 +104,7 @@ func TestFailures(t *testing.T) {
 		{"cut before the end", llmtest.Answer{Text: strings.Repeat("hello ", 100), CutAfter: 20}, llm.ErrUnavailable, true, "EOF"},
 		{"ended without an end", llmtest.Answer{Raw: `{"choices":[{"index":0,"delta":{"content":"hel"}}]}`}, llm.ErrUnavailable, true, "the stream was cut"},
 		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "<html>"},
-		{"an error in the stream", llmtest.Answer{Raw: `{"error":{"message":"overloaded","code":503}}`}, llm.ErrUnavailable, true, "overloaded"},
+		{"an error in the stream", llmtest.Answer{Raw: `{"error":{"message":"overloaded, ` + key + `","code":503}}`}, llm.ErrUnavailable, true, "overloaded, [redacted]"},
 		{"too long, in the stream", llmtest.Answer{Raw: `{"error":{"message":"long","code":"context_length_exceeded"}}`}, llm.ErrTooLong, false, "long"},
 		{"no JSON", llmtest.Answer{Raw: "<html>\nbusy " + key, Whole: true}, llm.ErrUnavailable, true, "no JSON: <html> busy [redacted]"},
 		{"no reply", llmtest.Answer{Raw: `{"choices":[]}`, Whole: true}, llm.ErrUnavailable, true, "no reply"},
@@ -176,6 +176,33 @@ func TestQuirks(t *testing.T) {
 	}
 	if requests != 5 {
 		t.Errorf("%d requests, want three refused ones and two", requests)
+	}
+}
+
+// A limit that is more than the model can do is lowered to what it can.
+func TestLimit(t *testing.T) {
+	for _, message := range []string{
+		"max_tokens is too large: 100000. This model supports at most 4096 completion tokens, whereas you provided 100000.",
+		"'max_tokens' or 'max_completion_tokens' is too large: 100000. This model's maximum context length is 4396 tokens and your request has 300 input tokens (100000 > 4396 - 300).",
+	} {
+		var asked []int
+		m := model(t, func(_ int, r llmtest.Request) llmtest.Answer {
+			asked = append(asked, r.MaxTokens)
+			if r.MaxTokens > 4096 {
+				return llmtest.Answer{Status: 400, Message: message}
+			}
+			return llmtest.Answer{Text: "ok"}
+		})
+		q := question
+		q.MaxTokens = 100000
+		for range 2 {
+			if reply, err := m.Chat(context.Background(), q); err != nil || reply.Text != "ok" {
+				t.Fatalf("got %+v, %v after %v", reply, err, asked)
+			}
+		}
+		if len(asked) > 4 || asked[len(asked)-1] < 2000 {
+			t.Errorf("asked for %v tokens", asked)
+		}
 	}
 }
 

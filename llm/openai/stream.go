@@ -18,7 +18,7 @@ func readStream(res *http.Response, delta func(string)) (llm.Reply, error) {
 		}
 		var c chunk
 		if err := json.Unmarshal(data, &c); err != nil {
-			return false, &llm.Failure{Message: "the stream has no JSON in it: " + llm.Redact(llm.Brief(data)), After: -1}
+			return false, &llm.Failure{Message: "the stream has no JSON in it: " + llm.Brief(data), After: -1}
 		}
 		return false, a.add(c)
 	})

@@ -150,7 +150,7 @@ type answer struct {
 func (a *answer) add(c chunk) error {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
 		p := parseError(c.Error)
-		return &llm.Failure{Code: p.code(), Message: llm.Redact(p.Message), After: -1}
+		return &llm.Failure{Code: p.code(), Message: p.Message, After: -1}
 	}
 	if c.Usage != nil {
 		a.r.Usage = llm.Usage{In: c.Usage.PromptTokens, Cached: c.Usage.PromptTokensDetails.CachedTokens, Out: c.Usage.CompletionTokens}

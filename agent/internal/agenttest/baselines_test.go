@@ -197,7 +197,7 @@ func TestWindow(t *testing.T) {
 				cuts = append(cuts, cut)
 			}
 		}
-		if len(cuts) == 0 || len(cuts[0].Observations) == 0 || cuts[0].Observations[0] != 1 || cuts[0].Tokens > cuts[0].Limit {
+		if len(cuts) == 0 || len(cuts[0].Observations) == 0 || cuts[0].Observations[0] != 1 || cuts[0].Turns != nil || cuts[0].Tokens > cuts[0].Limit {
 			t.Errorf("the record says %+v", cuts)
 		}
 	})

@@ -28,12 +28,13 @@ const (
 // Conversation is what an agent and its model have said. It begins with a prompt, in which
 // {description}, {instructions} and {actions} are filled in. It is not safe for concurrent use.
 type Conversation struct {
-	model llm.Model
-	note  func(kind string, data any)
-	tools []llm.Tool
-	head  []llm.Message
-	turns []*turn
-	limit int // of tokens in a request
+	model   llm.Model
+	note    func(kind string, data any)
+	tools   []llm.Tool
+	head    []llm.Message
+	turns   []*turn
+	limit   int // of tokens in a request
+	counter llm.Counter
 	// hurried says that the last reply was cut off.
 	hurried bool
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -21,8 +20,6 @@ const (
 	worthCutting = 60
 	// leastLast is how much of the last observation must be left for the conversation to make sense.
 	leastLast = 100
-	// perMessage is how many tokens a message takes beside its text.
-	perMessage = 4
 	// maxReserve is what is left for the reply, at most.
 	maxReserve = 4096
 )
@@ -46,7 +43,8 @@ func limit(window int) int {
 }
 
 // fit cuts the conversation as the rule says, records what it cut, and returns how many tokens are
-// left. Having begun, it cuts a quarter more than it must, so as not to begin again every turn.
+// left. Having begun, it cuts more than it must, to three quarters of what fits, so as not to begin
+// again every turn.
 func (c *Conversation) fit() (tokens int, err error) {
 	size := c.size()
 	if size <= c.limit {
@@ -55,15 +53,18 @@ func (c *Conversation) fit() (tokens int, err error) {
 	var done record.Cut
 	cutOldest := func(from, to, target int) {
 		for _, t := range c.turns[from:max(from, to)] {
-			if n := count(t.observation); size > target && t.state == whole && n > worthCutting {
+			if n := c.counter.Messages(t.observation...); size > target && t.state == whole && n > worthCutting {
 				t.cut(n)
-				size -= n - count(t.observation)
+				size -= n - c.counter.Messages(t.observation...)
 				done.Observations = append(done.Observations, t.step)
 			}
 		}
+		if size <= c.limit {
+			return
+		}
 		for _, t := range c.turns[from:max(from, to)] {
 			if size > target && t.state != left {
-				size -= count([]llm.Message{t.reply}) + count(t.observation)
+				size -= c.counter.Messages(t.reply) + c.counter.Messages(t.observation...)
 				t.state = left
 				done.Turns = append(done.Turns, t.step)
 			}
@@ -74,9 +75,9 @@ func (c *Conversation) fit() (tokens int, err error) {
 		cutOldest(0, last+1-keptTurns, c.limit*3/4)
 		cutOldest(max(last+1-keptTurns, 0), last, c.limit)
 		if t := c.turns[last]; size > c.limit {
-			before := count(t.observation)
-			if t.shorten(before - (size - c.limit)) {
-				size -= before - count(t.observation)
+			before := c.counter.Messages(t.observation...)
+			if c.shorten(t, before-(size-c.limit)) {
+				size -= before - c.counter.Messages(t.observation...)
 				done.Shortened = append(done.Shortened, t.step)
 			}
 		}
@@ -95,9 +96,9 @@ func (t *turn) cut(n int) {
 	t.observation[0].Text = fmt.Sprintf("[This observation, of about %d tokens, was cut to keep the conversation within the model's window.]", n)
 }
 
-// shorten takes the middle out of the observation, so that about as many tokens are left, and reports
-// whether that was possible.
-func (t *turn) shorten(tokens int) bool {
+// shorten takes the middle out of the observation of a turn, so that about as many tokens are left,
+// and reports whether that was possible.
+func (c *Conversation) shorten(t *turn, tokens int) bool {
 	if len(t.observation) == 0 || tokens < leastLast {
 		return false
 	}
@@ -105,7 +106,7 @@ func (t *turn) shorten(tokens int) bool {
 	text := []rune(t.observation[0].Text)
 	for keep := len(text); keep > 0; keep = keep * 4 / 5 {
 		t.observation[0].Text = strings.ToValidUTF8(string(text[:keep/2])+note+string(text[len(text)-keep/2:]), "")
-		if count(t.observation) <= tokens {
+		if c.counter.Messages(t.observation...) <= tokens {
 			return true
 		}
 	}
@@ -114,20 +115,5 @@ func (t *turn) shorten(tokens int) bool {
 
 // size is about how many tokens the conversation has, the tools included.
 func (c *Conversation) size() int {
-	n := count(c.messages())
-	for _, t := range c.tools {
-		n += grade.Tokens(t.Name) + grade.Tokens(t.Doc) + grade.Tokens(string(t.Schema))
-	}
-	return n
-}
-
-func count(messages []llm.Message) int {
-	n := 0
-	for _, m := range messages {
-		n += grade.Tokens(m.Text) + perMessage
-		for _, c := range m.Calls {
-			n += grade.Tokens(c.Name) + grade.Tokens(c.Arguments) + perMessage
-		}
-	}
-	return n
+	return c.counter.Messages(c.messages()...) + c.counter.Tools(c.tools...)
 }
