@@ -32,7 +32,8 @@ const (
 type processes struct {
 	program string
 	args    []string // behind the name of the command
-	dir     string   // of their sockets
+	dir     string   // of their sockets and locks
+	setups  int      // how many set their environments up at a time
 	started atomic.Int64
 }
 
@@ -41,8 +42,10 @@ type processes struct {
 func (p *processes) Start(ctx context.Context) (server.WorkerProcess, error) {
 	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
 	defer cancel()
-	socket := filepath.Join(p.dir, strconv.FormatInt(p.started.Add(1), 10))
-	cmd := exec.Command(p.program, append([]string{"worker", "--socket", socket}, p.args...)...)
+	n := p.started.Add(1)
+	socket := filepath.Join(p.dir, strconv.FormatInt(n, 10))
+	queue := filepath.Join(p.dir, fmt.Sprintf("queue-%d", n%int64(p.setups)))
+	cmd := exec.Command(p.program, append([]string{"worker", "--socket", socket, "--queue", queue}, p.args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C on the terminal is for the server alone.
 	cmd.WaitDelay = answerTimeout
 	stdin, err := cmd.StdinPipe()

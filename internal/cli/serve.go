@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -152,7 +153,9 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 			cancel()
 		}()
 	}
-	o.Workers = &processes{program: self(s), args: append([]string{"--results", results}, f.modelArgs...), dir: dir}
+	o.Workers = &processes{
+		program: self(s), args: append([]string{"--results", results}, f.modelArgs...), dir: dir, setups: runtime.NumCPU(),
+	}
 	front, err := server.NewFront(o)
 	if err != nil {
 		return err

@@ -30,6 +30,7 @@ const answerTimeout = 5 * time.Second
 
 type workerFlags struct {
 	socket  string
+	queue   string
 	results string
 	models  modelFlags
 }
@@ -43,6 +44,7 @@ func newWorker(s *State) *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error { return work(c.Context(), s, f) },
 	}
 	c.Flags().StringVar(&f.socket, "socket", "", "where to listen")
+	c.Flags().StringVar(&f.queue, "queue", "", "`file` that is locked while the environment is set up, one worker at a time")
 	c.Flags().StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.models.add(c)
 	return c
@@ -59,18 +61,21 @@ func work(ctx context.Context, s *State, f *workerFlags) error {
 	if err != nil {
 		return fmt.Errorf("open the worker's socket: %w", err)
 	}
-	lab := &workerLab{state: s, flags: f, ready: make(chan struct{})}
+	lab := &workerLab{state: s, flags: f, ready: make(chan struct{}), settled: func() {}}
 	w := server.NewWorker(lab)
 	web := &http.Server{Handler: w, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: answerTimeout}
 	go func() { _ = web.Serve(l) }()
 	fmt.Fprintln(s.Stdout, workerReady)
-	err = withCluster(ctx, s, func(string) {}, func(ctx context.Context, c *embedded.Cloud) error {
-		lab.set(c, nil)
-		<-ctx.Done()
-		w.Close()
-		lab.close()
-		return nil
-	})
+	if lab.settled, err = queueUp(ctx, f.queue); err == nil {
+		err = withCluster(ctx, s, func(string) {}, func(ctx context.Context, c *embedded.Cloud) error {
+			lab.set(c, nil)
+			<-ctx.Done()
+			w.Close()
+			lab.close()
+			return nil
+		})
+		lab.settled()
+	}
 	lab.set(nil, err)
 	<-ctx.Done() // Until then, it can be asked what went wrong.
 	w.Close()
@@ -86,6 +91,10 @@ func work(ctx context.Context, s *State, f *workerFlags) error {
 type workerLab struct {
 	state *State
 	flags *workerFlags
+
+	// settled lets the next worker set its environment up. Setting up takes a processor for seconds; if
+	// many did so at once, none would be in time.
+	settled func()
 
 	once  sync.Once
 	ready chan struct{} // closed when there is a cluster, or there will be none
@@ -129,7 +138,12 @@ func (l *workerLab) Open(ctx context.Context, spec server.Spec, events func(reco
 	if err != nil {
 		return nil, err
 	}
-	run.Events = events
+	run.Events = func(e record.Event) {
+		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
+			l.settled()
+		}
+		events(e)
+	}
 	if run.Cloud, err = l.up(ctx); err != nil {
 		return nil, err
 	}
@@ -148,6 +162,7 @@ func (l *workerLab) Stage(ctx context.Context, spec server.Spec) error {
 	if err != nil {
 		return err
 	}
+	defer l.settled()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stage == nil {
