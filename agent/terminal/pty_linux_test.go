@@ -27,9 +27,9 @@ func TestShellOnTerminal(t *testing.T) {
 			tty.typed("set -o | grep monitor; echo st''arted\n")
 			tty.expect("started")
 			tty.typed("sleep 1000\n")
-			tty.until(func() bool { return tty.foreground() != tty.shellGroup() })
+			tty.until(func() bool { return tty.running() == "sleep" })
 			tty.typed("\x03") // Ctrl-C ends the sleep, and nothing else.
-			tty.until(func() bool { return tty.foreground() == tty.shellGroup() })
+			tty.until(func() bool { return tty.running() == shell })
 			tty.typed("submit perhaps; echo st''ill here\n")
 			tty.expect("still here")
 			tty.typed("submit Yes\n")
@@ -38,6 +38,20 @@ func TestShellOnTerminal(t *testing.T) {
 			tty.typed("hello\n")
 			tty.expect(`then read "hello\n", <nil>`)
 		})
+	}
+}
+
+// control calls a function with the descriptor of a file, which stays one whose reads end when it is
+// closed.
+func control(t *testing.T, f *os.File, do func(fd int) error) {
+	t.Helper()
+	c, err := f.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var failed error
+	if err := c.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil || failed != nil {
+		t.Fatal(err, failed)
 	}
 }
 
@@ -57,13 +71,9 @@ func newTerminal(t *testing.T, shell string) *terminal {
 	if err != nil {
 		t.Skip(err)
 	}
-	if err := unix.IoctlSetPointerInt(int(ptmx.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(ptmx.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var n int
+	control(t, ptmx, func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0) })
+	control(t, ptmx, func(fd int) (err error) { n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN); return err })
 	tty, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		t.Skip(err)
@@ -128,26 +138,13 @@ func (p *terminal) until(holds func() bool) {
 
 // foreground is the process group that has the terminal.
 func (p *terminal) foreground() int {
-	n, err := unix.IoctlGetInt(int(p.ptmx.Fd()), unix.TIOCGPGRP)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	var n int
+	control(p.t, p.ptmx, func(fd int) (err error) { n, err = unix.IoctlGetInt(fd, unix.TIOCGPGRP); return err })
 	return n
 }
 
-// shellGroup is the group of the only child of the test binary.
-func (p *terminal) shellGroup() int {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.cmd.Process.Pid, p.cmd.Process.Pid))
-	var pid int
-	if err == nil {
-		_, err = fmt.Sscan(string(b), &pid)
-	}
-	if err != nil {
-		return -1
-	}
-	group, err := unix.Getpgid(pid)
-	if err != nil {
-		return -1
-	}
-	return group
+// running is the name of the program that leads that group.
+func (p *terminal) running() string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", p.foreground())) // It may be gone.
+	return strings.TrimSpace(string(b))
 }

@@ -213,3 +213,21 @@ func words(args string) []string {
 	}
 	return strings.Split(args, "|")
 }
+
+// Whatever is handed in, it is refused or becomes a call that the lab understands.
+func FuzzAnswer(f *testing.F) {
+	for _, args := range []string{"Yes", "geo|rate", `["geo"]`, "--system-level|Application|--fault-type|Code Defect", `{"system_level":"x"}`, "--no-fault", ""} {
+		f.Add(args)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		for _, task := range aci.Tasks {
+			response, err := answer(task, words(args))
+			if err != nil {
+				continue
+			}
+			if call, err := aci.Parse(response); err != nil || call.Name != "submit" || call.Note != "" {
+				t.Errorf("%s: submit %s becomes %q: %v, %v", task, args, response, call, err)
+			}
+		}
+	})
+}

@@ -18,7 +18,7 @@ func TestMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(tmp)
-	const id = "noop_detection_hotel_reservation-1"
+	const id = "misconfig_app_hotel_res-detection-1"
 	var stderr bytes.Buffer
 	cmd := exec.Command("aiopslab", "mcp", id, "--results", t.TempDir())
 	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+tmp)
@@ -48,7 +48,7 @@ func TestMCP(t *testing.T) {
 	if got := call("get_logs", map[string]any{"service": "geo"}); !strings.Contains(got, "argument missing: namespace") {
 		t.Errorf("a wrong call: %s", got)
 	}
-	if got := call("submit", map[string]any{"has_anomaly": "No"}); !strings.Contains(got, "VALID_SUBMISSION") {
+	if got := call("submit", map[string]any{"has_anomaly": "Yes"}); !strings.Contains(got, "VALID_SUBMISSION") {
 		t.Errorf("submit says %s", got)
 	}
 	if got := call("get_alerts", nil); !strings.Contains(got, "The run is over") {
