@@ -504,6 +504,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "max_steps": -3}`, 422, "max_steps -3"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "max_time": 1e300}`, 422, "max_time"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "bob"}`, 404, "There are: runbook, oracle"},
+		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "exec:sh"}`, 404, "There are: runbook, oracle"},
+		{"POST", "/sessions", `{"problem": "/etc/mine.yaml"}`, 404, "There are: "},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "oracle", "name": "bob"}`, 422, "name"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "model": "m"}`, 422, "for a named agent"},
 		{"POST", "/sessions", `[]`, 422, "cannot be read"},

@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -48,6 +50,8 @@ func (p *processes) Start(ctx context.Context) (server.WorkerProcess, error) {
 	cmd := exec.Command(p.program, append([]string{"worker", "--socket", socket, "--queue", queue}, p.args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C on the terminal is for the server alone.
 	cmd.WaitDelay = answerTimeout
+	// Nothing below it needs the token.
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AIOPSLAB_TOKEN=") })
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
