@@ -16,6 +16,9 @@ const (
 	// recent is the part of the past that is compared with it, up to now. A fault shows before the agent
 	// has its turn, but the effect on what is counted over time follows.
 	recent = 30 * time.Second
+	// rest is how long the system is left alone after the exports. They are work for the services that
+	// keep the telemetry, and on a small machine all others notice.
+	rest = 10 * time.Second
 )
 
 // method compares the telemetry of now with that of the healthy system. It returns the suspects, the
@@ -51,12 +54,10 @@ func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
 	case problem.Mitigation:
 		return agent.Call("submit"), nil
 	}
-	select {
-	case <-time.After(time.Until(a.b.Healthy.To.Add(recent))):
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
+	if err := wait(ctx, time.Until(a.b.Healthy.To.Add(recent))); err != nil {
+		return "", err
 	}
-	// The end comes before the exports, because they are work for the services that keep the telemetry.
+	// The end comes before the exports: what they do to the system is no anomaly.
 	end := time.Now()
 	healthy, err := a.export(ctx, a.b.Healthy)
 	if err != nil {
@@ -66,7 +67,17 @@ func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return answer(a.b.Task, a.method(healthy, now)), nil
+	suspects := a.method(healthy, now)
+	return answer(a.b.Task, suspects), wait(ctx, rest)
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // answer is what to submit when these are the suspects. Only the first is named: a longer list is

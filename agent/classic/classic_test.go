@@ -256,9 +256,10 @@ func TestServiceOf(t *testing.T) {
 
 // brief is the briefing of a run on a made-up system, whose healthy time is over now. An export takes
 // a while, and what it does to the system must not be taken for an anomaly.
-func brief(t *testing.T, s system, task problem.Task) agent.Briefing {
+func brief(t *testing.T, s system, task problem.Task) (b agent.Briefing, exported *time.Time) {
 	healthy := agent.Interval{From: time.Now().Add(-time.Minute), To: time.Now()}
 	var exporting time.Time
+	exported = new(time.Time)
 	return agent.Briefing{
 		Task: task, Healthy: healthy,
 		Export: func(_ context.Context, i agent.Interval) (string, error) {
@@ -266,6 +267,7 @@ func brief(t *testing.T, s system, task problem.Task) agent.Briefing {
 				exporting = time.Now()
 			}
 			time.Sleep(10 * time.Second)
+			*exported = time.Now()
 			if i.To.After(exporting) {
 				t.Errorf("what is compared goes on for %v after the first export", i.To.Sub(exporting))
 			}
@@ -277,7 +279,7 @@ func brief(t *testing.T, s system, task problem.Task) agent.Briefing {
 			}
 			return s.export(i).write(t, t.TempDir()), nil
 		},
-	}
+	}, exported
 }
 
 func TestAct(t *testing.T) {
@@ -296,13 +298,17 @@ func TestAct(t *testing.T) {
 	} {
 		for _, e := range Entries() {
 			synctest.Test(t, func(t *testing.T) {
-				a, err := e.New(brief(t, tt.system, tt.task))
+				b, exported := brief(t, tt.system, tt.task)
+				a, err := e.New(b)
 				if err != nil {
 					t.Fatal(err)
 				}
 				response, err := a.Act(t.Context(), "")
 				if err != nil {
 					t.Fatal(err)
+				}
+				if idle := time.Since(*exported); !exported.IsZero() && idle < rest {
+					t.Errorf("%s submits %v after an export", e.Name, idle)
 				}
 				call, err := aci.Parse(response)
 				if err != nil || call.Name != "submit" || fmt.Sprint(call.Args) != tt.want {
@@ -321,7 +327,7 @@ func TestAct(t *testing.T) {
 // Waiting ends with the run.
 func TestActCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := brief(t, system{}, problem.Detection)
+		b, _ := brief(t, system{}, problem.Detection)
 		a, err := Entries()[0].New(b)
 		if err != nil {
 			t.Fatal(err)
