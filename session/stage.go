@@ -92,12 +92,11 @@ func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64) (baseline 
 		}
 	}
 	s.used = true
+	if healthy, ok := s.healthy[l]; ok {
+		return healthy, s.restart(ctx, l, seed)
+	}
 	if s.load, err = StartLoad(s.cloud, s.app, l.Mix, l.Rate, seed); err != nil {
 		return baseline, err
-	}
-	if healthy, ok := s.healthy[l]; ok {
-		_, err := s.awaitHealth(ctx, minRestored)
-		return healthy, err
 	}
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
 		s.healthy[l] = baseline
@@ -105,13 +104,44 @@ func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64) (baseline 
 	return baseline, err
 }
 
+// restart puts an application that was just restored under load again. Its first users may come too
+// early: as long as one is not served, they are forgotten, and the load begins anew.
+func (s *Stage) restart(ctx context.Context, l problem.Load, seed uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
+	defer cancel()
+	for {
+		load, err := StartLoad(s.cloud, s.app, l.Mix, l.Rate, seed)
+		if err != nil {
+			return err
+		}
+		s.load = load
+		failed := false
+		err = poll(ctx, minRestored/10, func() (bool, error) {
+			w := load.Snapshot().Window("whole")
+			failed = w.Total.Failed > 0
+			return failed || w.Covered >= minRestored && w.Total.Requests > 0, nil
+		})
+		if err != nil {
+			return fmt.Errorf("the application does not serve its users after a reset: %w", err)
+		}
+		if !failed {
+			_, err := s.awaitHealth(ctx, minRestored)
+			return err
+		}
+		load.Generator.Stop() // Its last requests end by themselves.
+	}
+}
+
 func (s *Stage) reset(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
-	if s.load != nil {
-		s.load.Stop()
+	if s.load == nil {
+		return nil
 	}
-	if err := s.cloud.(cloud.Resetter).Reset(ctx, s.snapshot); err != nil {
+	s.load.Generator.Stop()
+	err := s.cloud.(cloud.Resetter).Reset(ctx, s.snapshot)
+	s.load.Stop() // Requests that were under way end with the cluster's connections.
+	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
 	return nil

@@ -20,10 +20,11 @@ import (
 )
 
 const (
-	callTimeout   = 5 * time.Second  // of one service's call to another
-	registerEvery = 2 * time.Second  // Consul forgets when it restarts, so services repeat themselves
-	watchWait     = 30 * time.Second // how long Consul may hold a query when nothing changes
-	consulRetry   = time.Second
+	callTimeout   = 5 * time.Second       // of one service's call to another
+	registerEvery = 2 * time.Second       // Consul forgets when it restarts, so services repeat themselves
+	watchWait     = 30 * time.Second      // how long Consul may hold a query when nothing changes
+	firstRetry    = 50 * time.Millisecond // while Consul is away, doubled each time
+	lastRetry     = time.Second
 	checkEvery    = "5s"
 	forgetAfter   = "1m"
 )
@@ -53,18 +54,18 @@ func (c *consul) register(ctx context.Context, name, port string) {
 		"ID": id, "Name": name, "Address": addr, "Port": n,
 		"Check": map[string]string{"Name": "tcp " + name, "TCP": addr + ":" + port, "Interval": checkEvery, "DeregisterCriticalServiceAfter": forgetAfter, "Status": "passing"},
 	})
-	failing := false
+	failing, retry := false, firstRetry
 	for {
 		wait := registerEvery
 		if _, err := c.call(ctx, http.MethodPut, "/v1/agent/service/register", body, nil); err != nil && ctx.Err() == nil {
-			wait = consulRetry
+			wait, retry = retry, min(2*retry, lastRetry)
 			if !failing {
 				c.s.Log.Error("Failed to register with consul", slog.String("service", name), slog.Any("error", err))
 			}
 			failing = true
 		} else if failing {
 			c.s.Log.Info("Registered with consul", slog.String("service", name))
-			failing = false
+			failing, retry = false, firstRetry
 		}
 		select {
 		case <-time.After(wait):
@@ -139,7 +140,7 @@ func (c *consul) Build(target resolver.Target, cc resolver.ClientConn, _ resolve
 
 // watch keeps a connection's addresses up to date. While Consul is away the last ones stay.
 func (c *consul) watch(ctx context.Context, name string, cc resolver.ClientConn) {
-	index, known := "0", false
+	index, known, retry := "0", false, firstRetry
 	for ctx.Err() == nil {
 		addrs, next, err := c.lookup(ctx, name, index)
 		switch {
@@ -158,7 +159,7 @@ func (c *consul) watch(ctx context.Context, name string, cc resolver.ClientConn)
 			}
 			known = false
 		default:
-			index, known = next, true
+			index, known, retry = next, true, firstRetry
 			var state resolver.State
 			for _, a := range addrs {
 				state.Addresses = append(state.Addresses, resolver.Address{Addr: a})
@@ -167,10 +168,12 @@ func (c *consul) watch(ctx context.Context, name string, cc resolver.ClientConn)
 			continue
 		}
 		if err == nil {
+			retry = firstRetry
 			continue // The next query blocks until something changes.
 		}
 		select {
-		case <-time.After(consulRetry):
+		case <-time.After(retry):
+			retry = min(2*retry, lastRetry)
 		case <-ctx.Done():
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -43,9 +44,11 @@ func (f *Fleet) Save() ([]State, error) {
 
 // Halt kills all containers. The kubelets must be stopped.
 func (f *Fleet) Halt() {
+	var nodes sync.WaitGroup
 	for _, n := range f.Nodes() {
-		n.hardware().runtime.Shutdown()
+		nodes.Go(n.hardware().runtime.Shutdown)
 	}
+	nodes.Wait()
 }
 
 // Restore brings all nodes to a saved state: every container ends, disks are replaced, and the
