@@ -153,7 +153,7 @@ func modelLine(res grade.Result) string {
 	if c, ok := res["cost_usd"].(float64); ok {
 		cost = fmt.Sprintf("$%.4f", c)
 	}
-	return fmt.Sprintf("model %v: %v replies, %v tokens in, %v out, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], cost)
+	return fmt.Sprintf("model %v: %v requests, %v tokens in, %v out, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], cost)
 }
 
 // unfence leaves out of a response what only marks the call in it: fences, "Action:", blank lines.
