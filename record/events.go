@@ -1,13 +1,14 @@
 package record
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // The kinds of events of a run, in the order in which they first occur.
 const (
 	PhaseEvent      = "phase"      // Phase
-	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran
 	BaselineEvent   = "baseline"   // the healthy system
-	FaultEvent      = "fault"      // Fault, once for each that shows
 	BriefingEvent   = "briefing"   // Briefing
 	PromptEvent     = "prompt"     // Prompt, once for each that an agent uses
 	ModelEvent      = "model"      // what an agent asked its model, and the reply: llm.Exchange
@@ -17,6 +18,8 @@ const (
 	LogEvent        = "log"        // Output, that an external agent logged
 	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
 	SubmissionEvent = "submission" // Submission
+	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
+	FaultEvent      = "fault"      // Fault, once for each that showed
 	LookEvent       = "look"       // the system after the agent was done
 	JudgementEvent  = "judgement"  // of a model, on the agent's reasoning
 	VerdictEvent    = "verdict"
@@ -29,9 +32,10 @@ type Phase struct {
 
 // Fault is a fault that was injected.
 type Fault struct {
-	Kind    string `json:"kind"`
-	Target  string `json:"target"`
-	Symptom string `json:"symptom"`
+	Kind    string    `json:"kind"`
+	Target  string    `json:"target"`
+	Symptom string    `json:"symptom"`
+	Time    time.Time `json:"time"` // when it showed
 }
 
 // Briefing is what the agent was told.

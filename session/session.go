@@ -99,6 +99,7 @@ type run struct {
 	faults   []fault.Fault
 	trace    []grade.Turn
 	healthy  agent.Interval // when the system was known to be well
+	secrets  []secret
 	stop     context.CancelCauseFunc
 }
 
@@ -152,12 +153,39 @@ func NewID() string {
 
 // event records an event and reports it.
 func (r *run) event(kind string, data any) {
-	if err := r.log.Append(kind, data); err != nil && r.stop != nil {
-		r.stop(fmt.Errorf("the record cannot be written: %w", err))
-	}
+	r.append(kind, data)
 	if r.Progress != nil {
 		r.Progress(kind, data)
 	}
+}
+
+func (r *run) append(kind string, data any) {
+	if err := r.log.Append(kind, data); err != nil && r.stop != nil {
+		r.stop(fmt.Errorf("the record cannot be written: %w", err))
+	}
+}
+
+// secret is an event that the record does not have yet.
+type secret struct {
+	kind string
+	data any
+}
+
+// withhold reports an event now, and records it when the agent is done: an agent that is a program on
+// this machine could read the record.
+func (r *run) withhold(kind string, data any) {
+	r.secrets = append(r.secrets, secret{kind, data})
+	if r.Progress != nil {
+		r.Progress(kind, data)
+	}
+}
+
+// disclose records what was withheld.
+func (r *run) disclose() {
+	for _, s := range r.secrets {
+		r.append(s.kind, s.data)
+	}
+	r.secrets = nil
 }
 
 func (r *run) phase(name string) { r.event(record.PhaseEvent, record.Phase{Name: name}) }
@@ -166,7 +194,7 @@ func (r *run) phase(name string) { r.event(record.PhaseEvent, record.Phase{Name:
 func (r *run) work(ctx context.Context) {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
-	r.event(record.ProblemEvent, describe(r.Problem))
+	r.withhold(record.ProblemEvent, describe(r.Problem))
 	defer func() {
 		if r.stage != nil && r.Stage == nil {
 			r.stage.Close()
@@ -177,10 +205,12 @@ func (r *run) work(ctx context.Context) {
 		if errors.Is(context.Cause(ctx), context.Canceled) {
 			class, err = Inconclusive, errors.New("interrupted before the agent could begin")
 		}
+		r.disclose()
 		r.event(record.SubmissionEvent, record.Submission{Reason: err.Error(), Class: string(class)})
 		return
 	}
 	r.agentTurn(ctx)
+	r.disclose()
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout+cleanTimeout)
 	defer cancel()
 	r.phase("grading")
@@ -258,7 +288,7 @@ func (r *run) inject(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s in %s does not show: %w", spec.Kind, spec.Target, err)
 		}
-		r.event(record.FaultEvent, record.Fault{Kind: spec.Kind, Target: spec.Target, Symptom: symptom})
+		r.withhold(record.FaultEvent, record.Fault{Kind: spec.Kind, Target: spec.Target, Symptom: symptom, Time: time.Now()})
 	}
 	return nil
 }

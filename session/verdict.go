@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -99,7 +100,9 @@ func decode(rec *record.Record) (*history, error) {
 		case record.BaselineEvent:
 			err = e.Decode(&h.baseline)
 		case record.FaultEvent:
-			h.began = e.Time
+			var f record.Fault
+			err = e.Decode(&f)
+			h.began = f.Time
 		case record.BriefingEvent:
 			err = e.Decode(&h.briefing)
 			if h.began.IsZero() {
@@ -128,8 +131,8 @@ func decode(rec *record.Record) (*history, error) {
 			return nil, err
 		}
 	}
-	if h.truth.ID == "" {
-		return nil, fmt.Errorf("the record has no problem in it")
+	if h.truth.ID == "" && h.submission != nil {
+		return nil, errors.New("the record has no problem in it")
 	}
 	if h.began.IsZero() {
 		h.began = h.ended
@@ -256,7 +259,9 @@ func (h *history) metrics(res grade.Result) grade.Result {
 			actions[s.Action]++
 		}
 	}
-	res[timeKeys[h.truth.Task]] = h.ended.Sub(h.began).Seconds()
+	if key, ok := timeKeys[h.truth.Task]; ok {
+		res[key] = h.ended.Sub(h.began).Seconds()
+	}
 	res["steps"] = len(h.steps)
 	res["in_tokens"], res["out_tokens"] = grade.Tokens(in), grade.Tokens(out)
 	res["actions"], res["invalid_actions"] = actions, invalid

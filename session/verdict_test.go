@@ -54,11 +54,8 @@ func (a aRun) write(t *testing.T) string {
 			Cause:      &fault.Cause{SystemLevel: "Application", FaultType: "Authentication Issue"},
 		}
 	}
-	add(record.ProblemEvent, tr)
 	add(record.BaselineEvent, sound(0))
-	if !a.healthy {
-		add(record.FaultEvent, record.Fault{Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "geo fails"})
-	}
+	began := time.Now()
 	add(record.BriefingEvent, record.Briefing{Description: "find out"})
 	add(record.StepEvent, record.Step{Number: 1, Response: "nonsense", Observation: "Error parsing response"})
 	add(record.StepEvent, record.Step{Number: 2, Response: "submit", Action: "submit"})
@@ -72,6 +69,10 @@ func (a aRun) write(t *testing.T) string {
 		t.Fatal(err)
 	}
 	add(record.SubmissionEvent, s)
+	add(record.ProblemEvent, tr)
+	if !a.healthy {
+		add(record.FaultEvent, record.Fault{Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "geo fails", Time: began})
+	}
 	for _, l := range a.looks {
 		add(record.LookEvent, l)
 	}
@@ -179,5 +180,30 @@ func TestRecordWithoutAnEnd(t *testing.T) {
 	}
 	if v, err := Grade(rec); err != nil || v.Class != Inconclusive {
 		t.Errorf("got %v, %v", v, err)
+	}
+}
+
+// A run that was killed while the agent worked has no truth in its record yet.
+func TestGradeKilled(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	log, err := record.Create(file, record.Run{ID: "1", Problem: "p", Agent: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, data := range map[string]any{record.BriefingEvent: record.Briefing{}, record.StepEvent: record.Step{Number: 1}} {
+		if err := log.Append(kind, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rec, err := record.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := Grade(rec)
+	if err != nil || v.Class != Inconclusive || v.Results["steps"] != 1 {
+		t.Errorf("%+v, %v", v, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -60,6 +62,7 @@ func TestStage(t *testing.T) {
 			t.Fatal(err, o, werr)
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
+		noTruth(t, s.Results)
 		for _, response := range []string{look, wreck, agent.Call("submit", e.answer)} {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
@@ -82,6 +85,24 @@ func TestStage(t *testing.T) {
 		t.Logf("%s: %s after %v", e.problem, o.Verdict.Class, time.Since(start))
 		if o.Verdict.Class != e.want {
 			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
+		}
+	}
+}
+
+// noTruth looks for what an agent must not find in a record while it works.
+func noTruth(t *testing.T, results string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(results, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d records, %v", len(files), err)
+	}
+	rec, err := record.Read(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range rec.Events {
+		if e.Kind == record.ProblemEvent || e.Kind == record.FaultEvent {
+			t.Errorf("the agent could read %s %s", e.Kind, e.Data)
 		}
 	}
 }
