@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -189,8 +190,9 @@ func (l *workerLab) Episode(ctx context.Context, spec server.Spec, events func(r
 // session is the run of a spec, but for where it takes place.
 func (l *workerLab) session(spec server.Spec) (run session.Session, err error) {
 	run = session.Session{
-		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Results: l.flags.results, Scratch: tempDir(l.state),
-		Seed: spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
+		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Results: l.flags.results,
+		Scratch: filepath.Dir(l.flags.socket), // The server removes it, however a worker ends.
+		Seed:    spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
 		Self: toolCommand(l.state), Budget: l.flags.models.budget(),
 	}
 	if run.Problem, err = problem.Find(spec.Problem); err != nil {
