@@ -19,6 +19,7 @@ const (
 	operationTolerance = 0.10 // of the requests of one operation, of which there are few
 	operationRequests  = 8    // fewer requests than these say nothing
 	rateTolerance      = 0.30
+	rateCovered        = 4 * time.Second // requests come at random; a shorter time says nothing of their rate
 	latencyFactor      = 3
 	latencySlack       = 300 * time.Millisecond
 )
@@ -85,7 +86,7 @@ func loadComplaints(baseline, now workload.Window) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	b, n := baseline.Total, now.Total
-	if n.Rate < b.Rate*(1-rateTolerance) {
+	if now.Covered >= rateCovered && n.Rate < b.Rate*(1-rateTolerance) {
 		add("%.1f requests/s, %.1f in the baseline", n.Rate, b.Rate)
 	}
 	if n.Success < b.Success-successTolerance {

@@ -14,7 +14,7 @@ func healthy(at time.Duration) Look {
 	search.Operation = "search"
 	return Look{
 		Time:      time.Unix(1000, 0).Add(at),
-		Load:      workload.Window{Total: sli, Operations: []workload.SLI{search}},
+		Load:      workload.Window{Covered: 5 * time.Second, Total: sli, Operations: []workload.SLI{search}},
 		Workloads: []Workload{{"deployment", "geo", 1, 1}, {"deployment", "rate", 2, 2}},
 		Services:  []string{"geo", "rate"},
 	}
@@ -39,6 +39,7 @@ func TestComplaints(t *testing.T) {
 		{"failures", func(l *Look) { l.Load.Total.Success = 0.9 }, "90.0 % of requests succeed"},
 		{"slow", func(l *Look) { l.Load.Total.P95 = 2 * time.Second }, "95 % of requests within 2s"},
 		{"no load", func(l *Look) { l.Load.Total.Rate = 10 }, "10.0 requests/s, 50.0 in the baseline"},
+		{"load that has just begun", func(l *Look) { l.Load.Total.Rate, l.Load.Covered = 10, time.Second }, ""},
 		{"one operation", func(l *Look) { l.Load.Operations[0].Success = 0.5 }, "50.0 % of search requests succeed"},
 		{"too few to tell", func(l *Look) { l.Load.Operations[0] = workload.SLI{Operation: "search", Requests: 2} }, ""},
 	} {

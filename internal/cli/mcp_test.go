@@ -18,16 +18,15 @@ func TestMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(tmp)
-	const id = "misconfig_app_hotel_res-detection-1"
 	var stderr bytes.Buffer
-	cmd := exec.Command("aiopslab", "mcp", id, "--results", t.TempDir())
+	cmd := exec.Command("aiopslab", "mcp", "misconfig_app_hotel_res-detection-1", "--results", t.TempDir())
 	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+tmp)
 	cmd.Stderr = &stderr
 	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "v1"}, nil).Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}, nil)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	if strings.Contains(client.InitializeResult().Instructions, id) {
+	if strings.Contains(client.InitializeResult().Instructions, "misconfig") {
 		t.Error("the instructions name the problem, and so the answer")
 	}
 	tools, err := client.ListTools(t.Context(), nil)

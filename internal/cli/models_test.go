@@ -19,7 +19,7 @@ var crashes = regexp.MustCompile(`CrashLoopBackOff|Error|0/1`)
 // models are what withmodel plays, by name.
 var models = map[string]llmtest.Engineer{
 	// It looks at the pods, and calls a crash an anomaly.
-	"detective": {
+	"gpt-4o": {
 		Looks: []string{`exec_shell("kubectl get pods -n test-hotel-reservation")`, `get_alerts("test-hotel-reservation")`},
 		Answer: func(seen string) string {
 			if crashes.MatchString(seen) {

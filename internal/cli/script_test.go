@@ -26,8 +26,9 @@ import (
 //	status N CMD ARG...            run a command that exits with status N
 //	signal NAME                    send a signal to what runs in the background
 //
-// and the programs in main_test.go. Environments that a script starts are in $AIOPSLAB_TMPDIR, and
-// Python's client is in $PYTHONPATH.
+// and the programs in main_test.go. Environments that a script starts are in $AIOPSLAB_TMPDIR,
+// Python's client is in $PYTHONPATH, and the repository's clients and examples are where a script
+// begins.
 func TestScripts(t *testing.T) {
 	cache := t.TempDir() // kubectl's, of what the API offers
 	testscript.Run(t, testscript.Params{
@@ -60,9 +61,17 @@ func setUp(e *testscript.Env, cache string) error {
 	e.Setenv("HOME", e.WorkDir)
 	e.Setenv("KUBECACHEDIR", cache)
 	e.Setenv("KUBECONFIG", "")
-	python, err := filepath.Abs("../../clients/python")
-	e.Setenv("PYTHONPATH", python)
-	return err
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		return err
+	}
+	e.Setenv("PYTHONPATH", filepath.Join(root, "clients/python"))
+	for _, dir := range []string{"clients", "examples"} { // The README's commands are for the root.
+		if err := os.Symlink(filepath.Join(root, dir), filepath.Join(e.WorkDir, dir)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var namespaces atomic.Int32
