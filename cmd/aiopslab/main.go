@@ -1,13 +1,6 @@
 // Command aiopslab is a lab in which AI agents learn to run clouds.
 package main
 
-import (
-	"context"
-	"os"
+import "github.com/aiopslab/aiopslab/lab"
 
-	"github.com/aiopslab/aiopslab/internal/cli"
-)
-
-func main() {
-	os.Exit(cli.Main(context.Background(), cli.Process()))
-}
+func main() { lab.Main() }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -28,15 +29,15 @@ import (
 const defaultAgent = "runbook"
 
 // agents are who --agent can name.
-func agents() []agent.Entry {
-	list := []agent.Entry{runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry}
+func agents(s *State) []agent.Entry {
+	list := append(slices.Clone(s.Agents), runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry)
 	list = append(list, classic.Entries()...)
 	return append(append(list, oracle.Entry, noop.Entry), blunt.Entries()...)
 }
 
 // findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
 // "exec:COMMAND" one that is a program.
-func findAgent(name string) (agent.Entry, error) {
+func findAgent(s *State, name string) (agent.Entry, error) {
 	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
 		e, err := external.Entry(command)
 		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it speaks with the lab.")
@@ -49,7 +50,7 @@ func findAgent(name string) (agent.Entry, error) {
 		return e, nil
 	}
 	var names []string
-	for _, e := range agents() {
+	for _, e := range agents(s) {
 		if e.Name == name {
 			return e, nil
 		}
@@ -79,14 +80,14 @@ func newAgents(s *State) *cobra.Command {
 					NeedsModel bool   `json:"needs_model"`
 				}
 				var list []row
-				for _, e := range agents() {
+				for _, e := range agents(s) {
 					list = append(list, row{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
 				}
 				return printJSON(s.Stdout, list)
 			}
 			w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintln(w, "NAME\tNEEDS A MODEL\tKNOWS THE ANSWER\tWHAT IT DOES")
-			for _, e := range agents() {
+			for _, e := range agents(s) {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, yesNo[e.NeedsModel], yesNo[e.KnowsTruth], e.Doc)
 			}
 			fmt.Fprintln(w, "replay:FILE\tno\tno\tgives the responses of a record again")

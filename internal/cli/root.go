@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/aiopslab/aiopslab/agent"
+
 	"github.com/aiopslab/aiopslab/agent/terminal"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
@@ -28,6 +30,8 @@ type State struct {
 	Terminal bool
 	// OutTerminal says that Stdout is one.
 	OutTerminal bool
+	// Agents are further ones that --agent can name.
+	Agents []agent.Entry
 }
 
 // Process is the state of this process.

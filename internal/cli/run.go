@@ -86,7 +86,7 @@ the agent and grades what there is.`,
 			if err != nil {
 				return err
 			}
-			a, err := findAgent(f.agent)
+			a, err := findAgent(s, f.agent)
 			if err != nil {
 				return err
 			}

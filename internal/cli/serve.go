@@ -95,7 +95,7 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	if o.Loopback, err = checkAddr(f.addr, o.Token, "--token-file or AIOPSLAB_TOKEN"); err != nil {
 		return nil, o, err
 	}
-	for _, a := range agents() {
+	for _, a := range agents(s) {
 		o.Agents = append(o.Agents, a.Name)
 	}
 	o.Check = func(n server.NewSession) error {

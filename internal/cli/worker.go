@@ -209,7 +209,7 @@ func (l *workerLab) session(spec server.Spec) (run session.Session, err error) {
 
 // openAgent returns the named agent of a session, and its model.
 func openAgent(s *State, models modelFlags, n server.NewSession) (agent.Entry, llm.Model, error) {
-	a, err := findAgent(n.Agent)
+	a, err := findAgent(s, n.Agent)
 	if err != nil {
 		return a, nil, err
 	}

@@ -11,7 +11,9 @@ import (
 var rooms = []string{
 	"cmd",
 	"internal/bench",
+	"examples",
 	"test",
+	"lab",
 	"internal/cli",
 	"server",
 	"campaign",
@@ -43,7 +45,7 @@ var testRooms = map[string][]string{
 
 // linkers are the rooms that may link the control plane; whoever does pays tens of seconds for each
 // link. Anybody's integration tests may.
-var linkers = []string{"cmd/aiopslab", "internal/cli", "internal/bench", "cloud/embedded"}
+var linkers = []string{"cmd/aiopslab", "examples", "lab", "internal/cli", "internal/bench", "cloud/embedded"}
 
 // light are the packages below cloud/embedded that must do without it.
 var light = []string{
