@@ -14,7 +14,6 @@ import (
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/agent"
-
 	"github.com/aiopslab/aiopslab/agent/terminal"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
