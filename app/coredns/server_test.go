@@ -216,4 +216,10 @@ func TestRefusedCorefileLeavesNothing(t *testing.T) {
 	if code := run.Wait(); code != 1 || !strings.Contains(run.Stderr.String(), "Corefile:6 - Error during parsing: plugin/rewrite:") {
 		t.Errorf("exit %d, %s", code, run.Stderr)
 	}
+	// A watch that failed sleeps for a while before it finds that nobody wants it any more.
+	for deadline := time.Now().Add(30 * time.Second); goleak.Find() != nil; {
+		if time.Now().After(deadline) {
+			t.Fatal(goleak.Find())
+		}
+	}
 }

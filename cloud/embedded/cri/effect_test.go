@@ -291,7 +291,10 @@ func TestStressUsesTheContainersShare(t *testing.T) {
 		if d := time.Since(start); d < 300*time.Millisecond {
 			t.Errorf("100 ms of work took %v beside stress", d)
 		}
-		if s := limited.stats; s.throttledPeriods == 0 || s.used < 500*time.Millisecond || s.used > time.Second {
+		limited.mu.Lock()
+		s := limited.stats
+		limited.mu.Unlock()
+		if s.throttledPeriods == 0 || s.used < 500*time.Millisecond || s.used > time.Second {
 			t.Errorf("%+v", s)
 		}
 	})
