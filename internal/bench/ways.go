@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -42,7 +43,38 @@ func benchWays(ctx context.Context, r *run) error {
 		}
 		r.report(measure.Row{What: "get_logs over " + w.name + ": added, median", Value: added, Target: measure.AtMost(3)})
 	}
+	for _, e := range []struct {
+		language, file, from string
+		most                 float64
+	}{
+		{"Go", "examples/glance/main.go", "package main\n", 30},
+		{"Python", "clients/python/examples/agent.py", "class Agent:\n", 15},
+	} {
+		n, err := codeLines(e.file, e.from)
+		if err != nil {
+			return err
+		}
+		r.report(measure.Row{What: "an agent in " + e.language + ", registered: lines", Value: measure.Of("", float64(n)), Target: measure.AtMost(e.most)})
+	}
 	return nil
+}
+
+// codeLines counts the lines of a file behind a line that are not empty.
+func codeLines(file, from string) (n int, err error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	_, code, ok := strings.Cut(string(b), from)
+	if !ok {
+		return 0, fmt.Errorf("%s has no line %q", file, from)
+	}
+	for line := range strings.Lines(code) {
+		if strings.TrimSpace(line) != "" {
+			n++
+		}
+	}
+	return n, nil
 }
 
 // overHTTP acts through a server and its worker.
