@@ -19,7 +19,7 @@ import (
 
 const (
 	// minRestored is how long the load of a stage that was reset must have gone well.
-	minRestored = 500 * time.Millisecond
+	minRestored = 250 * time.Millisecond
 	// resetTimeout is how long a reset may take.
 	resetTimeout = time.Minute
 )
