@@ -482,7 +482,7 @@ func TestSaveAndRestore(t *testing.T) {
 	cfg.Disk, cfg.Files = disk, vfs.NewNamespace(disk)
 	r := &lab{t: t, Runtime: New(cfg), network: l.network, outside: l.outside}
 	t.Cleanup(r.Shutdown)
-	if err := r.Restore(st); err != nil {
+	if err := errors.Join(r.Restore(st), r.RestoreContainers(st)); err != nil {
 		t.Fatal(err)
 	}
 	s := r.status(running)

@@ -73,8 +73,8 @@ func (r *Runtime) Save() (State, error) {
 	return st, err
 }
 
-// Restore makes the sandboxes and containers of a state, on a disk that holds their files. The
-// runtime must be new. Containers that ran are started.
+// Restore makes the images and sandboxes of a state, on a disk that holds the files of its containers.
+// The runtime must be new. RestoreContainers does the rest.
 func (r *Runtime) Restore(st State) error {
 	for _, name := range st.Images {
 		if _, err := r.PullImage(context.Background(), &runtimeapi.ImageSpec{Image: name}, nil, nil); err != nil {
@@ -86,6 +86,11 @@ func (r *Runtime) Restore(st State) error {
 			return fmt.Errorf("restore sandbox %s: %w", saved.ID, err)
 		}
 	}
+	return nil
+}
+
+// RestoreContainers makes the containers of a state that was restored. Those that ran are started.
+func (r *Runtime) RestoreContainers(st State) error {
 	for _, saved := range st.Containers {
 		if err := r.restoreContainer(saved); err != nil {
 			return fmt.Errorf("restore container %s: %w", saved.ID, err)

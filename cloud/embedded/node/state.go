@@ -68,9 +68,16 @@ func (f *Fleet) Restore(states []State) error {
 			return fmt.Errorf("restore node %s: %w", n.spec.Name, err)
 		}
 	}
+	// A program that calls another whose pod has no address yet would wait long for an answer.
+	for _, n := range f.Nodes() {
+		if err := n.hardware().runtime.RestoreContainers(byName[n.spec.Name].Runtime); err != nil {
+			return fmt.Errorf("restore node %s: %w", n.spec.Name, err)
+		}
+	}
 	return nil
 }
 
+// restore brings the node back without its containers.
 func (n *Node) restore(s *State) error {
 	if n.fleet.cfg.Network.Host(n.spec.Address) != n.host { // The node had failed.
 		var err error
