@@ -7,6 +7,9 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 )
 
+// NextAction is what ends every observation, as agents of AIOpsLab know it.
+const NextAction = "Please take the next action"
+
 // assignments say what an engineer is asked to do in each task, and what must be submitted.
 var assignments = map[string]struct{ what, submit string }{
 	Detection:    {"detect anomalies", "submit the solution: \"Yes\" if there is an anomaly, \"No\" if there is none"},

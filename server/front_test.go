@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -124,7 +125,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("%+v", p.Tools)
 	}
 	first := get[Turn](l, "GET", path+"/observation", "")
-	if d := cmp.Diff(Turn{Observation: nextAction}, first); d != "" {
+	if d := cmp.Diff(Turn{Observation: aci.NextAction}, first); d != "" {
 		t.Error(d)
 	}
 	turn := get[Turn](l, "POST", path+"/act", `{"response": "Let us see.\n`+"```\\nget_logs(\\\"ns\\\", \\\"geo\\\")\\n```"+`"}`)

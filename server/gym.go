@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -38,16 +39,6 @@ func (g *gym) end() {
 	}
 }
 
-// enter waits for others to be done with the environment.
-func (g *gym) enter(ctx context.Context) error {
-	select {
-	case g.busy <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
 // stage sets the worker's environment up. The stage is ready, or cannot be, when it answers.
 func (w *Worker) stage(rw http.ResponseWriter, r *http.Request) error {
 	var s Spec
@@ -69,14 +60,20 @@ func (w *Worker) stage(rw http.ResponseWriter, r *http.Request) error {
 	return writeJSON(rw, http.StatusCreated, struct{}{})
 }
 
-// theGym is the environment, if the front has asked for one.
-func (w *Worker) theGym() (*gym, error) {
+// enterGym returns the environment, if the front has asked for one, once others are done with it.
+func (w *Worker) enterGym(ctx context.Context) (g *gym, leave func(), err error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.gym == nil {
-		return nil, fail(http.StatusNotFound, "there is no environment yet")
+	g = w.gym
+	w.mu.Unlock()
+	if g == nil {
+		return nil, nil, fail(http.StatusNotFound, "there is no environment yet")
 	}
-	return w.gym, nil
+	select {
+	case g.busy <- struct{}{}:
+		return g, func() { <-g.busy }, nil
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
 }
 
 // reset begins an episode. One that is under way ends.
@@ -85,14 +82,11 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 	if err := decode(rw, r, &s); err != nil {
 		return err
 	}
-	g, err := w.theGym()
+	g, leave, err := w.enterGym(r.Context())
 	if err != nil {
 		return err
 	}
-	if err := g.enter(r.Context()); err != nil {
-		return err
-	}
-	defer func() { <-g.busy }()
+	defer leave()
 	g.end()
 	misfit := false
 	g.reward = s.Reward
@@ -113,7 +107,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		}
 		return fail(http.StatusBadGateway, "%v", err)
 	}
-	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + nextAction, map[string]any{
+	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + aci.NextAction, map[string]any{
 		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "seed": s.Seed, "tools": p.Tools, "kubeconfig": p.Kubeconfig,
 	}})
 }
@@ -128,14 +122,11 @@ func (w *Worker) step(rw http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	g, err := w.theGym()
+	g, leave, err := w.enterGym(r.Context())
 	if err != nil {
 		return err
 	}
-	if err := g.enter(r.Context()); err != nil {
-		return err
-	}
-	defer func() { <-g.busy }()
+	defer leave()
 	if g.episode == nil {
 		return fail(http.StatusConflict, "no episode is under way; reset the environment")
 	}
@@ -165,7 +156,7 @@ func (g *gym) step(ctx context.Context, response string) (Result, error) {
 		return g.last(ctx, t)
 	}
 	return Result{
-		Observation: t.Observation + "\n" + nextAction, Reward: g.worth(t),
+		Observation: t.Observation + "\n" + aci.NextAction, Reward: g.worth(t),
 		Info: map[string]any{"episode": h.spec.ID, "step": t.Step, "action": t.Action, "valid": true},
 	}, nil
 }

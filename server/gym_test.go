@@ -39,14 +39,14 @@ func TestGymEpisodes(t *testing.T) {
 	solved := 0
 	for range 6 {
 		first := get[First](l, "POST", path+"/reset", "")
-		if !strings.HasPrefix(first.Observation, "You are an expert.") || !strings.HasSuffix(first.Observation, nextAction) || !strings.Contains(first.Observation, "get_logs(") {
+		if !strings.HasPrefix(first.Observation, "You are an expert.") || !strings.HasSuffix(first.Observation, aci.NextAction) || !strings.Contains(first.Observation, "get_logs(") {
 			t.Errorf("%s", first.Observation)
 		}
 		if first.Info["problem"] != nil || first.Info["task"] != "detection" || first.Info["tools"] == nil {
 			t.Errorf("%v", first.Info)
 		}
 		r := get[Result](l, "POST", path+"/step", look)
-		if r.Reward != -1 || r.Terminated || r.Truncated || r.Info["action"] != "get_alerts" || r.Info["problem"] != nil || !strings.HasSuffix(r.Observation, nextAction) {
+		if r.Reward != -1 || r.Terminated || r.Truncated || r.Info["action"] != "get_alerts" || r.Info["problem"] != nil || !strings.HasSuffix(r.Observation, aci.NextAction) {
 			t.Errorf("%+v", r)
 		}
 		r = get[Result](l, "POST", path+"/step", submitYes)

@@ -18,9 +18,6 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// nextAction is what an agent observes before its first step.
-const nextAction = "Please take the next action"
-
 // hosted is a session in its worker.
 type hosted struct {
 	spec    Spec
@@ -62,7 +59,7 @@ type opener func(context.Context, Spec, eventFunc) (Run, error)
 func host(ctx context.Context, s Spec, open opener) *hosted {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hosted{
-		spec: s, created: time.Now(), cancel: cancel, feed: newFeed(), state: Preparing, last: Turn{Observation: nextAction},
+		spec: s, created: time.Now(), cancel: cancel, feed: newFeed(), state: Preparing, last: Turn{Observation: aci.NextAction},
 		briefed: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{}), turn: make(chan struct{}, 1),
 	}
 	go func() {

@@ -13,9 +13,6 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// nextAction is what ends every observation, as agents of AIOpsLab know it.
-const nextAction = "Please take the next action"
-
 // maxResponse is how much of a response is read. More than this is no answer but a flood.
 const maxResponse = 1 << 20
 
@@ -67,7 +64,7 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent, way *access) record.
 	if steps == 0 {
 		steps = DefaultSteps
 	}
-	observation := nextAction
+	observation := aci.NextAction
 	for n := 1; n <= steps; n++ {
 		asked := time.Now()
 		response, err := ask(ctx, a, observation)
@@ -93,7 +90,7 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent, way *access) record.
 		if ctx.Err() != nil {
 			return agentFailure(context.Cause(ctx))
 		}
-		observation = res.Text + "\n" + nextAction
+		observation = res.Text + "\n" + aci.NextAction
 	}
 	return record.Submission{Class: string(AgentFailed), Reason: fmt.Sprintf("no submission within %d steps", steps)}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
@@ -247,11 +248,11 @@ func (h *history) metrics(res grade.Result) grade.Result {
 	if res == nil {
 		res = grade.Result{"success": false}
 	}
-	in, out := nextAction, ""
+	in, out := aci.NextAction, ""
 	actions := map[string]int{}
 	invalid := 0
 	for _, s := range h.steps {
-		in += s.Observation + "\n" + nextAction
+		in += s.Observation + "\n" + aci.NextAction
 		out += s.Response
 		if s.Action == "" {
 			invalid++

@@ -56,12 +56,12 @@ type child struct {
 	room    int // what may still be logged
 }
 
-func start(b agent.Briefing, argv []string, wait limits) (_ *child, err error) {
+func start(b agent.Briefing, argv []string, dir string, wait limits) (_ *child, err error) {
 	c := &child{
 		note: b.Note, wait: wait, room: maxLogs,
 		reply: make(chan string, 1), logged: make(chan struct{}, 1), over: make(chan struct{}),
 	}
-	if c.dir, err = os.MkdirTemp("", "aiopslab-exec-"); err != nil {
+	if c.dir, err = os.MkdirTemp(dir, "aiopslab-exec-"); err != nil {
 		return nil, fmt.Errorf("%w: %w", agent.ErrUnavailable, err)
 	}
 	defer func() {

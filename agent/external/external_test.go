@@ -218,12 +218,13 @@ func launch(t testing.TB, does string, wait limits) (*child, *notes) {
 		t.Fatalf("there is no agent %q", does)
 	}
 	t.Setenv(behaviour, does)
-	t.Setenv("TMPDIR", t.TempDir())
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", filepath.Join(dir, "none")) // What is not told where to go has no place.
 	n := &notes{}
 	c, err := start(agent.Briefing{
 		Task: problem.Detection, Namespace: "shop", Description: "Find <it> & fix it.", Actions: aci.Actions("detection"),
 		Kubeconfig: []byte("apiVersion: v1"), Note: n.note,
-	}, []string{os.Args[0]}, wait)
+	}, []string{os.Args[0]}, dir, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,7 +386,7 @@ func alive(pid int) bool {
 func TestExamples(t *testing.T) {
 	for name, command := range map[string]string{"python": "python3 ../../examples/agent.py", "shell": "sh ../../examples/agent.sh"} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Entry(command)
+			e, err := Entry(command, t.TempDir())
 			if errors.Is(err, exec.ErrNotFound) {
 				t.Skip(err)
 			}
@@ -447,10 +448,10 @@ func TestSplit(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	if _, err := Entry("no-such-program --flag"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+	if _, err := Entry("no-such-program --flag", ""); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("got %v", err)
 	}
-	e, err := Entry("sh -c 'exit 0'")
+	e, err := Entry("sh -c 'exit 0'", "")
 	if err != nil || e.Name != "exec:sh -c 'exit 0'" || e.KnowsTruth {
 		t.Errorf("got %+v, %v", e, err)
 	}

@@ -5,15 +5,12 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 )
 
-const (
-	// maxLooks is how many calls are made before the agent submits. Runs have thirty steps by default.
-	maxLooks = 28
-	// nextAction ends what an agent is told.
-	nextAction = "Please take the next action"
-)
+// maxLooks is how many calls are made before the agent submits. Runs have thirty steps by default.
+const maxLooks = 28
 
 // console is where the investigation makes its calls.
 type console struct {
@@ -39,7 +36,7 @@ func (c *console) send(thought, call string) string {
 		return ""
 	}
 	text := strings.TrimRight(c.observation, " \n")
-	return strings.TrimRight(strings.TrimSuffix(text, nextAction), "\n")
+	return strings.TrimRight(strings.TrimSuffix(text, aci.NextAction), "\n")
 }
 
 // call calls an action.

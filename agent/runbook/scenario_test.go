@@ -68,7 +68,7 @@ func play(t *testing.T, task problem.Task, files []txtar.File) string {
 	seen := map[string]int{}
 	observation := ""
 	for range 40 {
-		response, err := r.Act(t.Context(), observation+"\n"+nextAction)
+		response, err := r.Act(t.Context(), observation+"\n"+aci.NextAction)
 		if err != nil {
 			t.Fatal(err)
 		}

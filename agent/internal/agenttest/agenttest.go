@@ -75,7 +75,7 @@ func (c Case) Go(t testing.TB) *Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	observation := "Please take the next action"
+	observation := aci.NextAction
 	for range maxSteps {
 		response, err := a.Act(context.Background(), observation)
 		if err != nil {
@@ -98,7 +98,7 @@ func (c Case) Go(t testing.TB) *Run {
 			}
 			return r
 		}
-		observation = c.World(call) + "\nPlease take the next action"
+		observation = c.World(call) + "\n" + aci.NextAction
 	}
 	return r
 }
