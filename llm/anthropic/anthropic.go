@@ -1,20 +1,25 @@
 // Package anthropic is the back end for Anthropic's models, and for endpoints that speak their
 // Messages protocol. It asks once; see [llm.Retry].
 //
-// The few types of the protocol that are needed are written out here. Anthropic's own client would
-// make the binary 9 MB larger.
+// It is Anthropic's own client underneath, at a release from before it grew four times as large with
+// services that are of no use here.
 package anthropic
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
+
+	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
+	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/aiopslab/aiopslab/llm"
 )
@@ -22,8 +27,6 @@ import (
 const (
 	// BaseURL is where Anthropic's own models are.
 	BaseURL = "https://api.anthropic.com"
-	// version is that of the protocol.
-	version = "2023-06-01"
 	// maxBody is how much of an answer that is no stream is read.
 	maxBody = 16 << 20
 	// defaultMaxTokens limits a reply for which nothing else is said; the protocol wants a number.
@@ -42,6 +45,7 @@ type Config struct {
 // Model is a chat model.
 type Model struct {
 	c             Config
+	service       sdk.MessageService
 	noTemperature atomic.Bool  // it was found to take none
 	limit         atomic.Int64 // of a reply, the most it was found to take; 0 if unknown
 }
@@ -54,7 +58,11 @@ func New(c Config) *Model {
 	if c.Client == nil {
 		c.Client = http.DefaultClient
 	}
-	return &Model{c: c}
+	options := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client), option.WithMaxRetries(0)}
+	if c.Key != "" {
+		options = append(options, option.WithAPIKey(c.Key))
+	}
+	return &Model{c: c, service: sdk.NewMessageService(options...)}
 }
 
 // Name is the model's name.
@@ -95,61 +103,80 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 	}
 }
 
+// ask sends a request and reads the answer, a stream or not.
 func (m *Model) ask(ctx context.Context, r llm.Request) (llm.Reply, error) {
-	b, err := json.Marshal(m.request(r))
-	if err != nil {
-		return llm.Reply{}, err
+	if _, err := url.Parse(m.c.BaseURL); err != nil {
+		return llm.Reply{}, fmt.Errorf("%w: %w", llm.ErrUnavailable, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.c.BaseURL+"/v1/messages", bytes.NewReader(b))
-	if err != nil {
-		return llm.Reply{}, &llm.Failure{Status: http.StatusBadRequest, After: -1, Cause: err}
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Anthropic-Version", version)
-	if m.c.Key != "" {
-		req.Header.Set("X-Api-Key", m.c.Key)
-	}
-	res, err := m.c.Client.Do(req)
-	if err != nil {
-		return llm.Reply{}, &llm.Failure{After: -1, Cause: err}
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	var res *http.Response
+	stream := m.service.NewStreaming(ctx, m.request(r), option.WithResponseInto(&res))
+	defer stream.Close()
+	switch {
+	case res == nil:
+		return llm.Reply{}, &llm.Failure{After: -1, Cause: stream.Err()}
+	case res.StatusCode != http.StatusOK:
 		return llm.Reply{}, failure(res)
-	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return readStream(res, r.Delta)
+	case strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
+		return readStream(stream, r.Delta)
 	}
 	return readWhole(res, r.Delta)
 }
 
-// failure reads an answer that is an error.
-func failure(res *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
+// problem is an error as the protocol has it.
+type problem struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// problemIn reads an error; what has not its form is its message.
+func problemIn(text []byte) problem {
 	var answer struct {
 		Error problem `json:"error"`
 	}
 	if json.Unmarshal(text, &answer) != nil || answer.Error.Message == "" {
 		answer.Error.Message = llm.Brief(text)
 	}
-	return llm.NewFailure(res, answer.Error.Type, answer.Error.Message)
+	return answer.Error
 }
 
-// readWhole reads an answer that is not a stream.
+// failure reads an answer that is an error.
+func failure(res *http.Response) error {
+	text, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	p := problemIn(text)
+	return llm.NewFailure(res, p.Type, p.Message)
+}
+
+// readStream reads an answer that comes in parts.
+func readStream(stream *ssestream.Stream[sdk.MessageStreamEventUnion], delta func(string)) (llm.Reply, error) {
+	a := &answer{delta: delta}
+	for stream.Next() {
+		a.add(stream.Current())
+	}
+	switch err := stream.Err(); {
+	case err != nil:
+		// The client tells of an error in the stream in no other way.
+		if _, text, ok := strings.Cut(err.Error(), "received error while streaming: "); ok {
+			p := problemIn([]byte(text))
+			return llm.Reply{}, &llm.Failure{Code: p.Type, Message: p.Message, After: -1}
+		}
+		return llm.Reply{}, &llm.Failure{Message: "the stream broke off", After: -1, Cause: err}
+	case !a.ended:
+		return llm.Reply{}, &llm.Failure{Message: "the stream was cut", After: -1}
+	}
+	return a.reply(), nil
+}
+
+// readWhole reads an answer that is not a stream though one was asked for.
 func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
 		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer broke off", After: -1, Cause: err}
 	}
-	var whole wireMessage
+	var whole sdk.Message
 	if err := json.Unmarshal(text, &whole); err != nil || whole.StopReason == "" {
 		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer has no reply in it: " + llm.Brief(text), After: -1}
 	}
 	a := &answer{delta: delta}
-	for i, block := range whole.Content {
-		a.begin(i, block)
-	}
-	a.usage(whole.Usage)
-	a.reason = whole.StopReason
+	a.addWhole(whole)
 	return a.reply(), nil
 }

@@ -1,14 +1,18 @@
 package anthropic
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net/http"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	sdk "github.com/anthropics/anthropic-sdk-go"
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/llm"
@@ -82,11 +86,11 @@ func TestRequest(t *testing.T) {
 		{Role: llm.User, Text: "go on"},
 	}}
 	b, err := json.Marshal(New(Config{Model: "tiny"}).request(q))
-	want := `{"model":"tiny","max_tokens":9,"system":[{"type":"text","text":"sys","cache_control":{"type":"ephemeral"}}],"messages":[` +
-		`{"role":"user","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}]},` +
-		`{"role":"assistant","content":[{"type":"tool_use","id":"c1","name":"f","input":{}}]},` +
-		`{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"wrong"},{"type":"text","text":"go on","cache_control":{"type":"ephemeral"}}]}` +
-		`],"stream":true}`
+	want := `{"max_tokens":9,"messages":[` +
+		`{"content":[{"text":"one","type":"text"},{"text":"two","type":"text"}],"role":"user"},` +
+		`{"content":[{"id":"c1","input":{},"name":"f","type":"tool_use"}],"role":"assistant"},` +
+		`{"content":[{"tool_use_id":"c1","content":[{"text":"wrong","type":"text"}],"type":"tool_result"},{"text":"go on","cache_control":{"type":"ephemeral"},"type":"text"}],"role":"user"}` +
+		`],"model":"tiny","system":[{"text":"sys","cache_control":{"type":"ephemeral"},"type":"text"}]}`
 	if err != nil || string(b) != want {
 		t.Errorf("got  %s, %v\nwant %s", b, err, want)
 	}
@@ -117,7 +121,7 @@ func TestFailures(t *testing.T) {
 		{"cut", llmtest.Answer{Text: "hello", CutAfter: 3}, llm.ErrUnavailable, true, "EOF"},
 		{"ended without an end", llmtest.Answer{Raw: `{"type":"ping"}`}, llm.ErrUnavailable, true, "the stream was cut"},
 		{"an error in the stream", llmtest.Answer{Raw: `{"type":"error","error":{"type":"overloaded_error","message":"busy, ` + key + `"}}`}, llm.ErrUnavailable, true, "busy, [redacted]"},
-		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "<html>"},
+		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "invalid character '<'"},
 		{"no reply", llmtest.Answer{Raw: `{}`, Whole: true}, llm.ErrUnavailable, true, "no reply"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -165,4 +169,26 @@ func TestQuirks(t *testing.T) {
 	if n != 4 {
 		t.Errorf("%d requests", n)
 	}
+}
+
+// FuzzAnswer feeds the readers what no endpoint should say.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"type":"content_block_start","index":-1,"content_block":{"type":"tool_use","input":7}}`))
+	f.Add([]byte(`{"type":"message","content":[{"type":"tool_use","id":"a","input":{"x":1}},{"type":"text"}],"stop_reason":"end_turn","usage":"much"}`))
+	f.Add([]byte(`{"type":"error","error":{"type":"overloaded_error"}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		problemIn(data)
+		var e sdk.MessageStreamEventUnion
+		if json.Unmarshal(data, &e) == nil {
+			a := &answer{}
+			a.add(e)
+			if r := a.reply(); r.Stop == "" {
+				t.Errorf("%+v has no reason to stop", r)
+			}
+		}
+		res := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(data))}
+		if r, err := readWhole(res, nil); err == nil && r.Stop == "" {
+			t.Errorf("%+v has no reason to stop", r)
+		}
+	})
 }

@@ -114,7 +114,9 @@ func anthropicStream(w http.ResponseWriter, r Request, a Answer) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 	e := &emitter{w: w, most: a.CutAfter}
 	if a.Raw != "" {
-		e.send("message_start", a.Raw)
+		var raw struct{ Type string }
+		_ = json.Unmarshal([]byte(a.Raw), &raw)
+		e.send(cmp.Or(raw.Type, "message_start"), a.Raw)
 		return
 	}
 	send := func(kind string, fields map[string]any) {

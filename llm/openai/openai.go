@@ -1,13 +1,11 @@
 // Package openai is the back end for chat models at any endpoint that speaks OpenAI's protocol:
 // OpenAI, Azure, OpenRouter, vLLM, Ollama. It asks once; see [llm.Retry].
 //
-// The few types of the protocol that are needed are written out here. OpenAI's own client would make
-// the binary 14 MB larger; its decoder of streams is used, and the tests check that it says and reads
-// the same as we do.
+// It is OpenAI's own client underneath, at a release from before its size tripled with services that
+// are of no use here: what this one knows of chat completions is all there is to know.
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -15,8 +13,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/aiopslab/aiopslab/llm"
 )
@@ -41,7 +44,8 @@ type Config struct {
 
 // Model is a chat model.
 type Model struct {
-	c Config
+	c       Config
+	service sdk.ChatCompletionService
 
 	mu     sync.Mutex
 	quirks quirks
@@ -62,7 +66,15 @@ func New(c Config) *Model {
 	if c.Client == nil {
 		c.Client = http.DefaultClient
 	}
-	return &Model{c: c}
+	options := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client), option.WithMaxRetries(0)}
+	switch {
+	case c.Key == "":
+	case c.KeyHeader != "":
+		options = append(options, option.WithHeader(c.KeyHeader, c.Key))
+	default:
+		options = append(options, option.WithAPIKey(c.Key))
+	}
+	return &Model{c: c, service: sdk.NewChatCompletionService(options...)}
 }
 
 // Name is the model's name.
@@ -127,34 +139,20 @@ func (m *Model) newLimit(q quirks) bool {
 }
 
 // ask sends a request and reads the answer, a stream or not.
-func (m *Model) ask(ctx context.Context, body request, delta func(string)) (llm.Reply, error) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return llm.Reply{}, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, m.c.BaseURL+"/chat/completions", bytes.NewReader(b))
-	if err != nil {
+func (m *Model) ask(ctx context.Context, params sdk.ChatCompletionNewParams, delta func(string)) (llm.Reply, error) {
+	if _, err := url.Parse(m.c.BaseURL); err != nil {
 		return llm.Reply{}, fmt.Errorf("%w: %w", llm.ErrUnavailable, err)
 	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "text/event-stream, application/json")
+	var res *http.Response
+	stream := m.service.NewStreaming(ctx, params, option.WithResponseInto(&res))
+	defer stream.Close()
 	switch {
-	case m.c.Key == "":
-	case m.c.KeyHeader != "":
-		req.Header.Set(m.c.KeyHeader, m.c.Key)
-	default:
-		req.Header.Set("Authorization", "Bearer "+m.c.Key)
-	}
-	res, err := m.c.Client.Do(req)
-	if err != nil {
-		return llm.Reply{}, &llm.Failure{After: -1, Cause: err}
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
+	case res == nil:
+		return llm.Reply{}, &llm.Failure{After: -1, Cause: stream.Err()}
+	case res.StatusCode != http.StatusOK:
 		return llm.Reply{}, failure(res)
-	}
-	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
-		return readStream(res, delta)
+	case strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
+		return readStream(stream, delta)
 	}
 	return readWhole(res, delta)
 }
@@ -162,33 +160,55 @@ func (m *Model) ask(ctx context.Context, body request, delta func(string)) (llm.
 // failure reads an answer that is an error.
 func failure(res *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(res.Body, maxBody))
-	var answer struct {
-		Error json.RawMessage `json:"error"`
+	p, _ := problemIn(text)
+	if p.Message == "" { // Not OpenAI's form: what it says is all there is.
+		p.Message = llm.Brief(text)
 	}
-	_ = json.Unmarshal(text, &answer)
-	e := parseError(answer.Error)
-	if e.Message == "" { // Not OpenAI's form: what it says is all there is.
-		e.Message = llm.Brief(text)
-	}
-	return llm.NewFailure(res, e.code(), e.Message)
+	return llm.NewFailure(res, p.code(), p.Message)
 }
 
-// readWhole reads an answer that is not a stream.
+// readStream reads an answer that comes in parts.
+func readStream(stream *ssestream.Stream[sdk.ChatCompletionChunk], delta func(string)) (llm.Reply, error) {
+	a := &answer{delta: delta}
+	for stream.Next() {
+		a.add(stream.Current())
+	}
+	err := stream.Err()
+	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
+		p, _ := problemIn(e.Event.Data)
+		return llm.Reply{}, &llm.Failure{Code: p.code(), Message: cmp.Or(p.Message, e.Message), After: -1}
+	}
+	switch {
+	case err != nil:
+		return llm.Reply{}, &llm.Failure{Message: "the stream broke off", After: -1, Cause: err}
+	case !a.began:
+		return llm.Reply{}, &llm.Failure{Message: "the stream has no reply in it", After: -1}
+	case a.reason == "":
+		return llm.Reply{}, &llm.Failure{Message: "the stream was cut", After: -1}
+	}
+	return a.reply(), nil
+}
+
+// readWhole reads an answer that is not a stream though one was asked for.
 func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
+	fail := func(code, message string, cause error) (llm.Reply, error) {
+		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Code: code, Message: message, After: -1, Cause: cause}
+	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer broke off", After: -1, Cause: err}
+		return fail("", "the answer broke off", err)
 	}
-	var c chunk
+	if p, ok := problemIn(text); ok {
+		return fail(p.code(), p.Message, nil)
+	}
+	var c sdk.ChatCompletion
 	if err := json.Unmarshal(text, &c); err != nil {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer is no JSON: " + llm.Brief(text), After: -1}
+		return fail("", "the answer is no JSON: "+llm.Brief(text), nil)
+	}
+	if len(c.Choices) == 0 {
+		return fail("", "the answer has no reply in it", nil)
 	}
 	a := &answer{delta: delta}
-	if err := a.add(c); err != nil {
-		return llm.Reply{}, err
-	}
-	if !a.began {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer has no reply in it", After: -1}
-	}
+	a.addWhole(c)
 	return a.reply(), nil
 }

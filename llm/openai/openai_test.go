@@ -1,14 +1,19 @@
 package openai
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
+	sdk "github.com/openai/openai-go/v3"
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/llm"
@@ -24,6 +29,25 @@ const key = "a-secret-key"
 func model(t *testing.T, p llmtest.Play) *Model {
 	t.Helper()
 	return New(Config{Model: "tiny", BaseURL: llmtest.Start(t, p) + "/v1/", Key: key})
+}
+
+// modelAt is a model at an endpoint of the test's own.
+func modelAt(t *testing.T, h http.Handler) *Model {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return New(Config{Model: "tiny", BaseURL: s.URL + "/v1", Key: key})
+}
+
+// readBody returns the body of a request, and leaves it to be read again.
+func readBody(t *testing.T, r *http.Request) string {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(b))
+	return string(b)
 }
 
 var question = llm.Request{
@@ -103,7 +127,7 @@ func TestFailures(t *testing.T) {
 		{"cut at once", llmtest.Answer{Text: "hello", CutAfter: 1}, llm.ErrUnavailable, true, "EOF"},
 		{"cut before the end", llmtest.Answer{Text: strings.Repeat("hello ", 100), CutAfter: 20}, llm.ErrUnavailable, true, "EOF"},
 		{"ended without an end", llmtest.Answer{Raw: `{"choices":[{"index":0,"delta":{"content":"hel"}}]}`}, llm.ErrUnavailable, true, "the stream was cut"},
-		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "<html>"},
+		{"no JSON in the stream", llmtest.Answer{Raw: "<html>"}, llm.ErrUnavailable, true, "invalid character '<'"},
 		{"an error in the stream", llmtest.Answer{Raw: `{"error":{"message":"overloaded, ` + key + `","code":503}}`}, llm.ErrUnavailable, true, "overloaded, [redacted]"},
 		{"too long, in the stream", llmtest.Answer{Raw: `{"error":{"message":"long","code":"context_length_exceeded"}}`}, llm.ErrTooLong, false, "long"},
 		{"no JSON", llmtest.Answer{Raw: "<html>\nbusy " + key, Whole: true}, llm.ErrUnavailable, true, "no JSON: <html> busy [redacted]"},
@@ -220,4 +244,27 @@ func TestAzureKey(t *testing.T) {
 	if strings.Contains(reply.Text, key) {
 		t.Error("the key is in the reply")
 	}
+}
+
+// FuzzAnswer feeds the readers what no endpoint should say.
+func FuzzAnswer(f *testing.F) {
+	f.Add([]byte(`{"choices":[{"delta":{"content":"x","tool_calls":[{"index":3,"function":{"arguments":"{"}}]},"finish_reason":"stop"}]}`))
+	f.Add([]byte(`{"choices":[{"message":{"tool_calls":[{"index":-1},{"index":99999999}]}}],"usage":{"prompt_tokens":1}}`))
+	f.Add([]byte(`{"choices":[{"delta":{"tool_calls":[{"id":"a"},{"function":{"name":7}}]}}],"usage":"much"}`))
+	f.Add([]byte(`{"error":"x"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		problemIn(data)
+		var chunk sdk.ChatCompletionChunk
+		if json.Unmarshal(data, &chunk) == nil {
+			a := &answer{}
+			a.add(chunk)
+			if r := a.reply(); r.Stop == "" {
+				t.Errorf("%+v has no reason to stop", r)
+			}
+		}
+		res := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(data))}
+		if r, err := readWhole(res, nil); err == nil && r.Stop == "" {
+			t.Errorf("%+v has no reason to stop", r)
+		}
+	})
 }
