@@ -72,6 +72,9 @@ func (f *Front) checkEnv(n *NewEnv) error {
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
 		return err
 	}
+	if n.Keep < 0 {
+		return fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all", n.Keep)
+	}
 	n.Name = cmp.Or(n.Name, "gym")
 	n.Seed = cmp.Or(n.Seed, 1)
 	n.MaxSteps = cmp.Or(n.MaxSteps, session.DefaultSteps)
@@ -182,7 +185,7 @@ func (e *env) next(r Reset) episodeSpec {
 	}
 	p := e.spec.Problems[e.random.IntN(len(e.spec.Problems))]
 	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
-	return episodeSpec{Reward: e.spec.Reward, Spec: Spec{session.NewID(), NewSession{
+	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
 		Problem: cmp.Or(r.Options.Problem, p), Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime,
 	}}}
 }

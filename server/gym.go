@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"slices"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -15,6 +16,7 @@ import (
 type episodeSpec struct {
 	Spec
 	Reward Reward `json:"reward"`
+	Keep   int    `json:"keep_records"`
 }
 
 // gym is an environment in its worker: one episode after another.
@@ -22,6 +24,8 @@ type gym struct {
 	busy    chan struct{} // held by whoever resets or steps
 	episode *hosted
 	reward  Reward
+	keep    int        // how many records; 0 for all
+	kept    [][]string // the files of those, the oldest first
 }
 
 // close ends the episode and waits until it is graded.
@@ -35,7 +39,23 @@ func (g *gym) end() {
 	if g.episode != nil {
 		g.episode.cancel()
 		<-g.episode.done
-		g.episode = nil
+		g.ended()
+	}
+}
+
+// ended takes leave of an episode, and removes the records that are too many.
+func (g *gym) ended() {
+	o := g.episode.archive.Session.Outcome
+	g.episode = nil
+	if o == nil || g.keep == 0 {
+		return
+	}
+	g.kept = append(g.kept, []string{o.Record, o.Session})
+	for len(g.kept) > g.keep {
+		for _, file := range g.kept[0] {
+			_ = os.Remove(file) // If somebody else has done so, all the better.
+		}
+		g.kept = g.kept[1:]
 	}
 }
 
@@ -89,7 +109,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 	defer leave()
 	g.end()
 	misfit := false
-	g.reward = s.Reward
+	g.reward, g.keep = s.Reward, s.Keep
 	g.episode = host(w.ctx, s.Spec, func(ctx context.Context, s Spec, events eventFunc) (Run, error) {
 		run, err := w.backend.Episode(ctx, s, events)
 		misfit = errors.Is(err, ErrMisfit)
@@ -101,7 +121,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		<-g.episode.done
-		g.episode = nil
+		g.ended()
 		if misfit {
 			return fail(http.StatusMisdirectedRequest, "%v", ErrMisfit)
 		}
@@ -201,7 +221,7 @@ func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
 		res.Reward = 0
 		res.Info["valid"] = false
 	}
-	g.episode = nil
+	g.ended()
 	return res, nil
 }
 

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,6 +94,29 @@ func TestGymTruncation(t *testing.T) {
 	}
 	if r.Reward != -1 || !r.Truncated || r.Info["why"] != "the agent's time is up" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// An environment keeps as many records as it is told to, the newest.
+func TestGymKeepsRecords(t *testing.T) {
+	l := newLab(t, Options{}, &fakeBackend{})
+	l.refused("POST", "/envs", `{"problem": "`+faulty+`", "keep_records": -1}`, 422, "keep_records is -1")
+	path := l.env(`{"problem": "` + faulty + `", "keep_records": 2}`)
+	var files []any
+	for i := range 5 {
+		get[First](l, "POST", path+"/reset", "")
+		if i == 3 {
+			continue // Given up.
+		}
+		files = append(files, get[Result](l, "POST", path+"/step", submitYes).Info["record"])
+	}
+	newest := files[3].(string)
+	list, err := filepath.Glob(filepath.Join(filepath.Dir(newest), "*.json*"))
+	if err != nil || len(list) != 4 {
+		t.Errorf("%v, %v: want the records and sessions of two episodes", list, err)
+	}
+	if !slices.Contains(list, newest) {
+		t.Errorf("%s is not among %v", newest, list)
 	}
 }
 

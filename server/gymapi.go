@@ -22,6 +22,7 @@ type NewEnv struct {
 	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
 	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
 	Reward   Reward   `json:"reward,omitzero"`
+	Keep     int      `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
 }
 
 // Env is an environment.

@@ -20,8 +20,8 @@ from . import client as _client
 
 class Env:
     """One environment. Problems are one id, or several to draw from. Settings are those of the API:
-    name, seed, max_steps, max_time (in seconds), and reward, a dictionary with solved, failed, step
-    and invalid."""
+    name, seed, max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved,
+    failed, step and invalid."""
 
     metadata = {"render_modes": []}
     render_mode = None
