@@ -29,8 +29,9 @@ const (
 	BaseURL = "https://api.anthropic.com"
 	// maxBody is how much of an answer that is no stream is read.
 	maxBody = 16 << 20
-	// defaultMaxTokens limits a reply for which nothing else is said; the protocol wants a number.
-	defaultMaxTokens = 8192
+	// defaultMaxTokens limits a reply for which nothing else is said; the protocol wants a number. What
+	// a model thinks before it replies counts, too.
+	defaultMaxTokens = 16_384
 )
 
 // Config says which model, where, and who asks.

@@ -152,7 +152,7 @@ func TestQuirks(t *testing.T) {
 	m := model(t, func(i int, r llmtest.Request) llmtest.Answer {
 		n = i
 		if r.MaxTokens > 4096 {
-			return llmtest.Answer{Status: 400, Message: "max_tokens: 8192 > 4096, which is the maximum allowed number of output tokens for this model"}
+			return llmtest.Answer{Status: 400, Message: "max_tokens: 16384 > 4096, which is the maximum allowed number of output tokens for this model"}
 		}
 		if r.Temperature != nil {
 			return llmtest.Answer{Status: 400, Message: "temperature is deprecated for this model"}
