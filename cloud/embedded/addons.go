@@ -36,6 +36,50 @@ const (
 // plurals are the resources of the kinds in the manifests that are not their kind with an s.
 var plurals = map[string]string{"NetworkPolicy": "networkpolicies"}
 
+// addons are being installed, or are. The zero value is of a cluster that has them already.
+type addons struct {
+	cancel context.CancelFunc
+	done   chan struct{} // nil if there is nothing to do
+	err    error         // known when done
+}
+
+// start begins, and gives up when the control plane ends.
+func (a *addons) start(ended <-chan struct{}, install func(context.Context) error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.cancel, a.done = cancel, make(chan struct{})
+	go func() {
+		defer close(a.done)
+		a.err = install(ctx)
+	}()
+	go func() {
+		defer cancel()
+		select {
+		case <-ended:
+		case <-a.done:
+		}
+	}()
+}
+
+// wait returns when all is installed.
+func (a *addons) wait(ctx context.Context) error {
+	if a.done == nil {
+		return nil
+	}
+	select {
+	case <-a.done:
+		return a.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (a *addons) stop() {
+	if a.done != nil {
+		a.cancel()
+		<-a.done
+	}
+}
+
 // installAddons creates the objects of the manifests and the default storage class.
 func (c *Cloud) installAddons(ctx context.Context) error {
 	dyn, err := dynamic.NewForConfig(c.plane.RESTConfig("kubectl"))
@@ -113,6 +157,9 @@ func create(ctx context.Context, dyn dynamic.Interface, o *unstructured.Unstruct
 
 // WaitReady returns when cluster DNS and metrics-server are up.
 func (c *Cloud) WaitReady(ctx context.Context) error {
+	if err := c.addons.wait(ctx); err != nil {
+		return fmt.Errorf("the cluster is not ready: %w", err)
+	}
 	for {
 		list, err := c.client.AppsV1().Deployments(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 		if err == nil {

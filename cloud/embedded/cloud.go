@@ -98,6 +98,7 @@ type Cloud struct {
 	client  clientset.Interface
 	fleet   *node.Fleet
 	chaos   *chaos.Engine
+	addons  addons
 
 	mu    sync.Mutex // serialises Snapshot, Reset and Close
 	loops *loops     // nil while they are stopped
@@ -152,7 +153,8 @@ func (o *Options) complete() error {
 }
 
 // Start brings a cluster up. It returns when the API is ready, all controllers are synced and all
-// nodes are Ready; WaitReady waits for the add-ons too. The cluster lives until Close.
+// nodes are Ready. The add-ons are installed behind its back; WaitReady waits for them. The cluster
+// lives until Close.
 func Start(ctx context.Context, opts Options) (*Cloud, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err
@@ -198,14 +200,12 @@ func (c *Cloud) start(ctx context.Context) (err error) {
 		return err
 	}
 	if s := c.opts.Snapshot; s != nil {
-		err = c.awaitPrograms(ctx, s)
-	} else if err = c.waitSchedulable(ctx); err == nil {
-		err = c.installAddons(ctx)
+		return c.awaitPrograms(ctx, s)
 	}
-	if err != nil {
+	if err := c.waitSchedulable(ctx); err != nil {
 		return err
 	}
-	c.Settle()
+	c.addons.start(c.plane.Done(), c.installAddons)
 	return nil
 }
 
@@ -228,7 +228,8 @@ func (c *Cloud) waitSchedulable(ctx context.Context) error {
 	}
 }
 
-// Settle gives back the memory that is not in use. Start calls it; call it again after something big.
+// Settle gives back the memory that is not in use. Call it when the cluster is ready, and after
+// something big.
 func (c *Cloud) Settle() {
 	debug.FreeOSMemory()
 	releaseCode()
@@ -457,6 +458,7 @@ func (c *Cloud) Err() error {
 func (c *Cloud) Close() error {
 	var err error
 	c.closeOnce.Do(func() {
+		c.addons.stop()
 		if c.chaos != nil {
 			c.chaos.Close()
 		}

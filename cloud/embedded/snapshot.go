@@ -86,6 +86,9 @@ func ReadSnapshot(r io.Reader) (*Snapshot, error) {
 
 // Snapshot implements cloud.Resetter. The cluster's loops pause meanwhile; its containers do not.
 func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
+	if err := c.addons.wait(ctx); err != nil {
+		return nil, err
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopLoops()
