@@ -46,7 +46,7 @@ func newLab(t testing.TB, o Options, b *fakeBackend) *lab {
 	}
 	l.server = httptest.NewServer(l.front)
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		l.front.Close(ctx)
 		l.server.Close()

@@ -104,11 +104,11 @@ func TestPodCertificateSigner(t *testing.T) {
 	var signed certificatesv1.PodCertificateRequest
 	select {
 	case signed = <-api.signed:
-	case <-time.After(5 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("nothing was signed\n%s", r.Stderr)
 	}
 	var bundle string
-	for deadline := time.Now().Add(5 * time.Second); bundle == ""; {
+	for deadline := time.Now().Add(time.Minute); bundle == ""; {
 		if time.Now().After(deadline) {
 			t.Fatalf("no bundle was published\n%s", r.Stderr)
 		}

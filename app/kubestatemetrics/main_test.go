@@ -57,7 +57,7 @@ func TestMetrics(t *testing.T) {
 	has := func(want string, expected bool) {
 		t.Helper()
 		var body string
-		for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 			if body = get("http://localhost:8080/metrics"); strings.Contains(body, want+"\n") == expected {
 				return
 			}

@@ -219,14 +219,14 @@ func TestReload(t *testing.T) {
 	// What is not listened on any more is closed.
 	site(m, `server { listen 81; return 200 "three"; }`)
 	r.Signal(syscall.SIGHUP)
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if a := get(t, m, "http://localhost:81/"); a.body == "three" {
 			break
 		} else if time.Now().After(deadline) {
 			t.Fatal(a.body)
 		}
 	}
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		c, err := m.Env().Net.DialContext(t.Context(), "tcp", "localhost:80")
 		if err != nil {
 			break

@@ -48,7 +48,7 @@ func talk(t testing.TB, dial func() (net.Conn, error), input string) string {
 	in := bufio.NewReader(c)
 	var out strings.Builder
 	marks := strings.Count("\n"+input, "\nmn\r\n") + 1
-	c.SetReadDeadline(time.Now().Add(5 * time.Second))
+	c.SetReadDeadline(time.Now().Add(time.Minute))
 	for {
 		line, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, io.ErrClosedPipe) {

@@ -62,7 +62,7 @@ func (l *lab) get(pod string) (string, error) {
 
 func (l *lab) await(what string, ok func() bool) {
 	l.t.Helper()
-	for end := time.Now().Add(10 * time.Second); !ok(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			l.t.Fatalf("%s does not come true", what)
 		}
