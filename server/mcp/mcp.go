@@ -51,12 +51,15 @@ type Server struct {
 	run    Run
 	server *mcp.Server
 	tick   time.Duration
+	life   context.Context // ends when the server is told to; the SDK would wait for the calls
+	end    context.CancelFunc
 }
 
 // New makes a server of a run.
 func New(run Run, o Options) *Server {
 	text := briefing(o)
 	s := &Server{run: run, tick: progressInterval}
+	s.life, s.end = context.WithCancel(context.Background())
 	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: text, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
@@ -97,6 +100,9 @@ func annotations(a *aci.Action) *mcp.ToolAnnotations {
 
 // call takes a step of the run.
 func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.life, cancel)()
 	var args map[string]any
 	if raw := req.Params.Arguments; len(raw) > 0 {
 		if err := json.Unmarshal(raw, &args); err != nil {

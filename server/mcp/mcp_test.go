@@ -32,6 +32,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type fake struct {
 	observation string
 	ready       chan struct{} // closed when the agent has its turn
+	asked       chan struct{} // has something in it when somebody waits for that
 
 	mu    sync.Mutex
 	steps []string
@@ -39,7 +40,7 @@ type fake struct {
 }
 
 func newFake(ready bool) *fake {
-	f := &fake{ready: make(chan struct{}), observation: "observed"}
+	f := &fake{ready: make(chan struct{}), asked: make(chan struct{}, 1), observation: "observed"}
 	if ready {
 		close(f.ready)
 	}
@@ -47,6 +48,10 @@ func newFake(ready bool) *fake {
 }
 
 func (f *fake) Briefing(ctx context.Context) (agent.Briefing, error) {
+	select {
+	case f.asked <- struct{}{}:
+	default:
+	}
 	select {
 	case <-f.ready:
 		return agent.Briefing{}, nil
@@ -240,12 +245,14 @@ func TestStopped(t *testing.T) {
 	defer client.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
-	go func() { served <- mcp.New(newFake(false), options).Stdio(ctx, in, io.Discard) }()
+	run := newFake(false)
+	go func() { served <- mcp.New(run, options).Stdio(ctx, in, io.Discard) }()
 	for _, line := range handshake {
 		if _, err := io.WriteString(client, line+"\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
+	<-run.asked
 	cancel()
 	select {
 	case err := <-served:

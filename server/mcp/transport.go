@@ -23,6 +23,7 @@ const Path = "/mcp"
 
 // Stdio serves a client over a pair of streams, until the client closes its end or ctx ends.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	defer context.AfterFunc(ctx, s.end)()
 	err := s.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: stay{out}})
 	if ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
@@ -41,6 +42,7 @@ func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
 	mux := http.NewServeMux()
 	mux.Handle(Path, s.handler(token))
 	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
+	defer context.AfterFunc(ctx, s.end)()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()
 	select {
