@@ -82,15 +82,15 @@ func TestMissing(t *testing.T) {
 	if got := Namespace(m.Env("/app")); got != "shop" {
 		t.Errorf("namespace %q", got)
 	}
-	for name, want := range map[string]string{
-		"token":  "read the service account's token: open " + dir + "/token: no such file or directory",
-		"ca.crt": "read the cluster's certificate authority: open " + dir + "/ca.crt: no such file or directory",
+	for _, tt := range []struct{ name, want string }{ // The authority is read first.
+		{"token", "read the service account's token: open " + dir + "/token: no such file or directory"},
+		{"ca.crt", "read the cluster's certificate authority: open " + dir + "/ca.crt: no such file or directory"},
 	} {
-		if err := m.Namespace.As(kit.User{}).Remove(dir + "/" + name); err != nil {
+		if err := m.Namespace.As(kit.User{}).Remove(dir + "/" + tt.name); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Config(m.Env("/app")); err == nil || err.Error() != want {
-			t.Errorf("without %s: %v", name, err)
+		if _, err := Config(m.Env("/app")); err == nil || err.Error() != tt.want {
+			t.Errorf("without %s: %v", tt.name, err)
 		}
 	}
 	if err := m.Env().RemoveAll(dir); err != nil {
