@@ -231,6 +231,7 @@ func (c *Cloud) waitSchedulable(ctx context.Context) error {
 // Settle gives back the memory that is not in use. Call it when the cluster is ready, and after
 // something big.
 func (c *Cloud) Settle() {
+	runtime.GC() // What is in pools goes with the second collection after its last use.
 	debug.FreeOSMemory()
 	releaseCode()
 }
