@@ -2,7 +2,7 @@
 // OpenAI, Azure, OpenRouter, vLLM, Ollama. It asks once; see [llm.Retry].
 //
 // It is OpenAI's own client underneath, at a release from before its size tripled with services that
-// are of no use here: what this one knows of chat completions is all there is to know.
+// are of no use here.
 package openai
 
 import (
