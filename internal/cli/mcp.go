@@ -76,12 +76,15 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 	}()
 	t := newTranscript(s.Stderr, s.Terminal)
 	t.blind = true
+	interrupted := false
 	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t, func(ctx context.Context, session session.Session) (*session.Outcome, error) {
-		return run.take(ctx, session, gone)
+		outcome, err := run.take(ctx, session, gone)
+		interrupted = ctx.Err() != nil
+		return outcome, err
 	})
 	if err != nil {
 		run.begin(nil, err)
-	} else if l == nil { // The client may have questions left, and is told that the run is over.
+	} else if l == nil && !interrupted { // The client may have questions left, and is told that the run is over.
 		signals, release := catchSignals()
 		defer release()
 		select {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -59,4 +61,64 @@ func TestMCP(t *testing.T) {
 	if !strings.Contains(stderr.String(), "SOLVED") {
 		t.Errorf("no verdict in\n%s", stderr.String())
 	}
+}
+
+// Ctrl-C ends the run and the server with it, though the client has not left.
+func TestMCPInterrupted(t *testing.T) {
+	tmp, err := os.MkdirTemp("", "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(tmp)
+	results := t.TempDir()
+	var stderr bytes.Buffer
+	cmd := exec.Command("aiopslab", "mcp", "noop_detection_hotel_reservation-1", "--results", results)
+	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+tmp)
+	cmd.Stderr = &stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	exited := make(chan error, 1)
+	go func() { exited <- cmd.Wait() }()
+	deadline := time.After(patience)
+	for !recorded(results, `"kind":"briefing"`) {
+		select {
+		case err := <-exited:
+			t.Fatalf("it exits before the run: %v\n%s", err, stderr.String())
+		case <-deadline:
+			t.Fatal("the run does not begin")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-exited:
+	case <-time.After(patience):
+		_ = stdin.Close() // With the client it ends anyway.
+		<-exited
+		t.Error("it goes on serving after the run")
+	}
+	if got := cmd.ProcessState.ExitCode(); got != 5 {
+		t.Errorf("it exits with %d, want 5 for a run without a verdict", got)
+	}
+	if !recorded(results, `"kind":"verdict"`) || !strings.Contains(stderr.String(), "INCONCLUSIVE  interrupted") {
+		t.Errorf("it says\n%s", stderr.String())
+	}
+}
+
+// recorded reports whether a record in the directory has a text.
+func recorded(dir, text string) bool {
+	files, _ := filepath.Glob(filepath.Join(dir, "*.jsonl"))
+	for _, f := range files {
+		if b, err := os.ReadFile(f); err == nil && bytes.Contains(b, []byte(text)) {
+			return true
+		}
+	}
+	return false
 }
