@@ -182,13 +182,15 @@ func (t table[T]) csv(w io.Writer, rows batches[T]) error {
 }
 
 func (t table[T]) parquet(w io.Writer, rows batches[T]) error {
-	p := parquet.NewGenericWriter[T](w, parquet.Compression(&parquet.Zstd))
+	p := parquet.NewWriter(w, parquet.SchemaOf(*new(T)), parquet.Compression(&parquet.Zstd))
 	for list, err := range rows {
 		if err != nil {
 			return err
 		}
-		if _, err := p.Write(list); err != nil {
-			return err
+		for _, r := range list {
+			if err := p.Write(r); err != nil {
+				return err
+			}
 		}
 	}
 	return p.Close()

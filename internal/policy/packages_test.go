@@ -25,6 +25,7 @@ type listed struct {
 	Module                                      *struct {
 		Path, Version, Dir string
 		Main               bool
+		Replace            *struct{ Path string }
 	}
 
 	name string // relative to the module

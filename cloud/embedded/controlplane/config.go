@@ -25,9 +25,9 @@ import (
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/controlplane"
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
-	generatedopenapi "k8s.io/kubernetes/pkg/generated/openapi"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane/definitions"
 	"github.com/aiopslab/aiopslab/cloud/embedded/loopback"
 )
 
@@ -92,11 +92,11 @@ func genericConfig(s options.CompletedOptions, self *loopback.Transport) (*gener
 	if err := s.Traces.ApplyTo(g.EgressSelector, g); err != nil {
 		return fail(err)
 	}
-	definitions := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(generatedopenapi.GetOpenAPIDefinitions)
+	types := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(definitions.Get)
 	namer := openapinamer.NewDefinitionNamer([]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}...)
-	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(definitions, namer)
+	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(types, namer)
 	g.OpenAPIConfig.Info.Title = openAPITitle
-	g.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions, namer)
+	g.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(types, namer)
 	g.OpenAPIV3Config.Info.Title = openAPITitle
 	g.LongRunningFunc = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
 

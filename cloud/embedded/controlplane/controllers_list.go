@@ -48,12 +48,13 @@ import (
 	"k8s.io/kubernetes/pkg/controller/volume/pvcprotection"
 	"k8s.io/kubernetes/pkg/controller/volume/pvprotection"
 	"k8s.io/kubernetes/pkg/controller/volume/vacprotection"
-	"k8s.io/kubernetes/pkg/generated/openapi"
 	quotainstall "k8s.io/kubernetes/pkg/quota/v1/install"
 	satoken "k8s.io/kubernetes/pkg/serviceaccount"
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 	"k8s.io/metrics/pkg/client/custom_metrics"
 	"k8s.io/metrics/pkg/client/external_metrics"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane/definitions"
 )
 
 // workers returns the runs of a controller that only wants to know how many workers it has.
@@ -334,7 +335,7 @@ type lazySchemas struct {
 // ResolveSchema is called by one worker only.
 func (l *lazySchemas) ResolveSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	if l.inner == nil {
-		l.inner = resolver.NewDefinitionsSchemaResolver(openapi.GetOpenAPIDefinitions, k8sscheme.Scheme, apiextensionsscheme.Scheme).Combine(&l.client)
+		l.inner = resolver.NewDefinitionsSchemaResolver(definitions.Get, k8sscheme.Scheme, apiextensionsscheme.Scheme).Combine(&l.client)
 	}
 	return l.inner.ResolveSchema(gvk)
 }

@@ -1,0 +1,3 @@
+module github.com/extism/go-sdk
+
+go 1.26
