@@ -6,9 +6,8 @@ export CGO_ENABLED = 0
 # A larger GOGC spares the compiler an eighth of its CPU time. It does not change what is built.
 COMPILE = GOGC=400 $(GO)
 
-# No symbol table, no debugging information, and functions aligned to 16 bytes instead of 32, which
-# saves more than 1 %.
-LDFLAGS = -s -w -funcalign=16
+# No symbol table, no debugging information, and no padding between functions, which saves 2 %.
+LDFLAGS = -s -w -funcalign=1
 TOOL = $(COMPILE) tool -modfile=tools/go.mod
 TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
 
