@@ -43,14 +43,15 @@ type apiServer struct {
 // slowHooks are post-start hooks that poll with a leading second of sleep; bootstrap does their work.
 var slowHooks = []string{"rbac/bootstrap-roles", "scheduling/bootstrap-system-priority-classes"}
 
-// startAPIServer runs kube-apiserver until ctx ends. It serves before it is ready.
-func startAPIServer(ctx context.Context, cfg Config, endpoint string) (*apiServer, error) {
+// startAPIServer runs kube-apiserver, with the definitions of its types, until ctx ends. It serves
+// before it is ready.
+func startAPIServer(ctx context.Context, cfg Config, endpoint string, types common.GetOpenAPIDefinitions) (*apiServer, error) {
 	opts, err := apiServerOptions(ctx, cfg, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	self := &loopback.Transport{}
-	c, err := newConfig(opts, self)
+	c, err := newConfig(opts, types, self)
 	if err != nil {
 		return nil, err
 	}

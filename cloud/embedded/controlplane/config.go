@@ -20,6 +20,7 @@ import (
 	clientgoinformers "k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
+	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
@@ -27,7 +28,6 @@ import (
 	controlplaneapiserver "k8s.io/kubernetes/pkg/controlplane/apiserver"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
 
-	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane/definitions"
 	"github.com/aiopslab/aiopslab/cloud/embedded/loopback"
 )
 
@@ -37,8 +37,8 @@ const openAPITitle = "Kubernetes"
 // over the loopback transport. Stock, it makes an RSA certificate for that and shakes hands over
 // TCP, which is a good part of its start. Compare with app.NewConfig and with BuildGenericConfig of
 // k8s.io/kubernetes/pkg/controlplane/apiserver when the version of Kubernetes changes.
-func newConfig(opts options.CompletedOptions, self *loopback.Transport) (*app.Config, error) {
-	generic, informers, storage, err := genericConfig(opts, self)
+func newConfig(opts options.CompletedOptions, types common.GetOpenAPIDefinitions, self *loopback.Transport) (*app.Config, error) {
+	generic, informers, storage, err := genericConfig(opts, types, self)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +59,7 @@ func newConfig(opts options.CompletedOptions, self *loopback.Transport) (*app.Co
 	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: extensions, Aggregator: aggregator}, nil
 }
 
-func genericConfig(s options.CompletedOptions, self *loopback.Transport) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
+func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinitions, self *loopback.Transport) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
 	fail := func(err error) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
 		return nil, nil, nil, fmt.Errorf("configure kube-apiserver: %w", err)
 	}
@@ -92,7 +92,7 @@ func genericConfig(s options.CompletedOptions, self *loopback.Transport) (*gener
 	if err := s.Traces.ApplyTo(g.EgressSelector, g); err != nil {
 		return fail(err)
 	}
-	types := openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(definitions.Get)
+	types = openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(types)
 	namer := openapinamer.NewDefinitionNamer([]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}...)
 	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(types, namer)
 	g.OpenAPIConfig.Info.Title = openAPITitle

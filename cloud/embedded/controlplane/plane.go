@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane/definitions"
 )
 
 // Config says how a control plane runs.
@@ -94,6 +96,7 @@ func Start(ctx context.Context, cfg Config) (*Plane, error) {
 
 // start does what Start says; run is for what outlives it.
 func (p *Plane) start(ctx, run context.Context) (err error) {
+	types := definitions.Ahead()
 	var endpoint string
 	if p.etcd, endpoint, err = startEtcd(p.cfg.Dir, p.broken); err != nil {
 		return err
@@ -107,7 +110,7 @@ func (p *Plane) start(ctx, run context.Context) (err error) {
 			return err
 		}
 	}
-	if p.api, err = startAPIServer(run, p.cfg, endpoint); err != nil {
+	if p.api, err = startAPIServer(run, p.cfg, endpoint, types); err != nil {
 		return err
 	}
 	if p.client, err = clientset.NewForConfig(p.RESTConfig("aiopslab")); err != nil {

@@ -53,15 +53,39 @@ var decoder = sync.OnceValues(func() (cbor.DecMode, error) {
 // Get is k8s.io/kubernetes/pkg/generated/openapi.GetOpenAPIDefinitions. The definitions are the
 // caller's own.
 func Get(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
-	list, err := read(compressed)
-	if err != nil {
-		panic(fmt.Sprintf("the OpenAPI definitions in the program: %v", err)) // The test reads them.
+	return resolve(mustRead(), ref)
+}
+
+// Ahead returns [Get] for a caller who will soon want it: they are being read for its first call.
+func Ahead() common.GetOpenAPIDefinitions {
+	first := make(chan map[string]definition, 1)
+	go func() {
+		first <- mustRead()
+		close(first)
+	}()
+	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+		if list, ok := <-first; ok {
+			return resolve(list, ref)
+		}
+		return Get(ref)
 	}
+}
+
+func resolve(list map[string]definition, ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	all := make(map[string]common.OpenAPIDefinition, len(list))
 	for name, d := range list {
 		all[name] = common.OpenAPIDefinition{Schema: d.Schema.spec(ref), Dependencies: d.Dependencies}
 	}
 	return all
+}
+
+// mustRead panics if the data in the program cannot be read, which the test does.
+func mustRead() map[string]definition {
+	list, err := read(compressed)
+	if err != nil {
+		panic(fmt.Sprintf("the OpenAPI definitions in the program: %v", err))
+	}
+	return list
 }
 
 func read(compressed []byte) (map[string]definition, error) {
