@@ -25,6 +25,13 @@ const maxBuffered = 1 << 20
 // remoteAddr is where handlers see requests come from.
 const remoteAddr = "127.0.0.1:1"
 
+// While kube-apiserver fills a cache, it asks those who want to read from it to come back in a second.
+// Those in its own process come back sooner, or the start of a cluster would wait for them.
+const (
+	comeBackAfter  = 5 * time.Millisecond
+	comeBackWithin = 10 * time.Second
+)
+
 var errNotStarted = errors.New("the API server has not started")
 
 // Transport is an http.RoundTripper that calls a handler. It is safe for concurrent use.
@@ -68,6 +75,26 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.Header.Get("Upgrade") != "" {
 		return upgrade(h, req)
 	}
+	for begin := time.Now(); ; {
+		res, err := call(h, req)
+		if err != nil || !toComeBack(req, res) || time.Since(begin) > comeBackWithin {
+			return res, err
+		}
+		res.Body.Close()
+		select {
+		case <-time.After(comeBackAfter):
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+	}
+}
+
+// toComeBack reports whether a request is to be made again, and can be.
+func toComeBack(req *http.Request, res *http.Response) bool {
+	return res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && (req.Body == nil || req.Body == http.NoBody)
+}
+
+func call(h http.Handler, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(req.Context())
 	in := req.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0

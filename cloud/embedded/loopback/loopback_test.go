@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -303,5 +304,43 @@ func TestUpgrade(t *testing.T) {
 	defer res.Body.Close()
 	if b, err := io.ReadAll(res.Body); err != nil || res.StatusCode != http.StatusForbidden || string(b) != "no\n" {
 		t.Errorf("%s %q, %v", res.Status, b, err)
+	}
+}
+
+// A cache that is being filled is asked again soon, for as long as the client waits.
+func TestComeBack(t *testing.T) {
+	asked := 0
+	c := serve(func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked%3 > 0 || r.URL.Path == "/never" {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	})
+	res, err := c.Get("http://x/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusOK || asked != 3 {
+		t.Errorf("%s after %d requests", res.Status, asked)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://x/never", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Do(req); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a client that does not wait any longer is told %v", err)
+	}
+	// What has a body cannot be sent again.
+	asked = 0
+	res, err = c.Post("http://x/", "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != http.StatusTooManyRequests || asked != 1 {
+		t.Errorf("%s after %d requests", res.Status, asked)
 	}
 }
