@@ -11,7 +11,8 @@
 //     handler directly instead of over TLS;
 //   - default RBAC and priority classes are written at once by us, where the stock hooks poll with a
 //     leading second of sleep;
-//   - OpenAPI documents of built-in groups are built when somebody asks for them.
+//   - OpenAPI documents of built-in groups are built when somebody asks for them, from definitions
+//     that are data instead of code.
 //
 // Kubernetes keeps process-global state (feature gates, metrics), so a process holds one [Plane].
 //
