@@ -47,7 +47,7 @@ type schema struct {
 
 // decoder reads the values that have no type of their own as if they were read from JSON.
 var decoder = sync.OnceValues(func() (cbor.DecMode, error) {
-	return cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSigned, MaxMapPairs: 1 << 16}.DecMode()
+	return cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, MaxMapPairs: 1 << 16}.DecMode()
 })
 
 // Get is k8s.io/kubernetes/pkg/generated/openapi.GetOpenAPIDefinitions. The definitions are the
