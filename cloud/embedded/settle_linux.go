@@ -47,7 +47,7 @@ func cleanMappings(smaps io.Reader, file string) (list []mapping) {
 			continue
 		}
 		switch field, value, _ := strings.Cut(line, ":"); field {
-		case "Private_Dirty", "Anonymous":
+		case "Anonymous", "Swap": // Not Private_Dirty: the file itself may not be on disk yet.
 			candidate = candidate && strings.TrimSpace(value) == "0 kB"
 		case "VmFlags": // The last line of a mapping.
 			if candidate {
