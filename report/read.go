@@ -2,8 +2,6 @@ package report
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -24,6 +22,9 @@ type Run struct {
 	Task  problem.Task
 	Class session.Class
 	Why   string
+	// Unfinished says that the record has no verdict: the run is still under way, or its process was
+	// killed. What the record has of it says nothing about the agent yet.
+	Unfinished bool
 
 	Seconds             float64
 	Steps               int
@@ -47,8 +48,8 @@ func (r *Run) Contestant() string {
 	return fmt.Sprintf("%s (%s)", r.Agent, r.Model)
 }
 
-// errTorn is the error of a record whose writer was killed.
-var errTorn = errors.New("the last line is cut off: its writer was killed")
+// Unfinished is the class of a run without a verdict.
+const Unfinished session.Class = "unfinished"
 
 // Files are the records among paths: files are taken as they are, of directories all files with the
 // name of a record, in subdirectories too.
@@ -94,9 +95,6 @@ func readRun(file string) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	if rec.Torn {
-		return nil, fmt.Errorf("%s: %w", file, errTorn)
-	}
 	r := &Run{Run: rec.Run, File: file}
 	r.Agent = cmp.Or(r.Agent, "(unnamed)")
 	v, err := r.scan(rec)
@@ -104,26 +102,32 @@ func readRun(file string) (*Run, error) {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if v == nil {
-		graded, err := session.Grade(rec)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		if v, err = reread(graded); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
+		r.Unfinished, r.Class, r.Why = true, Unfinished, unfinished(rec)
+		return r, nil
+	}
+	if r.Task == "" {
+		return nil, fmt.Errorf("%s: the record has no problem in it", file)
 	}
 	r.take(v)
 	return r, nil
 }
 
-// reread makes a fresh verdict look like one out of a file.
-func reread(v session.Verdict) (*session.Verdict, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
+// unfinished says how far a run without a verdict came.
+func unfinished(rec *record.Record) string {
+	var p record.Phase
+	for _, e := range rec.Events {
+		if e.Kind == record.PhaseEvent {
+			_ = e.Decode(&p) // A phase that cannot be read is not told.
+		}
 	}
-	v = session.Verdict{}
-	return &v, json.Unmarshal(b, &v)
+	why := "not finished, or cut off"
+	if rec.Torn {
+		why = "cut off: its writer was killed"
+	}
+	if p.Name != "" {
+		why += "; last it was at: " + p.Name
+	}
+	return why
 }
 
 // scan takes what the events tell, and returns the verdict if there is one.
@@ -150,9 +154,6 @@ func (r *Run) scan(rec *record.Record) (v *session.Verdict, err error) {
 				return nil, err
 			}
 		}
-	}
-	if r.Task == "" {
-		return nil, errors.New("the record has no problem in it")
 	}
 	return v, nil
 }

@@ -7,8 +7,8 @@
 //	err := r.WriteText(os.Stdout)
 //
 // Only runs that say something about the agent count: those it solved, and those it failed. What the
-// environment, the grader or an interruption spoilt is listed apart. A report is a function of the
-// records, however often one of them is given.
+// environment, the grader or an interruption spoilt is listed apart, and so is a run that has no
+// verdict yet. A report is a function of the records, however often one of them is given.
 package report
 
 import (
@@ -24,6 +24,8 @@ import (
 type Report struct {
 	Runs    int `json:"runs"`    // that were read
 	Counted int `json:"counted"` // that say something about the agent
+	// Unfinished are those without a verdict: still under way, or cut off.
+	Unfinished int `json:"unfinished"`
 	// Overall is a row for each agent, over all tasks, as in Table 3 of the paper.
 	Overall []Row `json:"overall"`
 	// Tasks are the agents by task, as in Table 4.
@@ -109,6 +111,9 @@ type Builder struct {
 	actions map[string]map[string]*Use
 	shell   map[string]map[string]*Use
 	report  Report
+	// Runs by id and problem. A copy that was made before a run was finished says nothing.
+	finished   map[[2]string]bool
+	unfinished map[[2]string]*Run
 }
 
 // key is an agent and a task. An empty task is all of them.
@@ -132,7 +137,14 @@ func (b *Builder) Add(r *Run) {
 	if b.seen == nil {
 		b.seen, b.tallies = map[[3]string]bool{}, map[key]*tally{}
 		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
+		b.finished, b.unfinished = map[[2]string]bool{}, map[[2]string]*Run{}
 	}
+	run := [2]string{r.ID, r.Problem}
+	if r.Unfinished {
+		b.unfinished[run] = r
+		return
+	}
+	b.finished[run] = true
 	agent := r.Contestant()
 	id := [3]string{r.ID, r.Problem, agent}
 	if b.seen[id] {
@@ -210,26 +222,46 @@ func (b *Builder) Report() *Report {
 	r := b.report
 	r.Tasks, r.StepLimits = []Task{}, []Curve{}
 	r.NotCounted = append([]NotCounted{}, r.NotCounted...)
+	r.Overall = b.rows("")
+	b.addUnfinished(&r)
 	slices.SortFunc(r.NotCounted, func(a, b NotCounted) int {
 		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Problem, b.Problem), cmp.Compare(a.File, b.File))
 	})
-	r.Overall = b.rows("")
 	for _, task := range problem.Tasks {
 		if rows := b.rows(task); len(rows) > 0 {
 			r.Tasks = append(r.Tasks, Task{task, rows})
 		}
 	}
 	longest := 0
-	for _, row := range r.Overall {
-		longest = max(longest, b.tallies[key{agent: row.Agent}].maxSteps)
+	for _, t := range b.tallies {
+		longest = max(longest, t.maxSteps)
 	}
 	for _, row := range r.Overall {
-		if t := b.tallies[key{agent: row.Agent}]; t.runs > 0 {
+		if t := b.tallies[key{agent: row.Agent}]; t != nil && t.runs > 0 {
 			r.StepLimits = append(r.StepLimits, t.curve(row.Agent, longest))
 		}
 	}
 	r.Actions, r.Commands = mixes(b.actions), mixes(b.shell)
 	return &r
+}
+
+// addUnfinished lists the runs that have no verdict.
+func (b *Builder) addUnfinished(r *Report) {
+	for id, u := range b.unfinished {
+		if b.finished[id] {
+			continue
+		}
+		r.Runs++
+		r.Unfinished++
+		r.NotCounted = append(r.NotCounted, NotCounted{u.Class, u.Agent, u.Problem, u.Why, u.File})
+		i := slices.IndexFunc(r.Overall, func(row Row) bool { return row.Agent == u.Agent })
+		if i < 0 {
+			i = len(r.Overall)
+			r.Overall = append(r.Overall, Row{Agent: u.Agent, Accuracy: NewShare(0, 0)})
+		}
+		r.Overall[i].NotCounted++
+	}
+	sortRows(r.Overall)
 }
 
 // rows are those of a task, the best agent first.
@@ -240,10 +272,14 @@ func (b *Builder) rows(task problem.Task) []Row {
 			rows = append(rows, t.row(k))
 		}
 	}
+	sortRows(rows)
+	return rows
+}
+
+func sortRows(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int {
 		return cmp.Or(-cmp.Compare(a.Accuracy.Value, b.Accuracy.Value), -cmp.Compare(a.Accuracy.Of, b.Accuracy.Of), cmp.Compare(a.Agent, b.Agent))
 	})
-	return rows
 }
 
 func (t *tally) row(k key) Row {

@@ -158,30 +158,77 @@ func golden(t *testing.T, file string, got []byte) {
 	}
 }
 
-// A record without a verdict is graded; the process that made it may have been killed.
-func TestGrades(t *testing.T) {
+// A run that is still being graded, or whose process was killed meanwhile, is not counted, however much
+// of it there is: looks that show no recovery yet are not the agent's failure.
+func TestUnfinished(t *testing.T) {
 	t.Chdir(t.TempDir())
-	log, err := record.Create("1.jsonl", record.Run{ID: "1", Problem: "p", Agent: "a"})
+	events := []struct {
+		kind string
+		data any
+	}{
+		{record.PhaseEvent, record.Phase{Name: "agent"}},
+		{record.StepEvent, record.Step{Number: 1, Response: agent.Call("submit"), Action: "submit"}},
+		{record.SubmissionEvent, record.Submission{Submitted: true}},
+		{record.ProblemEvent, map[string]any{"id": "p", "task": "mitigation", "faults": []string{"f geo"}}},
+		{record.PhaseEvent, record.Phase{Name: "grading"}},
+		{record.LookEvent, grade.Look{Symptoms: []string{"it shows"}}},
+	}
+	var files []string
+	for n := range len(events) + 1 { // cut off after each event
+		id := fmt.Sprint(n)
+		log, err := record.Create(id+".jsonl", record.Run{ID: id, Problem: "p", Agent: "oracle"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events[:n] {
+			err = errors.Join(err, log.Append(e.kind, e.data))
+		}
+		if err := errors.Join(err, log.Close()); err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, id+".jsonl")
+	}
+	whole, err := os.ReadFile(files[len(files)-1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := grade.Look{Symptoms: []string{"it shows"}}
-	if err := errors.Join(
-		log.Append(record.ProblemEvent, map[string]any{"id": "p", "task": "localization", "faults": []string{"f geo"}, "answer": problem.Answer{Components: []problem.Component{{Name: "geo"}}}}),
-		log.Append(record.FaultEvent, record.Fault{}),
-		log.Append(record.StepEvent, record.Step{Number: 1, Response: agent.Call("submit", []string{"geo", "x"}), Action: "submit"}),
-		log.Append(record.SubmissionEvent, record.Submission{Submitted: true, Answer: json.RawMessage(`["geo","x"]`)}),
-		log.Append(record.LookEvent, look), log.Close(),
-	); err != nil {
+	torn := strings.Replace(string(whole[:len(whole)-20]), `"id":"6"`, `"id":"7"`, 1) // in the middle of a line
+	if err := os.WriteFile("7.jsonl", []byte(torn), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, errs := build([]string{"1.jsonl"})
-	if len(errs) > 0 || r.Counted != 1 {
+	r, errs := build(append(files, "7.jsonl"))
+	if len(errs) > 0 || r.Runs != len(events)+2 || r.Counted != 0 || r.Unfinished != r.Runs || len(r.NotCounted) != r.Runs {
 		t.Fatalf("%+v, %v", r, errs)
 	}
-	row := r.Tasks[0].Rows[0]
-	if row.Accuracy.N != 0 || row.Top1.N != 1 || row.Steps != 1 || row.InTokens == 0 {
-		t.Errorf("got %+v", row)
+	if row := r.Overall[0]; row.Accuracy.Of != 0 || row.NotCounted != r.Runs || len(r.StepLimits) > 0 {
+		t.Errorf("it counts: %+v, %+v", row, r.StepLimits)
+	}
+	// Of a run that is there twice, the finished one counts, in any order.
+	done := aRun{id: "6", agent: "oracle", task: problem.Mitigation, class: session.Solved}
+	if err := os.Rename("6.jsonl", "early.jsonl"); err != nil {
+		t.Fatal(err)
+	}
+	log, err := os.ReadFile(done.write(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log = bytes.Replace(log, []byte(`"problem":"p-mitigation"`), []byte(`"problem":"p"`), 1)
+	if err := os.WriteFile("6.jsonl", log, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, both := range [][]string{{"6.jsonl", "early.jsonl"}, {"early.jsonl", "6.jsonl"}} {
+		if r, errs := build(both); len(errs) > 0 || r.Runs != 1 || r.Counted != 1 || r.Unfinished != 0 {
+			t.Errorf("%v: %+v, %v", both, r, errs)
+		}
+	}
+	var text bytes.Buffer
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"8 runs are not finished or were cut off; not counted.", "last it was at: grading", "its writer was killed"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in:\n%s", want, text.String())
+		}
 	}
 }
 
@@ -194,10 +241,9 @@ func TestUnreadable(t *testing.T) {
 	}
 	head, _, _ := bytes.Cut(whole, []byte("\n"))
 	bad := map[string]struct{ content, want string }{
-		"torn.jsonl":       {string(whole[:len(whole)-20]), "cut off"},
 		"other.jsonl":      {`{"level":"info"}` + "\n", "not a run record"},
 		"broken.jsonl":     {string(head) + "\nbroken\n", "line 2"},
-		"no-problem.jsonl": {string(head) + "\n", "no problem"},
+		"no-problem.jsonl": {string(head) + "\n" + `{"seq":1,"kind":"verdict","data":{}}` + "\n", "no problem"},
 		"odd.jsonl":        {string(head) + "\n" + `{"seq":1,"kind":"verdict","data":7}` + "\n", "event 1 (verdict)"},
 	}
 	for name, b := range bad {

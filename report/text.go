@@ -57,7 +57,7 @@ func (p *printer) table(title string, rows [][]string) {
 
 func (p *printer) head(r *Report) {
 	fmt.Fprintf(p, "%s, %d of them count.", plural(r.Runs, "run"), r.Counted)
-	if n := len(r.NotCounted); n > 0 {
+	if n := len(r.NotCounted) - r.Unfinished; n > 0 {
 		classes := map[session.Class]int{}
 		for _, c := range r.NotCounted {
 			classes[c.Class]++
@@ -73,6 +73,12 @@ func (p *printer) head(r *Report) {
 			parts = append(parts, fmt.Sprintf("%d other", n))
 		}
 		fmt.Fprintf(p, " Not counted: %s.", strings.Join(parts, ", "))
+	}
+	switch n := r.Unfinished; {
+	case n == 1:
+		p.WriteString(" 1 run is not finished or was cut off; not counted.")
+	case n > 1:
+		fmt.Fprintf(p, " %d runs are not finished or were cut off; not counted.", n)
 	}
 	p.WriteByte('\n')
 }

@@ -31,8 +31,8 @@ of steps; and what agents did in the runs they solved and failed. Tables and
 figures are named after those of the AIOpsLab paper that they correspond to.
 
 PATH is a record or a directory of them; without any it is 'results'. Runs
-that say nothing about the agent ('infra', 'grader', 'inconclusive') are listed
-and not counted. Records that cannot be read are named and left out.`,
+that say nothing about the agent ('infra', 'grader', 'inconclusive', and those
+that are not finished) are listed and not counted. Records that cannot be read are named and left out.`,
 		Example: `  aiopslab report
   aiopslab report results --agent react,flash --task localization
   aiopslab report results --svg figures -o json`,
