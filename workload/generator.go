@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"net"
@@ -32,6 +31,7 @@ type Generator struct {
 	ops       *chooser
 	recorder  *recorder
 	metrics   *metrics
+	keeper    keeper
 
 	scale    atomic.Uint64 // float64 bits
 	wanted   atomic.Int64
@@ -127,7 +127,6 @@ func (g *Generator) runArrivals(ctx context.Context) {
 	src := g.spec.Arrivals.source(g.spec.Seed)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	client := g.client(nil)
 	for n := uint64(0); ; n++ {
 		a, ok := src.next(math.Float64frombits(g.scale.Load()))
 		if !ok || g.spec.Duration > 0 && a.At >= g.spec.Duration {
@@ -135,7 +134,7 @@ func (g *Generator) runArrivals(ctx context.Context) {
 		}
 		// The request is made before it is due, so that making it is not part of its latency.
 		op := g.ops.pick(g.spec.Seed, n, a.Operation)
-		r, err := op.request(g.spec.Seed, n, 0)
+		v, err := op.visit(g.spec.Seed, n, 0, g.keeper.recall(op.Recall, n))
 		intended := g.recorder.start.Add(a.At)
 		if !g.sleep(ctx, intended, timer) {
 			return
@@ -156,7 +155,7 @@ func (g *Generator) runArrivals(ctx context.Context) {
 		g.requests.Go(func() {
 			defer g.inFlight.Add(-1)
 			g.recorder.lagged(time.Since(intended))
-			g.send(ctx, client, op, r, intended)
+			g.do(ctx, nil, v, intended)
 		})
 	}
 }
@@ -182,7 +181,6 @@ func (g *Generator) session(ctx context.Context, user uint64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	jar, _ := cookiejar.New(nil) // It never fails without options.
-	client := g.client(jar)
 	think := rand.New(rand.NewPCG(g.spec.Seed, mix64(thinkStream|user)))
 	end := g.recorder.start.Add(forever)
 	if g.spec.Duration > 0 {
@@ -195,11 +193,11 @@ func (g *Generator) session(ctx context.Context, user uint64) {
 		}
 		op := g.ops.pick(g.spec.Seed, n, "")
 		g.wanted.Add(1)
-		if r, err := op.request(g.spec.Seed, n, user); err != nil {
+		if v, err := op.visit(g.spec.Seed, n, user, g.keeper.recall(op.Recall, n)); err != nil {
 			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
 		} else {
 			g.inFlight.Add(1)
-			g.send(ctx, client, op, r, time.Now())
+			g.do(ctx, jar, v, time.Now())
 			g.inFlight.Add(-1)
 		}
 		pause := g.spec.Users.Think.Min
@@ -217,51 +215,6 @@ func (g *Generator) client(jar http.CookieJar) *http.Client {
 		Transport: g.transport, Jar: jar,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-}
-
-// maxBody is how much of a body is looked at; the rest is read and forgotten.
-const maxBody = 1 << 20
-
-// send makes one request and records what becomes of it.
-func (g *Generator) send(ctx context.Context, client *http.Client, op *compiled, r *Request, intended time.Time) {
-	o := outcome{operation: op.index}
-	status, body, received, err := g.exchange(ctx, client, op, r)
-	if err != nil && ctx.Err() != nil {
-		return // Abandoned.
-	}
-	o.latency, o.received = time.Since(intended), received
-	if err != nil {
-		o.failure, o.sample = classify(err), err.Error()
-	} else {
-		o.failure, o.sample = op.judge(status, body)
-	}
-	g.done(o)
-}
-
-func (g *Generator) exchange(ctx context.Context, client *http.Client, op *compiled, r *Request) (status int, body []byte, received int64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, g.spec.timeout())
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, r.Method, g.base+r.Path, strings.NewReader(r.Body))
-	if err != nil {
-		return 0, nil, 0, err
-	}
-	for _, h := range r.Headers {
-		req.Header.Set(h.Name, h.Value)
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return 0, nil, 0, err
-	}
-	defer resp.Body.Close()
-	keep := int64(sampleSize)
-	if op.expect != nil {
-		keep = maxBody
-	}
-	body, err = io.ReadAll(io.LimitReader(resp.Body, keep))
-	if err == nil {
-		received, err = io.Copy(io.Discard, resp.Body)
-	}
-	return resp.StatusCode, body, received + int64(len(body)), err
 }
 
 func (g *Generator) done(o outcome) {

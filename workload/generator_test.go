@@ -148,7 +148,7 @@ func TestFailures(t *testing.T) {
 				if tt.dial == nil {
 					target = serve(t, tt.handler)
 				}
-				s := Spec{Mix: one(Operation{Method: "POST", Expect: tt.expect}), Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 1500 * time.Millisecond, Timeout: 3 * time.Second}
+				s := Spec{Mix: one(Operation{Call: Call{Method: "POST", Expect: tt.expect}}), Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 1500 * time.Millisecond, Timeout: 3 * time.Second}
 				g := mustNew(t, s, target)
 				if err := g.Run(t.Context()); err != nil {
 					t.Fatal(err)
@@ -294,7 +294,7 @@ func TestUsers(t *testing.T) {
 			time.Sleep(500 * time.Millisecond)
 		})
 		s := Spec{
-			Mix:      one(Operation{Query: Fields{{"user", "{{.user}}"}}}),
+			Mix:      one(Operation{Call: Call{Query: Fields{{"user", "{{.user}}"}}}}),
 			Users:    &Users{Count: 10, SpawnRate: 2, Think: Think{Min: time.Second, Max: 2 * time.Second}},
 			Duration: time.Minute,
 		}
@@ -319,7 +319,7 @@ func TestReplayRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{start: time.Now()}
 		target := serve(t, func(w http.ResponseWriter, r *http.Request) { l.add(r) })
-		mix := &Mix{Name: "m", Operations: []Operation{{Name: "a", Weight: 1, Path: "/a"}, {Name: "b", Weight: 0, Path: "/b"}}}
+		mix := &Mix{Name: "m", Operations: []Operation{{Name: "a", Weight: 1, Call: Call{Path: "/a"}}, {Name: "b", Weight: 0, Call: Call{Path: "/b"}}}}
 		s := Spec{Mix: MixRef{mix}, Arrivals: &Arrivals{Replay: &Replay{Trace: "time,operation\n5,b\n6,a\n8.5,b\n9,\n"}}}
 		mustNew(t, s, target).Run(t.Context())
 		if got, want := strings.Join(l.lines, ","), "0s GET /b ,1s GET /a ,3.5s GET /b ,4s GET /a "; got != want {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,15 +25,30 @@ type Mix struct {
 	Operations  []Operation `yaml:"operations"`
 }
 
-// Operation is a kind of request. Its texts are templates (package text/template) over the variables
-// and the functions in template.go, which draw from the load's seed.
+// Operation is something that a user does: a request, and what follows it. Its texts are templates
+// (package text/template) over the variables and the functions in functions.go, which draw from the
+// load's seed.
 type Operation struct {
 	Name   string  `yaml:"name"`
 	Weight float64 `yaml:"weight"` // its part, relative to the sum of all weights
 
+	// Recall names what is remembered: .kept is the variables of an operation of this load that kept them
+	// under that name a moment ago, or nothing.
+	Recall string `yaml:"recall,omitempty"`
+
 	// Vars are computed first, in this order; a later one and everything below may use them.
 	Vars Fields `yaml:"vars,omitempty"`
 
+	Call `yaml:",inline"`
+
+	// Then is what the user does next, step by step, as long as all is as expected. So what was written
+	// is read back. All of it is one operation, which fails as a whole; its latency is that of the first
+	// request. Cookies that were set are sent in the steps that follow.
+	Then []Then `yaml:"then,omitempty"`
+}
+
+// Call is a request and what its answer must be.
+type Call struct {
 	Method  string `yaml:"method,omitempty"` // default GET, POST with a form or body
 	Path    string `yaml:"path"`
 	Query   Fields `yaml:"query,omitempty"` // escaped and appended to the path
@@ -42,14 +57,21 @@ type Operation struct {
 	Body    string `yaml:"body,omitempty"`
 
 	Expect Expect `yaml:"expect,omitempty"`
+
+	// Capture are variables of the steps that follow: jq programs over the JSON of the answer. Each must
+	// yield a value.
+	Capture Fields `yaml:"capture,omitempty"`
+
+	// Keep is a name under which others may recall the variables, once the answer is as expected.
+	Keep string `yaml:"keep,omitempty"`
 }
 
-// Expect is what a successful response is like.
-type Expect struct {
-	// Status are the codes of success. Default: any of 2xx and 3xx.
-	Status []int `yaml:"status,omitempty"`
-	// Body is a regular expression that the body must match.
-	Body string `yaml:"body,omitempty"`
+// Then is a step that follows another.
+type Then struct {
+	Call `yaml:",inline"`
+	// Within is how long the step is tried again until its answer is as expected, for what an
+	// application does in the background. 0 is once.
+	Within time.Duration `yaml:"within,omitempty"`
 }
 
 // Fields are names and values in the order of the document.
@@ -152,18 +174,56 @@ func (m *Mix) problems() (list []string) {
 			list = append(list, where+": weight must not be negative")
 		}
 		sum += o.Weight
-		if !strings.HasPrefix(o.Path, "/") {
-			list = append(list, where+": path must begin with a slash")
+		if o.Recall != "" && m.keptBy(o.Recall) == nil {
+			list = append(list, fmt.Sprintf("%s: recall: no operation keeps %q", where, o.Recall))
 		}
-		if o.Form != nil && o.Body != "" {
-			list = append(list, where+": give either form or body")
+		list = append(list, o.Call.problems(where)...)
+		for i, t := range o.Then {
+			where := fmt.Sprintf("%s: then %d", where, i+1)
+			list = append(list, t.Call.problems(where)...)
+			if t.Within < 0 {
+				list = append(list, where+": within must not be negative")
+			}
 		}
-		if _, err := o.compile(); err != nil {
+		if _, err := o.compile(m.keptBy(o.Recall)); err != nil {
 			list = append(list, where+": "+err.Error())
 		}
 	}
 	if len(m.Operations) > 0 && sum <= 0 {
 		list = append(list, "give operations a weight, such as \"weight: 1\"")
+	}
+	return list
+}
+
+// keptBy are the variables that are kept under a name, all 0; nil if nobody keeps any.
+func (m *Mix) keptBy(name string) map[string]any {
+	if name == "" {
+		return nil
+	}
+	for i := range m.Operations {
+		o := &m.Operations[i]
+		vars := map[string]any{"n": "0", "user": "0"}
+		for _, f := range o.Vars {
+			vars[f.Name] = "0"
+		}
+		for _, c := range o.all() {
+			for _, f := range c.Capture {
+				vars[f.Name] = "0"
+			}
+			if c.Keep == name {
+				return vars
+			}
+		}
+	}
+	return nil
+}
+
+func (s *Call) problems(where string) (list []string) {
+	if !strings.HasPrefix(s.Path, "/") {
+		list = append(list, where+": path must begin with a slash")
+	}
+	if s.Form != nil && s.Body != "" {
+		list = append(list, where+": give either form or body")
 	}
 	return list
 }
@@ -180,7 +240,7 @@ func (m *Mix) chooser() (*chooser, error) {
 	sum := 0.0
 	for i := range m.Operations {
 		o := &m.Operations[i]
-		op, err := o.compile()
+		op, err := o.compile(m.keptBy(o.Recall))
 		if err != nil {
 			return nil, fmt.Errorf("operation %q: %w", o.Name, err)
 		}
@@ -207,20 +267,4 @@ func (c *chooser) pick(seed, n uint64, name string) *compiled {
 		return -1
 	})
 	return c.operations[i]
-}
-
-func (e Expect) compile() (*regexp.Regexp, error) {
-	for _, s := range e.Status {
-		if s < 100 || s > 599 {
-			return nil, fmt.Errorf("expect: %d is no HTTP status", s)
-		}
-	}
-	if e.Body == "" {
-		return nil, nil
-	}
-	re, err := regexp.Compile(e.Body)
-	if err != nil {
-		return nil, fmt.Errorf("expect: body: %w", err)
-	}
-	return re, nil
 }

@@ -30,8 +30,8 @@ func TestBuiltinMixes(t *testing.T) {
 	parts := map[string]map[string]float64{
 		"hotel-booking":       {"search": 0.4, "recommend": 0.2, "user": 0.2, "reserve": 0.2},
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
-		"social-compose-post": {"compose-post": 1},
-		"social-mixed":        {"read-home-timeline": 0.6, "read-user-timeline": 0.3, "compose-post": 0.1},
+		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
+		"social-mixed":        {"read-home-timeline": 60. / 102, "read-user-timeline": 30. / 102, "compose-post": 10. / 102, "login": 2. / 102},
 	}
 	if got := Mixes(); len(got) != len(parts) {
 		t.Errorf("mixes %v", got)
@@ -64,7 +64,8 @@ var forms = map[string]*regexp.Regexp{
 	"search":             regexp.MustCompile(`^GET /hotels\?inDate=2015-04-(09|1\d|2[0-3])&outDate=2015-04-(1\d|2[0-4])&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
 	"recommend":          regexp.MustCompile(`^GET /recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
 	"user":               regexp.MustCompile(`^POST /user\?username=Cornell_\d{1,3}&password=\d{10,30} $`),
-	"reserve":            regexp.MustCompile(`^POST /reservation\?inDate=2015-04-\d\d&outDate=2015-04-\d\d&lat=[\d.]+&lon=-[\d.]+&hotelId=\d{1,2}&customerName=Cornell_\d{1,3}&username=Cornell_\d{1,3}&password=\d{10,30}&number=1 $`),
+	"reserve":            regexp.MustCompile(`^POST /reservation\?inDate=20\d\d-\d\d-\d\d&outDate=20\d\d-\d\d-\d\d&lat=[\d.]+&lon=-[\d.]+&hotelId=\d{1,2}&customerName=Cornell_\d{1,3}&username=Cornell_\d{1,3}&password=\d{10,30}&number=1 $`),
+	"login":              regexp.MustCompile(`^POST /api/user/login username=username_(\d{1,3})&password=password_\d{1,3}$`),
 	"read-home-timeline": regexp.MustCompile(`^GET /wrk2-api/home-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
 	"read-user-timeline": regexp.MustCompile(`^GET /wrk2-api/user-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
 }
@@ -140,11 +141,20 @@ func TestMixErrors(t *testing.T) {
 		{"empty", "name: m", "m.yaml: a mix needs operations"},
 		{"path", "name: m\noperations: [{name: a, weight: 1, path: x}]", `m.yaml: operation "a": path must begin with a slash`},
 		{"weights", "name: m\noperations: [{name: a, path: /}]", `m.yaml: give operations a weight, such as "weight: 1"`},
-		{"function", "name: m\noperations: [{name: a, weight: 1, path: '/{{rand 1 2}}'}]", `m.yaml: operation "a": path:1: function "rand" not defined; known are add, choice, float, int, number, other, pad, repeat, text, times`},
+		{"function", "name: m\noperations: [{name: a, weight: 1, path: '/{{rand 1 2}}'}]", `m.yaml: operation "a": path:1: function "rand" not defined; known are add, choice, day, float, int, line, mul, near, number, other, pad, quote, repeat, text, times`},
 		{"variable", "name: m\noperations: [{name: a, weight: 1, path: '/{{.id}}'}]", `m.yaml: operation "a": path:1:3: executing "path" at <.id>: map has no entry for key "id"`},
 		{"bounds", "name: m\noperations: [{name: a, weight: 1, path: '/{{int 2 1}}'}]", `m.yaml: operation "a": path:1:3: executing "path" at <int 2 1>: error calling int: no whole number is between 2 and 1`},
 		{"status", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {status: [20]}}]", `m.yaml: operation "a": expect: 20 is no HTTP status`},
 		{"regexp", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {body: '('}}]", "m.yaml: operation \"a\": expect: body: error parsing regexp: missing closing ): `(`"},
+		{"template of a regexp", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {body: '{{.id}}'}}]", `m.yaml: operation "a": expect: body:1:2: executing "expect: body" at <.id>: map has no entry for key "id"`},
+		{"jq", "name: m\noperations: [{name: a, weight: 1, path: /, expect: {json: ['.a ==']}}]", `m.yaml: operation "a": expect: json: ".a ==" is no jq program: unexpected EOF`},
+		{"jq variable", "name: m\noperations: [{name: a, weight: 1, path: /, vars: {id: 1}, expect: {json: ['. == $od']}}]", `m.yaml: operation "a": expect: json: ". == $od": variable not defined: $od; known are $id, $n, $user`},
+		{"capture", "name: m\noperations: [{name: a, weight: 1, path: /, capture: {id: '('}}]", `m.yaml: operation "a": capture: id: "(" is no jq program: unexpected EOF`},
+		{"then field", "name: m\noperations:\n- name: a\n  weight: 1\n  path: /\n  then:\n  - path: /\n    wihtin: 2s", `m.yaml:8: unknown field "wihtin"; did you mean "within"?`},
+		{"then", "name: m\noperations: [{name: a, weight: 1, path: /, then: [{path: '/{{.id}}', within: -1s}, {path: x}]}]", "m.yaml: operation \"a\": then 1: within must not be negative\nm.yaml: operation \"a\": then 2: path must begin with a slash\nm.yaml: operation \"a\": then 1: path:1:3: executing \"path\" at <.id>: map has no entry for key \"id\""},
+		{"captured too late", "name: m\noperations: [{name: a, weight: 1, path: /, then: [{path: /, expect: {json: [$id]}, capture: {id: .id}}]}]", `m.yaml: operation "a": then 1: expect: json: "$id": variable not defined: $id; known are $n, $user`},
+		{"recall", "name: m\noperations: [{name: a, weight: 1, path: /, recall: post}]", `m.yaml: operation "a": recall: no operation keeps "post"`},
+		{"recall of nothing", "name: m\noperations: [{name: a, weight: 1, path: /, keep: post}, {name: b, weight: 1, recall: post, path: '/{{if .kept}}{{.kept.id}}{{end}}'}]", `m.yaml: operation "b": path:1:20: executing "path" at <.kept.id>: map has no entry for key "id"`},
 		{"twice", "name: m\noperations: [{name: a, weight: 1, path: /}, {name: a, weight: 1, path: /}]", `m.yaml: operation "a" is there twice`},
 		{"fields", "name: m\noperations:\n- name: a\n  weight: 1\n  path: /\n  query: [x]", `m.yaml:6: names and values are expected, as in "{name: value}"`},
 		{"several", "operations: [{path: x, weight: -1}]", "m.yaml: a mix needs a name\nm.yaml: operation 1 needs a name\nm.yaml: operation 1: weight must not be negative\nm.yaml: operation 1: path must begin with a slash\nm.yaml: give operations a weight, such as \"weight: 1\""},

@@ -3,11 +3,8 @@ package workload
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"slices"
 	"strings"
 	"syscall"
 )
@@ -53,29 +50,6 @@ func classify(err error) Class {
 
 // sampleSize is how much of a body is kept to show.
 const sampleSize = 256
-
-// judge tells whether a response is what the operation expects. It is a failure with a text unless
-// the class is empty.
-func (c *compiled) judge(status int, body []byte) (Class, string) {
-	expected := status >= 200 && status < 400
-	if len(c.Expect.Status) > 0 {
-		expected = slices.Contains(c.Expect.Status, status)
-	}
-	if !expected {
-		class := Status
-		switch {
-		case status >= 500:
-			class = HTTP5xx
-		case status >= 400:
-			class = HTTP4xx
-		}
-		return class, fmt.Sprintf("%d %s: %s", status, http.StatusText(status), excerpt(body))
-	}
-	if c.expect != nil && !c.expect.Match(body) {
-		return Body, fmt.Sprintf("the body does not match %q: %s", c.Expect.Body, excerpt(body))
-	}
-	return "", ""
-}
 
 // excerpt is the beginning of a body on one line.
 func excerpt(body []byte) string {

@@ -139,7 +139,8 @@ type Planned struct {
 	Request
 }
 
-// Plan returns the first requests of an open-loop load without sending them, at most n.
+// Plan returns the first requests of an open-loop load without sending them, at most n. What follows a
+// request in its operation depends on the answer, and is not among them.
 func (s *Spec) Plan(n int) ([]Planned, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -158,11 +159,11 @@ func (s *Spec) Plan(n int) ([]Planned, error) {
 		if !ok || s.Duration > 0 && a.At >= s.Duration {
 			break
 		}
-		r, err := ops.pick(s.Seed, i, a.Operation).request(s.Seed, i, 0)
+		v, err := ops.pick(s.Seed, i, a.Operation).visit(s.Seed, i, 0, nil)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, Planned{a.At, *r})
+		list = append(list, Planned{a.At, *v.first})
 	}
 	return list, nil
 }

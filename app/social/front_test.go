@@ -175,6 +175,13 @@ func TestLogin(t *testing.T) {
 	f.c.Jar = jar
 	f.mustPost("/api/user/login", url.Values{"username": {"username_3"}, "password": {"password_3"}}, "Success!")
 	f.mustPost("/api/post/compose", url.Values{"text": {"mine"}}, "Success")
+	f.mustPost("/api/user/get_follower", nil, `{"follower_id":"`)
+	f.mustPost("/api/user/get_followee", nil, `{"followee_id":"`)
+	// Under /wrk2-api it counts what the request says.
+	f.mustPost("/wrk2-api/post/compose", url.Values{"username": {"username_4"}, "user_id": {"4"}, "text": {"mine"}}, "Success")
+	if posts := f.timeline("user", "4"); len(posts) != 1 || posts[0].Creator.Username != "username_4" {
+		t.Errorf("%+v", posts)
+	}
 	f.c.Jar = nil
 	if posts := f.timeline("user", "3"); !slices.ContainsFunc(posts, func(p post) bool { return p.Text == "mine" && p.Creator.Username == "username_3" }) {
 		t.Errorf("%+v", posts)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/golang-jwt/jwt/v5"
@@ -62,6 +63,8 @@ func nginxMain(ctx context.Context, env *kit.Env) error {
 		}
 	}
 	s.HandleFunc(mux, "/api/user/login", "/api/user/login", nginxCost, n.login)
+	s.HandleFunc(mux, "/api/user/get_follower", "/api/user/get_follower", nginxCost, n.relatives("follower_id", n.graph.GetFollowers))
+	s.HandleFunc(mux, "/api/user/get_followee", "/api/user/get_followee", nginxCost, n.relatives("followee_id", n.graph.GetFollowees))
 	s.Log.Info("Starting the nginx-thrift server...", slog.Int("port", 8080))
 	return s.ServeHTTP(ctx, http.MaxBytesHandler(mux, maxBody), ":8080")
 }
@@ -76,18 +79,19 @@ type nginx struct {
 	graph   socialpb.SocialGraphServiceClient
 }
 
-// visitor is who a request is from: by its token, or by what it says itself under /wrk2-api.
+// visitor is who a request is from: by its token, or under /wrk2-api by what it says itself.
 func (n *nginx) visitor(r *http.Request) (*socialpb.Creator, error) {
-	if cookie, err := r.Cookie(cookieName); err == nil {
+	if strings.HasPrefix(r.URL.Path, "/api/") {
+		cookie, err := r.Cookie(cookieName)
+		if err != nil {
+			return nil, status.Error(codes.Unauthenticated, "Not logged in")
+		}
 		var c claims
-		_, err := jwt.ParseWithClaims(cookie.Value, &c, func(*jwt.Token) (any, error) { return n.secret, nil }, jwt.WithValidMethods([]string{"HS256"}))
+		_, err = jwt.ParseWithClaims(cookie.Value, &c, func(*jwt.Token) (any, error) { return n.secret, nil }, jwt.WithValidMethods([]string{"HS256"}))
 		if err != nil {
 			return nil, status.Error(codes.Unauthenticated, err.Error())
 		}
 		return &socialpb.Creator{UserId: c.UserID, Username: c.Username}, nil
-	}
-	if len(r.URL.Path) >= 5 && r.URL.Path[:5] == "/api/" {
-		return nil, status.Error(codes.Unauthenticated, "Not logged in")
 	}
 	id, err := strconv.ParseInt(r.FormValue("user_id"), 10, 64)
 	if err != nil && r.FormValue("user_id") != "" {
@@ -248,6 +252,27 @@ func (n *nginx) follow(change func(context.Context, *socialpb.FollowRequest, ...
 			return
 		}
 		fmt.Fprintln(w, "Success!")
+	}
+}
+
+// relatives lists those who follow the visitor, or whom the visitor follows.
+func (n *nginx) relatives(key string, get func(context.Context, *socialpb.UserId, ...grpc.CallOption) (*socialpb.UserIds, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		from, err := n.visitor(r)
+		var ids *socialpb.UserIds
+		if err == nil {
+			ids, err = get(r.Context(), &socialpb.UserId{UserId: from.UserId})
+		}
+		if err != nil {
+			n.fail(w, r, err)
+			return
+		}
+		list := make([]map[string]string, 0, len(ids.UserIds))
+		for _, id := range ids.UserIds {
+			list = append(list, map[string]string{key: strconv.FormatInt(id, 10)})
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(list)
 	}
 }
 
