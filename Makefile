@@ -26,7 +26,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/aiopslab
-	$(COMPILE) build -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
+	$(COMPILE) build -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
 
 run: build ## watch an agent work on an incident, and its verdict
 	bin/aiopslab run $(PROBLEM)

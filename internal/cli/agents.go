@@ -1,12 +1,9 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +22,9 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
+// replayPrefix begins the name of an agent that does what a record says.
+const replayPrefix = "replay:"
+
 // defaultAgent is who works on a problem if nobody else is named.
 const defaultAgent = "runbook"
 
@@ -42,7 +42,7 @@ func findAgent(s *State, name string) (agent.Entry, error) {
 		e, err := external.Entry(command, tempDir(s))
 		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it speaks with the lab.")
 	}
-	if file, ok := strings.CutPrefix(name, "replay:"); ok {
+	if file, ok := strings.CutPrefix(name, replayPrefix); ok {
 		e, err := replay.Entry(file)
 		if err != nil {
 			return e, fail(ExitUsage, fmt.Errorf("--agent %s: %w", name, err), "Name the record of a run, a .jsonl file.")
@@ -71,57 +71,31 @@ func newAgents(s *State) *cobra.Command {
 		Use:   "agents",
 		Short: "List the agents",
 		Args:  noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if output == "json" {
-				type row struct {
-					Name       string `json:"name"`
-					Doc        string `json:"doc"`
-					KnowsTruth bool   `json:"knows_truth"`
-					NeedsModel bool   `json:"needs_model"`
-				}
-				var list []row
-				for _, e := range agents(s) {
-					list = append(list, row{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
-				}
-				return printJSON(s.Stdout, list)
-			}
-			w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tNEEDS A MODEL\tKNOWS THE ANSWER\tWHAT IT DOES")
-			for _, e := range agents(s) {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", e.Name, yesNo[e.NeedsModel], yesNo[e.KnowsTruth], e.Doc)
-			}
-			fmt.Fprintln(w, "replay:FILE\tno\tno\tgives the responses of a record again")
-			fmt.Fprintln(w, "exec:COMMAND\tno\tno\tyour own program, in any language")
-			return w.Flush()
-		},
+		RunE:  func(*cobra.Command, []string) error { return listAgents(s).print(s.Stdout, output) },
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, listFormats...)
 	return c
 }
 
-// outputFlag adds -o to a command that can print JSON. More are further formats.
-func outputFlag(c *cobra.Command, output *string, more ...string) {
-	formats := append([]string{"json"}, more...)
-	c.Flags().StringVarP(output, "output", "o", "", "print `format` "+strings.Join(formats, " or "))
-	pre := c.PreRunE
-	c.PreRunE = func(c *cobra.Command, args []string) error {
-		ok := *output == ""
-		for _, f := range formats {
-			ok = ok || *output == f
-		}
-		if !ok {
-			return fail(ExitUsage, fmt.Errorf("-o %s: want %s", *output, strings.Join(formats, " or ")), "")
-		}
-		if pre != nil {
-			return pre(c, args)
-		}
-		return nil
-	}
+type agentRow struct {
+	Name       string `json:"name"`
+	Doc        string `json:"doc"`
+	KnowsTruth bool   `json:"knows_truth"`
+	NeedsModel bool   `json:"needs_model"`
 }
 
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
+func listAgents(s *State) list[agentRow] {
+	l := list[agentRow]{
+		header: "NAME\tNEEDS A MODEL\tKNOWS THE ANSWER\tWHAT IT DOES",
+		name:   func(r agentRow) string { return r.Name },
+		line: func(r agentRow) string {
+			return fmt.Sprintf("%s\t%s\t%s\t%s", r.Name, yesNo[r.NeedsModel], yesNo[r.KnowsTruth], r.Doc)
+		},
+	}
+	for _, e := range agents(s) {
+		l.rows = append(l.rows, agentRow{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
+	}
+	l.rows = append(l.rows, agentRow{Name: replayPrefix + "FILE", Doc: "gives the responses of a record again"},
+		agentRow{Name: external.Prefix + "COMMAND", Doc: "your own program, in any language"})
+	return l
 }

@@ -27,7 +27,8 @@ func findApp(name string) (*app.App, error) {
 }
 
 func newApps(s *State) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "apps [NAME]",
 		Short: "List the applications, or show who calls whom in one",
 		Example: `  aiopslab apps
@@ -36,24 +37,66 @@ func newApps(s *State) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return listApps(s)
+				return listApps().print(s.Stdout, output)
 			}
 			a, err := findApp(args[0])
 			if err != nil {
 				return err
 			}
+			if done, err := printData(s.Stdout, output, appDetailsOf(a)); done {
+				return err
+			}
 			return showApp(s, a)
 		},
 	}
+	outputFlag(c, &output, listFormats...)
+	completeArgs(c, appNames, true, false)
+	return c
 }
 
-func listApps(s *State) error {
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tNAMESPACE\tDEPLOYMENTS\tFRONTEND")
-	for _, a := range applications() {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s:%d\n", a.Name, a.Namespace, len(a.Services), a.Frontend.Service, a.Frontend.Port)
+type appRow struct {
+	Name        string `json:"name"`
+	Namespace   string `json:"namespace"`
+	Deployments int    `json:"deployments"`
+	Frontend    string `json:"frontend"`
+}
+
+func appRowOf(a *app.App) appRow {
+	return appRow{a.Name, a.Namespace, len(a.Services), fmt.Sprintf("%s:%d", a.Frontend.Service, a.Frontend.Port)}
+}
+
+func listApps() list[appRow] {
+	l := list[appRow]{
+		header: "NAME\tNAMESPACE\tDEPLOYMENTS\tFRONTEND", name: func(r appRow) string { return r.Name },
+		line: func(r appRow) string {
+			return fmt.Sprintf("%s\t%s\t%d\t%s", r.Name, r.Namespace, r.Deployments, r.Frontend)
+		},
 	}
-	return w.Flush()
+	for _, a := range applications() {
+		l.rows = append(l.rows, appRowOf(a))
+	}
+	return l
+}
+
+type appDetails struct {
+	appRow
+	Description string       `json:"description"`
+	Operations  []string     `json:"operations"`
+	Services    []serviceRow `json:"services"`
+}
+
+type serviceRow struct {
+	Name  string   `json:"name"`
+	Kind  string   `json:"kind"`
+	Calls []string `json:"calls,omitempty"`
+}
+
+func appDetailsOf(a *app.App) appDetails {
+	d := appDetails{appRow: appRowOf(a), Description: a.Description, Operations: a.Operations}
+	for _, s := range a.Services {
+		d.Services = append(d.Services, serviceRow{s.Name, s.Kind, s.Calls})
+	}
+	return d
 }
 
 func showApp(s *State, a *app.App) error {

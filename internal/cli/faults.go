@@ -42,21 +42,17 @@ func newFaults(s *State) *cobra.Command {
 			for _, k := range kinds {
 				rows = append(rows, describeFault(k))
 			}
-			switch {
-			case output == "json":
-				return printJSON(s.Stdout, rows)
-			case len(args) == 1:
+			if len(args) == 1 && output == "" {
 				return rows[0].print(s)
 			}
-			w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "KIND\tWHAT GOES WRONG")
-			for _, r := range rows {
-				fmt.Fprintf(w, "%s\t%s\n", r.Name, r.Title)
-			}
-			return w.Flush()
+			return list[faultRow]{
+				rows: rows, name: func(r faultRow) string { return r.Name },
+				header: "KIND\tWHAT GOES WRONG", line: func(r faultRow) string { return r.Name + "\t" + r.Title },
+			}.print(s.Stdout, output)
 		},
 	}
-	outputFlag(c, &output)
+	outputFlag(c, &output, listFormats...)
+	completeArgs(c, kindNames, true, false)
 	return c
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +11,8 @@ import (
 )
 
 func newImages(s *State) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	c := &cobra.Command{
 		Use:   "images [IMAGE...]",
 		Short: "List the container images that an environment can run",
 		Long: `List the container images that an environment can run. With arguments, tell
@@ -23,7 +23,7 @@ from a registry that has no such image. docs/images.md tells how to add one.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			images := builtinImages()
 			if len(args) == 0 {
-				return listImages(s, images)
+				return listImages(images).print(s.Stdout, output)
 			}
 			var errs []error
 			for _, ref := range args {
@@ -37,15 +37,24 @@ from a registry that has no such image. docs/images.md tells how to add one.`,
 			return fail(ExitError, errors.Join(errs...), "Run 'aiopslab images' to see all there are.")
 		},
 	}
+	outputFlag(c, &output, listFormats...)
+	return c
 }
 
-func listImages(s *State, images *kit.Registry) error {
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "IMAGE\tALSO AS")
-	for _, i := range images.Images() {
-		fmt.Fprintf(w, "%s\t%s\n", i.Names[0], strings.Join(i.Names[1:], ", "))
+type imageRow struct {
+	Image string   `json:"image"`
+	Also  []string `json:"also,omitempty"` // its other names
+}
+
+func listImages(images *kit.Registry) list[imageRow] {
+	l := list[imageRow]{
+		header: "IMAGE\tALSO AS", name: func(r imageRow) string { return r.Image },
+		line: func(r imageRow) string { return r.Image + "\t" + strings.Join(r.Also, ", ") },
 	}
-	return w.Flush()
+	for _, i := range images.Images() {
+		l.rows = append(l.rows, imageRow{i.Names[0], i.Names[1:]})
+	}
+	return l
 }
 
 // explainImage says why an image cannot be had.

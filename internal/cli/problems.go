@@ -39,7 +39,7 @@ func findProblem(id, choice string) (*problem.Problem, error) {
 func findProblems(id string) ([]*problem.Problem, error) {
 	if !isFile(id) {
 		p, err := problem.Find(id)
-		return []*problem.Problem{p}, fail(ExitUsage, err, "Run 'aiopslab problems' to see them all.")
+		return []*problem.Problem{p}, fail(ExitUsage, err, similarProblems(id))
 	}
 	list, err := problem.ReadFile(id)
 	hint := "docs/problems.md has the format."
@@ -48,6 +48,26 @@ func findProblems(id string) ([]*problem.Problem, error) {
 	}
 	return list, fail(ExitUsage, err, hint)
 }
+
+// similarProblems is the hint for an id that is not there: those that have it in them, if they are few.
+func similarProblems(text string) string {
+	var ids []string
+	for _, id := range problemIDs() {
+		if text != "" && strings.Contains(id, text) {
+			ids = append(ids, id)
+		}
+	}
+	switch n := len(ids); {
+	case n == 0:
+		return "Run 'aiopslab problems' to see them all."
+	case n > maxSimilar:
+		return fmt.Sprintf("%d ids have %q in them; 'aiopslab problems %s' lists them, %s for example.", n, text, text, ids[0])
+	}
+	return fmt.Sprintf("These have %q in them: %s.", text, strings.Join(ids, ", "))
+}
+
+// maxSimilar is how many ids a hint names.
+const maxSimilar = 8
 
 func isFile(id string) bool { return strings.HasSuffix(id, ".yaml") || strings.HasSuffix(id, ".yml") }
 
@@ -80,12 +100,12 @@ func newProblems(s *State) *cobra.Command {
   aiopslab problems --task mitigation -o name`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			list, err := problem.Suite(suite)
+			problems, err := problem.Suite(suite)
 			if err != nil {
 				return fail(ExitUsage, err, "")
 			}
 			rows := []problemRow{}
-			for _, p := range list {
+			for _, p := range problems {
 				if (task == "" || string(p.Task) == task) && (len(args) == 0 || strings.Contains(p.ID, args[0])) {
 					rows = append(rows, rowOf(p))
 				}
@@ -93,12 +113,20 @@ func newProblems(s *State) *cobra.Command {
 			if len(rows) == 0 {
 				return fail(ExitUsage, errors.New("no problem is like that"), "Run 'aiopslab problems' to see them all.")
 			}
-			return printProblems(s, output, rows)
+			return list[problemRow]{
+				rows: rows, name: func(r problemRow) string { return r.ID },
+				header: "ID\tTASK\tAPP\tORIGIN\tWHAT IS WRONG",
+				line: func(r problemRow) string {
+					return strings.Join([]string{r.ID, r.Task, r.App, r.Origin, r.Summary}, "\t")
+				},
+			}.print(s.Stdout, output)
 		},
 	}
 	c.Flags().StringVar(&task, "task", "", "only those of a `task`: detection, localization, analysis or mitigation")
 	c.Flags().StringVar(&suite, "suite", "all", "only those of a `suite`: "+strings.Join(suiteNames(), ", "))
-	outputFlag(c, &output, "name")
+	outputFlag(c, &output, listFormats...)
+	completeFlag(c, "task", taskNames)
+	completeFlag(c, "suite", suiteNames)
 	return c
 }
 
@@ -108,24 +136,6 @@ func suiteNames() []string {
 		names = append(names, s.Name)
 	}
 	return names
-}
-
-func printProblems(s *State, output string, rows []problemRow) error {
-	switch output {
-	case "json":
-		return printJSON(s.Stdout, rows)
-	case "name":
-		for _, r := range rows {
-			fmt.Fprintln(s.Stdout, r.ID)
-		}
-		return nil
-	}
-	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "ID\tTASK\tAPP\tORIGIN\tWHAT IS WRONG")
-	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Task, r.App, r.Origin, r.Summary)
-	}
-	return w.Flush()
 }
 
 func newDescribe(s *State) *cobra.Command {
@@ -145,7 +155,9 @@ func newDescribe(s *State) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&task, "task", "", taskUsage)
-	outputFlag(c, &output)
+	outputFlag(c, &output, dataFormats...)
+	completeFlag(c, "task", taskNames)
+	completeArgs(c, problemIDs, true, true)
 	return c
 }
 
@@ -198,8 +210,8 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 		d.TrueFixes, d.MayFix = p.TrueFixes(), p.MayFix()
 		d.Answer = "users are served as before, by all that was there before"
 	}
-	if output == "json" {
-		return printJSON(s.Stdout, d)
+	if done, err := printData(s.Stdout, output, d); done {
+		return err
 	}
 	return d.print(s)
 }

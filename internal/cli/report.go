@@ -41,7 +41,8 @@ that are not finished) are listed and not counted. Records that cannot be read a
 	c.Flags().StringSliceVar(&f.agents, "agent", nil, "only runs of these agents, by `name`")
 	c.Flags().StringVar(&f.task, "task", "", "only runs of this `task`")
 	c.Flags().StringVar(&f.svg, "svg", "", "write the figures into this `directory`, as SVG")
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, dataFormats...)
+	completeFlag(c, "task", taskNames)
 	return c
 }
 
@@ -91,8 +92,8 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 			return fail(ExitError, fmt.Errorf("--svg: %w", err), "")
 		}
 	}
-	if f.output == "json" {
-		return printJSON(s.Stdout, r)
+	if done, err := printData(s.Stdout, f.output, r); done {
+		return err
 	}
 	return r.WriteText(s.Stdout)
 }

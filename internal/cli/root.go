@@ -82,7 +82,7 @@ up in a second: no Docker, no root, nothing to install.
 	root.SetVersionTemplate("{{.Version}}")
 	root.SuggestionsMinimumDistance = 2
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fail(ExitUsage, err, fmt.Sprintf("Run '%s --help' to see the flags.", c.CommandPath()))
+		return flagFailure(c, err)
 	})
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s), newAgents(s))

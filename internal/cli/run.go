@@ -36,7 +36,7 @@ type runFlags struct {
 func (f *runFlags) add(c *cobra.Command) {
 	f.addSteps(c)
 	f.addRun(c)
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, dataFormats...)
 }
 
 func (f *runFlags) addSteps(c *cobra.Command) {
@@ -50,6 +50,8 @@ func (f *runFlags) addRun(c *cobra.Command) {
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
 	flags.Uint64Var(&f.seed, "seed", 1, "what load and noise are drawn from")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
+	completeFlag(c, "task", taskNames)
+	completeArgs(c, problemIDs, true, true)
 }
 
 // problem finds the problem, and refuses limits that cannot be meant.
@@ -94,6 +96,7 @@ the agent and grades what there is.`,
 		},
 	}
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
+	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	f.models.add(c)
 	f.add(c)
 	return c
@@ -103,7 +106,7 @@ the agent and grades what there is.`,
 // verdict.
 func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry) error {
 	t := newTranscript(s.Stdout, s.OutTerminal)
-	if f.output == "json" {
+	if f.output != "" {
 		t = newTranscript(s.Stderr, false)
 	}
 	t.blind = f.blind
@@ -111,10 +114,8 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	if err != nil {
 		return err
 	}
-	if f.output == "json" {
-		if err := printJSON(s.Stdout, outcome); err != nil {
-			return err
-		}
+	if _, err := printData(s.Stdout, f.output, outcome); err != nil {
+		return err
 	}
 	return verdictStatus(outcome)
 }

@@ -54,7 +54,7 @@ judged all the same.`,
 			if len(o.Command) == 0 {
 				o.Command, o.Shell = []string{cmp.Or(s.Env("SHELL"), "/bin/sh")}, true
 			}
-			if f.output == "json" {
+			if f.output != "" {
 				o.Stdout = o.Stderr
 			}
 			a, err := terminal.Entry(o)
@@ -69,7 +69,7 @@ judged all the same.`,
 		},
 	}
 	f.addRun(c)
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, dataFormats...)
 	return c
 }
 

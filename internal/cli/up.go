@@ -64,6 +64,7 @@ namespace observe, Jaeger beside the application) and keeps it under load.`,
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
 	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
+	completeFlag(c, "app", appNames)
 	flags.Float64Var(&f.load, "load", defaultLoad, "how many requests a second the application gets; 0 is none")
 	return c
 }

@@ -25,6 +25,9 @@ import (
 // verifyTries is how often a cell is run if the environment fails: that says nothing of the problem.
 const verifyTries = 3
 
+// provers are the agents that prove something.
+var provers = append([]string{"oracle", "noop"}, fault.Remedies...)
+
 type verifyFlags struct {
 	suite   string
 	agents  []string
@@ -70,11 +73,14 @@ all of it holds.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.suite, "suite", "all", "the problems to prove, if none is named: "+strings.Join(suiteNames(), ", "))
-	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: oracle, noop, "+strings.Join(fault.Remedies, ", "))
+	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
 	flags.IntVarP(&f.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run")
 	flags.StringVar(&f.results, "results", "", "`directory` of the records; by default they are kept only of what does not hold")
-	outputFlag(c, &f.output)
+	outputFlag(c, &f.output, dataFormats...)
+	completeFlag(c, "suite", suiteNames)
+	completeFlag(c, "agents", func() []string { return provers })
+	completeArgs(c, problemIDs, false, true)
 	return c
 }
 
@@ -132,10 +138,9 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if f.workers < 1 || f.repeat < 1 {
 		return fail(ExitUsage, fmt.Errorf("-j %d --repeat %d: both are 1 at least", f.workers, f.repeat), "")
 	}
-	known := append([]string{"oracle", "noop"}, fault.Remedies...)
 	for _, a := range f.agents {
-		if !slices.Contains(known, a) {
-			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a), "Choose among "+strings.Join(known, ", ")+".")
+		if !slices.Contains(provers, a) {
+			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a), "Choose among "+strings.Join(provers, ", ")+".")
 		}
 	}
 	problems, err := f.problems(ids)
@@ -157,7 +162,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	ctx, cancel := untilSignal(ctx, func() {})
 	defer cancel()
 	out := s.Stdout
-	if f.output == "json" {
+	if f.output != "" {
 		out = s.Stderr
 	}
 	start := time.Now()
@@ -195,10 +200,8 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if ctx.Err() != nil {
 		return exitStatus(ExitSignal + int(syscall.SIGINT))
 	}
-	if f.output == "json" {
-		if err := printJSON(s.Stdout, cells); err != nil {
-			return err
-		}
+	if _, err := printData(s.Stdout, f.output, cells); err != nil {
+		return err
 	}
 	fmt.Fprintf(out, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
 	if bad > 0 {

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/agent/external"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// What the shell completes: names that the program knows. Cobra filters them by what was typed.
+
+// completeFlag completes the values of a flag.
+func completeFlag(c *cobra.Command, flag string, names func() []string) {
+	err := c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return names(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // The flag is not there, or is completed already.
+	}
+}
+
+// completeArgs completes the arguments of a command, or only the first. With files, the names of
+// files are completed as well.
+func completeArgs(c *cobra.Command, names func() []string, only1, files bool) {
+	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if only1 && len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		if files {
+			return names(), cobra.ShellCompDirectiveDefault
+		}
+		return names(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func problemIDs() []string {
+	var ids []string
+	for _, p := range problem.Catalog() {
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+func taskNames() []string {
+	var names []string
+	for _, t := range problem.Tasks {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+func agentNames(s *State) []string {
+	var names []string
+	for _, a := range agents(s) {
+		names = append(names, a.Name)
+	}
+	return append(names, external.Prefix, replayPrefix)
+}
+
+func appNames() []string {
+	var names []string
+	for _, a := range applications() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range fault.Kinds() {
+		names = append(names, k.Name)
+	}
+	return names
+}
