@@ -121,7 +121,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if s.db, err = openStorage(s.env, s.opts, s.log.With("component", "tsdb"), s.reg); err != nil {
 		return err
 	}
-	s.parser = parser.NewParser(parser.Options{})
+	s.parser = guardedParser{parser.NewParser(parser.Options{})}
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: s.log.With("component", "query engine"), Reg: s.reg, Parser: s.parser,
 		MaxSamples: s.opts.maxSamples, Timeout: time.Duration(s.opts.timeout), LookbackDelta: time.Duration(s.opts.lookback),

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/prometheus/promql/parser"
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -311,6 +312,21 @@ scrape_configs:
 		t.Errorf("reload: %d %s", code, body)
 	}
 	l.await("alerts after their rules are gone", func() string { return l.query("count(ALERTS) or vector(0)") }, "0")
+}
+
+func TestDeepQueries(t *testing.T) {
+	p := guardedParser{parser.NewParser(parser.Options{})}
+	for _, q := range []string{
+		strings.Repeat("(", 1_000_000), strings.Repeat("-", 1_000_000) + "1", "1" + strings.Repeat("+1", 1_000_000),
+		strings.Repeat("abs(", 1_000_000), "a" + strings.Repeat("[1m:]", 1_000_000),
+	} {
+		if _, err := p.ParseExpr(q); err == nil {
+			t.Errorf("%.20q... is parsed", q)
+		}
+	}
+	if _, err := p.ParseExpr(strings.Repeat("abs(", 100) + "a" + strings.Repeat(")", 100)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMistakes(t *testing.T) {

@@ -36,6 +36,7 @@ var rooms = []string{
 	"internal/manifest",
 	"internal/strict",
 	"app/kit",
+	"internal/nesting",
 }
 
 // testRooms are the upper rooms that the tests of a room may import as well.

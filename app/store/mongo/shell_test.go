@@ -147,3 +147,43 @@ func TestInteractive(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 }
+
+// TestHostileScripts are scripts that nest deeper than an engine has stack for, or ask for too much.
+func TestHostileScripts(t *testing.T) {
+	b := startBox(t)
+	const deep = 1_000_000
+	for name, js := range map[string]string{
+		"parentheses": strings.Repeat("(", deep),
+		"arrays":      strings.Repeat("[", deep),
+		"not":         strings.Repeat("!", deep) + "1",
+		"sum":         "1" + strings.Repeat("+1", 200_000),
+		"question":    "1" + strings.Repeat("?1:1", 100_000),
+		"functions":   strings.Repeat("()=>", 100_000) + "1",
+		"eval":        "eval('('.repeat(1000000))",
+		"indirect":    "(0, eval)('('.repeat(1000000))",
+		"Function":    "Function('('.repeat(1000000))",
+		"constructor": "(() => 1).constructor('('.repeat(1000000))",
+		"generator":   "(function* () {}).constructor('('.repeat(1000000))",
+		"async":       "(async () => 1).constructor('('.repeat(1000000))",
+		"RegExp":      "new RegExp('('.repeat(1000000))",
+		"match":       "'a'.match('('.repeat(1000000))",
+		"search":      "'a'.search('('.repeat(1000000))",
+		"JSON":        "JSON.parse('['.repeat(1000000))",
+		"repeat":      "'x'.repeat(1e9)",
+		"pad":         "'x'.padEnd(1e9)",
+		"recursion":   "function f() { f() } f()",
+		"document":    "let a = 1; for (let i = 0; i < 1000; i++) a = {a}; db.c.insertOne(a)",
+		"array":       "let a = 1; for (let i = 0; i < 1000; i++) a = [a]; db.c.insertOne({a})",
+		"query":       "let q = {a: 1}; for (let i = 0; i < 1000; i++) q = {$and: [q]}; db.c.find(q).toArray()",
+	} {
+		if _, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", js); code != 1 || stderr == "" {
+			t.Errorf("%s: code %d, stderr %.200q", name, code, stderr)
+		}
+		if _, stderr, code := b.sh(js+"\n1+1\n", "mongosh", "--quiet"); code != 0 || stderr == "" {
+			t.Errorf("%s as input: code %d, stderr %.200q", name, code, stderr)
+		}
+	}
+	if out, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", "'a1b'.match(/[0-9]/)[0] + /a/.test('a') + eval('1+1') + 'aXbXc'.split(/X/).length + JSON.parse('[1]')[0] + new RegExp('A', 'i').test('a') + 'ab'.replace(/b/g, 'c')"); out != "1true231trueac\n" {
+		t.Errorf("an ordinary script: %q, %q, code %d", out, stderr, code)
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
+	"github.com/aiopslab/aiopslab/internal/nesting"
 )
 
 // The exit codes of jq.
@@ -42,6 +43,9 @@ var jq = tool.Tool{
 		}
 		if !q.hasFilter {
 			return c.Usage()
+		}
+		if err := nesting.Check(q.filter, nesting.Query); err != nil {
+			return c.Fail(jqCompile, "error: the filter is %v", err)
 		}
 		query, err := gojq.Parse(q.filter)
 		if err != nil {
@@ -144,6 +148,9 @@ func haltText(v any) string {
 }
 
 func (q *jqCall) print(v any) error {
+	if !shallow(v, maxValueDepth) {
+		return errors.New("error: the result is nested too deep")
+	}
 	q.last, q.printed = v, true
 	text, isText := v.(string)
 	if !isText || !q.raw {
@@ -161,6 +168,28 @@ func (q *jqCall) print(v any) error {
 		q.c.Out.WriteByte('\n')
 	}
 	return nil
+}
+
+// maxValueDepth is how deep a result may nest, as in jq.
+const maxValueDepth = 10_000
+
+// shallow reports whether a value nests no deeper than so many levels.
+func shallow(v any, levels int) bool {
+	switch v := v.(type) {
+	case []any:
+		for _, e := range v {
+			if levels == 0 || !shallow(e, levels-1) {
+				return false
+			}
+		}
+	case map[string]any:
+		for _, e := range v {
+			if levels == 0 || !shallow(e, levels-1) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // escapeNonASCII writes what is not ASCII as \u escapes.

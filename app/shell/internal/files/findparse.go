@@ -21,11 +21,20 @@ type findParser struct {
 	args   []string
 	action bool // the expression does something by itself
 	syntax regex.Syntax
+	deep   int // of ! and (
 }
+
+const (
+	maxFindDepth = 1000  // of parentheses and negations
+	maxFindTests = 20000 // each of which calls the one before
+)
 
 func (p *findParser) parse() (predicate, error) {
 	if len(p.args) == 0 {
 		return p.f.print("\n"), nil
+	}
+	if len(p.args) > maxFindTests {
+		return nil, errors.New("the expression is too long")
 	}
 	test, err := p.or()
 	if err != nil {
@@ -113,6 +122,10 @@ func (p *findParser) primary() (predicate, error) {
 	if len(p.args) == 0 {
 		return nil, errors.New("missing expression")
 	}
+	if p.deep++; p.deep > maxFindDepth {
+		return nil, errors.New("the expression is nested too deep")
+	}
+	defer func() { p.deep-- }()
 	word := p.args[0]
 	p.args = p.args[1:]
 	switch word {

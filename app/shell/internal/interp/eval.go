@@ -18,6 +18,12 @@ func (s *Shell) eval(ctx context.Context, text string) flow {
 
 // evalReader runs a text statement by statement, so that what precedes a syntax error runs.
 func (s *Shell) evalReader(ctx context.Context, r io.Reader) flow {
+	if s.evals++; s.evals > maxEvals {
+		s.evals--
+		s.fail(tooDeepErr, tooDeep)
+		return flowExit
+	}
+	defer func() { s.evals-- }()
 	ran, fl := false, flowNext
 	var held []*syntax.Stmt // of one line, until its here-documents have been read
 	run := func() bool {
@@ -26,10 +32,15 @@ func (s *Shell) evalReader(ctx context.Context, r io.Reader) flow {
 		held = nil
 		return fl == flowNext
 	}
-	statements := syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(r)
+	waiting := false // for a here-document
+	statements := newParser().StmtsSeq(guarded(r))
 	statements(untilFalse(func(st *syntax.Stmt, err error) bool {
 		if len(held) > 0 && held[0].Pos().Line() < startLine(st, err) && !run() {
 			return false
+		}
+		awaits := false
+		if err == nil {
+			awaits, err = survey(st)
 		}
 		if err != nil {
 			held = nil
@@ -37,7 +48,9 @@ func (s *Shell) evalReader(ctx context.Context, r io.Reader) flow {
 			return false
 		}
 		held = append(held, st)
-		return slices.ContainsFunc(held, awaitsDocument) || run()
+		// Its here-document begins on the next line, but the statement may end before.
+		waiting = awaits || waiting && slices.ContainsFunc(held, awaitsDocument)
+		return waiting || run()
 	}))
 	if fl != flowNext || !run() {
 		return fl
@@ -59,16 +72,9 @@ func startLine(st *syntax.Stmt, err error) uint {
 	return st.Pos().Line()
 }
 
-// awaitsDocument reports whether the parser has not yet read a here-document of a statement: those
-// begin on the next line, but the statement may end before.
+// awaitsDocument reports whether the parser has not yet read a here-document of a statement.
 func awaitsDocument(st *syntax.Stmt) bool {
-	awaits := false
-	syntax.Walk(st, func(n syntax.Node) bool {
-		if r, ok := n.(*syntax.Redirect); ok && (r.Op == syntax.Hdoc || r.Op == syntax.DashHdoc) && r.Hdoc == nil {
-			awaits = true
-		}
-		return !awaits
-	})
+	awaits, _ := survey(st)
 	return awaits
 }
 
@@ -129,5 +135,9 @@ func (s *Shell) syntaxError(err error) flow {
 
 // parseArithmetic reads the text of an arithmetic expression; nil if it is empty.
 func (s *Shell) parseArithmetic(text string) (syntax.ArithmExpr, error) {
-	return syntax.NewParser(syntax.Variant(syntax.LangBash)).Arithmetic(strings.NewReader(text))
+	x, err := newParser().Arithmetic(guarded(strings.NewReader(text)))
+	if err == nil && x != nil {
+		_, err = survey(x)
+	}
+	return x, err
 }

@@ -57,6 +57,10 @@ func killedStatus(ctx context.Context) int {
 }
 
 func (s *Shell) stmt(ctx context.Context, st *syntax.Stmt) flow {
+	defer s.shallower()
+	if !s.deeper() {
+		return flowExit
+	}
 	if fl := s.checkpoint(ctx); fl != flowNext {
 		return fl
 	}

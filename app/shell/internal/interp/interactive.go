@@ -45,9 +45,12 @@ func (s *Shell) converse(ctx context.Context, t *tty.Terminal, inv *invocation) 
 		}
 		history.Add(line)
 		pending += line + "\n"
-		file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(pending), "")
+		file, err := newParser().Parse(guarded(strings.NewReader(pending)), "")
 		if syntax.IsIncomplete(err) {
 			continue
+		}
+		for i := 0; err == nil && i < len(file.Stmts); i++ {
+			_, err = survey(file.Stmts[i])
 		}
 		pending = ""
 		if err != nil {
@@ -107,7 +110,11 @@ func (s *Shell) prompt(name string) string {
 	}
 	value := text.Str
 	if strings.ContainsAny(value, "$`") && ok {
-		if w, err := syntax.NewParser().Document(strings.NewReader(strings.ReplaceAll(value, `\$`, `\\$`))); err == nil {
+		w, err := syntax.NewParser().Document(guarded(strings.NewReader(strings.ReplaceAll(value, `\$`, `\\$`))))
+		if err == nil {
+			_, err = survey(w)
+		}
+		if err == nil {
 			if expanded, err := s.document(s.life, w); err == nil {
 				value = expanded
 			}

@@ -175,8 +175,11 @@ func (s *Shell) startup(ctx context.Context, inv *invocation) {
 // evalInput runs the commands of standard input line by line, and leaves what follows a command for
 // the command to read.
 func (s *Shell) evalInput(ctx context.Context) {
-	parser := syntax.NewParser(syntax.Variant(syntax.LangBash))
-	parser.InteractiveSeq(&lineByLine{ctx, s})(untilFalse(func(stmts []*syntax.Stmt, err error) bool {
+	parser := newParser()
+	parser.InteractiveSeq(guarded(&lineByLine{ctx, s}))(untilFalse(func(stmts []*syntax.Stmt, err error) bool {
+		for i := 0; i < len(stmts) && err == nil; i++ {
+			_, err = survey(stmts[i])
+		}
 		if err != nil {
 			s.syntaxError(err)
 			return false

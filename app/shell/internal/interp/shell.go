@@ -59,6 +59,8 @@ type Shell struct {
 	substStatus int  // of the last command substitution in a command; -1 if there was none
 	levels      int  // how many loops a break or continue leaves
 	loops       int  // that are under way
+	depth       int  // of commands within each other
+	evals       int  // of texts that are being read
 	sourcing    int  // files that are being read by .
 	guarded     bool // failures do not end the shell
 	keepRedirs  bool // the redirections of exec stay

@@ -179,8 +179,18 @@ func (s *Shell) errTrap(ctx context.Context) flow {
 // errTrapped is the cause of a wait that a signal ended.
 var errTrapped = errors.New("a trapped signal arrived")
 
+// none reports whether no signal has a trap. Only the shell itself can change that.
+func (t *traps) none() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.actions) == 0
+}
+
 // untilTrap returns a context that also ends when a signal arrives that has a trap.
 func (s *Shell) untilTrap(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.traps.none() {
+		return ctx, func() {}
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	go func() {

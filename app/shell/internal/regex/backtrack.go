@@ -7,8 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxSteps bounds the work on one text. What needs more does not match.
-const maxSteps = 2_000_000
+// What bounds the work on one text, and the stack. What needs more does not match.
+const (
+	maxSteps = 2_000_000
+	maxStack = 50_000
+)
 
 // backtracker matches by trying. It tries what the expression prefers first, as Perl does.
 type backtracker struct {
@@ -24,6 +27,7 @@ type attempt struct {
 	caps  []int
 	keep  int // where \K was, or -1
 	steps int
+	depth int // of match within match
 }
 
 func (b *backtracker) find(s string, from int) []int {
@@ -52,9 +56,16 @@ func (b *backtracker) find(s string, from int) []int {
 
 // match tries n at a place and then what follows it, k.
 func (a *attempt) match(n *node, at int, k func(int) bool) bool {
-	if a.steps++; a.steps > maxSteps {
+	if a.steps++; a.steps > maxSteps || a.depth > maxStack {
 		return false
 	}
+	a.depth++
+	matched := a.try(n, at, k)
+	a.depth--
+	return matched
+}
+
+func (a *attempt) try(n *node, at int, k func(int) bool) bool {
 	switch n.kind {
 	case char, anyChar, charClass:
 		next, ok := a.one(n, at)

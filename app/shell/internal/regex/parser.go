@@ -23,10 +23,15 @@ const (
 	errTrailing    = syntaxError("Trailing backslash")
 	errBackRef     = syntaxError("Invalid back reference")
 	errPreceding   = syntaxError("Invalid preceding regular expression")
+	errTooBig      = syntaxError("Regular expression too big")
 )
 
-// maxDepth bounds the nesting, and with it the stack.
-const maxDepth = 500
+// What bounds the nesting, and with it the stack, and the work that an expression can make.
+const (
+	maxDepth   = 500      // of parentheses
+	maxRepeats = 20       // in a row, as in a***
+	maxLength  = 32 << 10 // bytes
+)
 
 type parser struct {
 	src    string
@@ -121,9 +126,11 @@ func (p *parser) quantified(n *node) (*node, error) {
 	if p.syntax == Basic && n.kind == lineStart {
 		return n, nil // A star after it is itself.
 	}
-	for {
+	for repeats := 0; ; repeats++ {
 		lo, hi := 0, -1
 		switch {
+		case repeats > maxRepeats:
+			return nil, errTooBig
 		case p.skip("*"):
 		case p.skip(p.operator("+")):
 			lo = 1

@@ -2,6 +2,7 @@ package regex
 
 import (
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
 )
@@ -28,10 +29,18 @@ type Regexp struct {
 	std    *regexp.Regexp // nil if it has to be
 	back   *backtracker
 	groups int
+	cost   int // steps for each byte of a text, at worst
 }
 
+// maxCost bounds the steps on one text. They cannot be interrupted, and are some seconds; what needs
+// more does not match.
+const maxCost = 200_000_000
+
 // Compile reads an expression. Its error is in the words of the C library.
-func Compile(expr string, syntax Syntax, opts Options) (*Regexp, error) {
+func Compile(expr string, form Syntax, opts Options) (*Regexp, error) {
+	if len(expr) > maxLength {
+		return nil, errTooBig
+	}
 	flags := "(?s"
 	if opts.IgnoreCase {
 		flags += "i"
@@ -40,27 +49,47 @@ func Compile(expr string, syntax Syntax, opts Options) (*Regexp, error) {
 		flags += "m"
 	}
 	flags += ")"
-	if syntax == Perl {
-		if std, err := regexp.Compile(flags + expr); err == nil {
-			return &Regexp{std: std, groups: std.NumSubexp()}, nil
+	if form == Perl {
+		if std, cost, err := compile(flags + expr); err == nil {
+			return &Regexp{std: std, groups: std.NumSubexp(), cost: cost}, nil
 		}
 	}
-	p := &parser{src: expr, syntax: syntax, opts: opts, fold: opts.IgnoreCase, names: map[string]int{}}
+	p := &parser{src: expr, syntax: form, opts: opts, fold: opts.IgnoreCase, names: map[string]int{}}
 	root, err := p.parse()
 	if err != nil {
 		return nil, err
 	}
 	re := &Regexp{groups: p.groups}
-	if translated, ok := translate(root); ok && syntax != Perl {
-		if std, err := regexp.Compile(flags + translated); err == nil {
+	if translated, ok := translate(root); ok && form != Perl {
+		if std, cost, err := compile(flags + translated); err == nil {
 			std.Longest()
-			re.std = std
+			re.std, re.cost = std, cost
 			return re, nil
 		}
 	}
 	re.back = &backtracker{root: root, groups: p.groups, multiline: opts.Multiline}
 	return re, nil
 }
+
+// compile compiles an expression of package regexp, and returns how large a program it is.
+func compile(expr string) (*regexp.Regexp, int, error) {
+	re, err := regexp.Compile(expr)
+	if err != nil || len(expr) < 100 && !strings.ContainsRune(expr, '{') {
+		return re, 1, err
+	}
+	parsed, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		return nil, 0, err
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, 0, err
+	}
+	return re, len(program.Inst), nil
+}
+
+// bearable reports whether a text is short enough for the expression.
+func (re *Regexp) bearable(s string) bool { return re.std == nil || re.cost*len(s) <= maxCost }
 
 // Literal returns an expression that matches a text itself.
 func Literal(text string, opts Options) *Regexp {
@@ -76,6 +105,9 @@ func (re *Regexp) Groups() int { return re.groups }
 
 // Match reports whether the expression matches anywhere in s.
 func (re *Regexp) Match(s string) bool {
+	if !re.bearable(s) {
+		return false
+	}
 	if re.std != nil {
 		return re.std.MatchString(s)
 	}
@@ -85,6 +117,9 @@ func (re *Regexp) Match(s string) bool {
 // Find returns the first match as pairs of offsets, of the whole and of each group; -1 stands for a
 // group that took no part. It is nil if there is none.
 func (re *Regexp) Find(s string) []int {
+	if !re.bearable(s) {
+		return nil
+	}
 	if re.std != nil {
 		return re.std.FindStringSubmatchIndex(s)
 	}
@@ -94,6 +129,9 @@ func (re *Regexp) Find(s string) []int {
 // FindAll returns up to n matches that do not overlap, all if n is negative. An empty match right
 // after another match does not count.
 func (re *Regexp) FindAll(s string, n int) [][]int {
+	if !re.bearable(s) {
+		return nil
+	}
 	if re.std != nil {
 		return re.std.FindAllStringSubmatchIndex(s, n)
 	}

@@ -44,7 +44,10 @@ var (
 )
 
 // expression is an expr under way: args are what has not been read yet.
-type expression struct{ args []string }
+type expression struct {
+	args []string
+	deep int // of parentheses
+}
 
 func isNull(v string) bool {
 	return v == "" || strings.Trim(strings.TrimPrefix(v, "-"), "0") == "" && v != "-"
@@ -217,7 +220,11 @@ func (e *expression) primary() (string, error) {
 	}
 	switch word {
 	case "(":
+		if e.deep++; e.deep > maxNested {
+			return "", errNested
+		}
 		value, err := e.or()
+		e.deep--
 		if _, ok := e.take(")"); err == nil && !ok {
 			return "", errSyntax
 		}

@@ -2,6 +2,7 @@ package script
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -39,7 +40,13 @@ type tester struct {
 	c    *tool.Call
 	args []string
 	at   int
+	deep int // of ! and (
 }
+
+// maxNested is how deep expressions of test and expr may nest. Each level is one of the stack's.
+const maxNested = 1000
+
+var errNested = errors.New("expression is nested too deep")
 
 func (t *tester) evaluate() (bool, error) {
 	a := t.args
@@ -115,6 +122,10 @@ func (t *tester) primary() (bool, error) {
 	if t.at >= len(t.args) {
 		return false, fmt.Errorf("argument expected")
 	}
+	if t.deep++; t.deep > maxNested {
+		return false, errNested
+	}
+	defer func() { t.deep-- }()
 	first := t.args[t.at]
 	rest := t.args[t.at+1:]
 	switch {

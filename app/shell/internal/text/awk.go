@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
+	"github.com/aiopslab/aiopslab/internal/nesting"
 )
 
 // awk is GoAWK. Since that would open files and run commands on the host, it is allowed neither:
@@ -116,6 +117,9 @@ func awkError(err error) string {
 
 // parse reads a program and, if it has input or output of its own, rewrites and reads it again.
 func (a *awkRun) parse(source string) (*parser.Program, error) {
+	if err := nesting.Check(source, nesting.Query); err != nil {
+		return nil, fmt.Errorf("the program is %w", err)
+	}
 	if _, err := parser.ParseProgram([]byte(source), &parser.ParserConfig{Funcs: a.functions()}); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -24,9 +25,6 @@ func (s *session) toDoc(v goja.Value) (value.Doc, error) {
 }
 
 func (s *session) encodeObject(o *goja.Object, depth int) (value.Doc, error) {
-	if depth > value.MaxDepth {
-		return nil, fmt.Errorf("the object nests too deeply")
-	}
 	var b value.Builder
 	for _, key := range o.Keys() {
 		v, err := s.toBSON(o.Get(key), depth+1)
@@ -40,6 +38,9 @@ func (s *session) encodeObject(o *goja.Object, depth int) (value.Doc, error) {
 
 // toBSON encodes a JavaScript value. What is undefined is missing.
 func (s *session) toBSON(v goja.Value, depth int) (value.Value, error) {
+	if depth > value.MaxDepth {
+		return value.Value{}, errors.New("the object nests too deeply")
+	}
 	if v == nil || goja.IsUndefined(v) {
 		return value.Value{}, nil
 	}

@@ -32,6 +32,9 @@ func rewrite(code string) string {
 
 // incomplete reports whether more lines could make the code whole.
 func incomplete(code string) bool {
+	if !bearable(code) {
+		return false // More makes it no better.
+	}
 	_, err := goja.Compile("", rewrite(code), false)
 	var syntax *goja.CompilerSyntaxError
 	return errors.As(err, &syntax) && (strings.Contains(syntax.Message, "Unexpected end of input") || strings.Contains(syntax.Message, "Unterminated template"))

@@ -16,9 +16,12 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/value"
+	"github.com/aiopslab/aiopslab/internal/nesting"
 )
 
 var (
+	//go:embed guard.js
+	guardJS string
 	//go:embed types.js
 	typesJS string
 	//go:embed format.js
@@ -29,7 +32,7 @@ var (
 
 // prelude is what scripts see, compiled once.
 var prelude = sync.OnceValue(func() *goja.Program {
-	return goja.MustCompile("prelude", "(function () {\n"+typesJS+formatJS+apiJS+"\n})();", false)
+	return goja.MustCompile("prelude", "(function () {\n"+guardJS+typesJS+formatJS+apiJS+"\n})();", false)
 })
 
 // errQuit ends the shell.
@@ -87,6 +90,7 @@ func (s *session) host() *goja.Object {
 		"print":    func(text string) { fmt.Fprintln(s.env.Stdout, text) },
 		"quit":     func(code int) { s.vm.Interrupt(errQuit{code}) },
 		"sleep":    s.sleep,
+		"shallow":  bearable,
 		"read":     func(file string) string { data, err := s.env.ReadFile(file); s.check(err); return string(data) },
 		"oid":      func() string { return bson.NewObjectID().Hex() },
 		"uuid":     func() string { return base64.StdEncoding.EncodeToString(value.NewUUID().Data) },
@@ -198,7 +202,7 @@ func (s *session) load(file string) {
 	if err != nil {
 		s.throw("Error", fmt.Sprintf("ENOENT: no such file or directory, open '%s'", file))
 	}
-	if _, err := s.vm.RunScript(file, rewrite(string(data))); err != nil {
+	if _, err := s.runScript(file, string(data)); err != nil {
 		var thrown *goja.Exception
 		if errors.As(err, &thrown) {
 			panic(thrown.Value())
@@ -207,11 +211,47 @@ func (s *session) load(file string) {
 	}
 }
 
+// errStack is what JavaScript has for code that nests too deep.
+var errStack = errors.New("RangeError: Maximum call stack size exceeded")
+
+// What bounds the work of the compiler, which grows with the square of it.
+const (
+	maxArrows    = 2000   // functions in a script
+	maxOperators = 10_000 // of one expression
+)
+
+// bearable reports whether a text is one that the engine can read.
+func bearable(code string) bool {
+	if nesting.Check(code, nesting.Script) != nil || strings.Count(code, "=>") > maxArrows {
+		return false
+	}
+	operators := 0
+	for i := range len(code) {
+		switch code[i] {
+		case ';', ',', '\n', '{', '}':
+			operators = 0
+		case '+', '-', '*', '/', '%', '<', '>', '=', '&', '|', '^', '?', '.':
+			if operators++; operators > maxOperators {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// runScript runs code that does not nest too deep for the engine.
+func (s *session) runScript(name, code string) (goja.Value, error) {
+	if !bearable(code) {
+		return nil, errStack
+	}
+	return s.vm.RunScript(name, rewrite(code))
+}
+
 // eval runs JavaScript. It interrupts it when the shell's context ends.
 func (s *session) eval(name, code string) (goja.Value, error) {
 	stop := context.AfterFunc(s.ctx, func() { s.vm.Interrupt(s.ctx.Err()) })
 	defer stop()
-	v, err := s.vm.RunScript(name, rewrite(code))
+	v, err := s.runScript(name, code)
 	var interrupted *goja.InterruptedError
 	if errors.As(err, &interrupted) {
 		s.vm.ClearInterrupt()
