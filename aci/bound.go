@@ -2,7 +2,6 @@ package aci
 
 import (
 	"fmt"
-	"path"
 	"strings"
 	"sync/atomic"
 	"unicode/utf8"
@@ -50,9 +49,5 @@ func cut(text string, most int, where string) string {
 
 // save writes a file for the agent.
 func (i *Interface) save(name, text string) error {
-	root := i.box.Root()
-	if err := root.MkdirAll(path.Dir(name)[1:], 0o755); err != nil {
-		return err
-	}
-	return root.WriteFile(name[1:], []byte(text), 0o644)
+	return i.box.WriteFile(name, []byte(text))
 }

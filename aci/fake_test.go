@@ -28,12 +28,12 @@ import (
 // TestMain is also the lab's binary, with a kubectl that prints its arguments.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "tool" {
-		print := func(args []string) int {
+		print := func(_ *tool.World, args []string) int {
 			fmt.Println(strings.Join(args, " "))
 			_, _ = io.Copy(os.Stdout, os.Stdin)
 			return 0
 		}
-		os.Exit(tool.RunTool(os.Args[2:], map[string]func([]string) int{"kubectl": print, "helm": print}))
+		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Shell, "kubectl": print, "helm": print}))
 	}
 	goleak.VerifyTestMain(m)
 }

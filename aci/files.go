@@ -39,15 +39,15 @@ func (i *Interface) deliver(write func(dir string) (string, error)) (string, err
 		if err != nil {
 			return err
 		}
-		target := strings.TrimPrefix(path.Join(box.Home, filepath.ToSlash(relative)), "/")
+		target := path.Join(box.Home, filepath.ToSlash(relative))
 		if d.IsDir() {
-			return i.box.Root().MkdirAll(target, 0o755)
+			return i.box.Root().MkdirAll(target[1:], 0o755)
 		}
 		data, err := os.ReadFile(name)
 		if err != nil {
 			return err
 		}
-		return i.box.Root().WriteFile(target, data, 0o644)
+		return i.box.WriteFile(target, data)
 	})
 	if err != nil {
 		return "", err

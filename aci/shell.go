@@ -5,12 +5,22 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/aiopslab/aiopslab/aci/internal/box"
+	"github.com/aiopslab/aiopslab/aci/tool"
 )
 
 const (
 	shellTimeout    = 30  // seconds, as the documentation below says
 	maxShellTimeout = 600 // seconds
 )
+
+// ShellName and Shell are the program that the agent's shell is, for the command line in
+// [Options.Self].
+const ShellName = box.ShellName
+
+// Shell is the main function of the shell's process.
+func Shell(w *tool.World, args []string) int { return box.Serve(w, args) }
 
 type shellArgs struct {
 	Command string `arg:"command" doc:"The command to execute."`
@@ -44,6 +54,8 @@ var execShell = define(shellAction, Write,
 			line("[%d bytes before the last lines were not kept.]", out.Lost)
 		}
 		switch {
+		case out.Ended != "":
+			line("[The shell was ended: %s. A new one was started: files are as they were, variables, functions and the working directory are gone.]", out.Ended)
 		case out.TooLarge:
 			line("[The command was ended because it took too much memory. Work on less, with head, tail or grep in front.]")
 		case out.TimedOut && limit < a.Timeout:

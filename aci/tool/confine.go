@@ -16,30 +16,42 @@ const (
 	abiUDP   = 10
 )
 
-// Confine takes from the process, for good, all files but those below root, which it may not
-// execute, and all TCP connections but those to a port. On a kernel that lacks a part of this it
+// Confine takes from the process, for good, all files but those below the root, which it may not
+// execute, and all TCP connections but those to the port. On a system that lacks a part of this it
 // does the rest; [Describe] tells.
-func Confine(root string, port int) error {
-	if port < 1 || port > math.MaxUint16 {
-		return fmt.Errorf("confine: %d is no port", port)
+func Confine(p Place) (*World, error) {
+	if p.Port < 1 || p.Port > math.MaxUint16 {
+		return nil, fmt.Errorf("confine: %d is no port", p.Port)
 	}
-	if fi, err := os.Stat(root); err != nil || !fi.IsDir() {
-		return fmt.Errorf("confine: %s is no directory", root)
+	if fi, err := os.Stat(p.Root); err != nil || !fi.IsDir() {
+		return nil, fmt.Errorf("confine: %s is no directory", p.Root)
+	}
+	w := &World{Root: p.Root}
+	if p.OwnRoot {
+		if err := changeRoot(p.Root); err != nil {
+			return nil, fmt.Errorf("confine: %w", err)
+		}
+		w.Root, w.OwnRoot = "/", true
+	}
+	if err := dropCapabilities(); err != nil {
+		return nil, fmt.Errorf("confine: %w", err)
 	}
 	cfg := landlock.V10
 	rights := cfg.HandledAccessFS &^ (ll.AccessFSExecute | ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSMakeFifo | ll.AccessFSMakeSock)
-	if abi() < abiRefer {
+	if p.ReadOnly {
+		rights = ll.AccessFSReadFile | ll.AccessFSReadDir
+	} else if abi() < abiRefer {
 		rights &^= ll.AccessFSRefer // Asking for it would turn everything off.
 	}
 	err := cfg.BestEffort().Restrict(
-		landlock.PathAccess(rights, root),
-		landlock.RWFiles(os.DevNull),
-		landlock.ConnectTCP(uint16(port)),
+		landlock.PathAccess(rights, w.Root),
+		landlock.RWFiles(os.DevNull).IgnoreIfMissing(),
+		landlock.ConnectTCP(uint16(p.Port)),
 	)
 	if err != nil {
-		return fmt.Errorf("confine: %w", err)
+		return nil, fmt.Errorf("confine: %w", err)
 	}
-	return limit()
+	return w, nil
 }
 
 // abi is the version of Landlock's interface that the kernel has; 0 if it has none.
@@ -51,13 +63,18 @@ func abi() int {
 	return v
 }
 
-// Describe says how far Confine goes on this machine.
-func Describe() string { return describe(abi()) }
+// Describe says how far Confine goes on this machine, for processes that have a root of their own or not.
+func Describe(ownRoot bool) string {
+	if ownRoot {
+		return "a root of its own; " + describe(abi())
+	}
+	return describe(abi())
+}
 
 func describe(abi int) string {
 	switch {
 	case abi < 1:
-		return "none: this system has no Landlock, so that kubectl and helm are kept in the scratch root by their arguments and environment only"
+		return "none: this system has no Landlock, so that the shell's programs are kept in the scratch root by their arguments and environment only"
 	case abi < abiTCP:
 		return fmt.Sprintf("Landlock ABI %d: files below the scratch root only; this kernel cannot confine connections", abi)
 	case abi < abiUDP:

@@ -3,47 +3,73 @@ package tool
 import (
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 )
 
-// The variables that tell a tool where it may go.
-const (
-	rootVar = "AIOPSLAB_TOOL_ROOT"
-	portVar = "AIOPSLAB_TOOL_PORT"
-)
-
-// Environ returns the variables that confine a tool, for the environment of its process.
-func Environ(root string, port int) []string {
-	return []string{rootVar + "=" + root, portVar + "=" + strconv.Itoa(port)}
+// World is what a program of the agent's finds.
+type World struct {
+	Root    string   // the scratch root: "/" if it is the root of the process
+	OwnRoot bool     // it is
+	Line    *os.File // to who started the process
 }
 
-// exitUsage is the exit code of a tool that was not called as [Environ] and the package say.
+// Program is the main function of a process. It has the process' standard streams.
+type Program func(w *World, args []string) int
+
+// exitUsage is the exit code of a process that was not started by [Command].
 const exitUsage = 2
 
-// RunTool confines this process as its environment says and runs the tool that args[0] names, with
-// all of args. It returns the exit code. Without a word where it may go, nothing is run.
-func RunTool(args []string, tools map[string]func(args []string) int) int {
-	return run(os.Stderr, os.Getenv, args, tools, Confine)
+// Run limits and confines this process and runs the program that args[0] names, with all of args. It
+// returns the exit code. Without a word where it may go, nothing is run. Whoever started the process
+// must not end before it: every program but the shell, which talks to it, ends then.
+func Run(args []string, programs map[string]Program) int {
+	return run(os.Stderr, args, programs, takePlace, confine)
 }
 
-func run(stderr io.Writer, env func(string) string, args []string, tools map[string]func(args []string) int, confine func(string, int) error) int {
-	names := strings.Join(slices.Sorted(maps.Keys(tools)), ", ")
-	if len(args) == 0 || tools[args[0]] == nil {
-		fmt.Fprintf(stderr, "tool: name one of %s\n", names)
+func run(stderr io.Writer, args []string, programs map[string]Program, place func() (Place, bool), confine func(Place) (*World, error)) int {
+	if len(args) == 0 || programs[args[0]] == nil {
+		fmt.Fprintf(stderr, "tool: name one of %s\n", strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		return exitUsage
 	}
-	port, err := strconv.Atoi(env(portVar))
-	if env(rootVar) == "" || err != nil {
+	p, ok := place()
+	if !ok {
 		fmt.Fprintf(stderr, "tool: %s and %s must say where %s may go\n", rootVar, portVar, args[0])
 		return exitUsage
 	}
-	if err := confine(env(rootVar), port); err != nil {
+	w, err := confine(p)
+	if err != nil {
 		fmt.Fprintf(stderr, "tool: %v\n", err)
 		return exitUsage
 	}
-	return tools[args[0]](args)
+	return programs[args[0]](w, args)
+}
+
+// confine makes this process one of the agent's.
+func confine(p Place) (*World, error) {
+	if err := limit(); err != nil {
+		return nil, err
+	}
+	w, err := Confine(p)
+	if err != nil {
+		return nil, err
+	}
+	w.Line = os.NewFile(lineFD, "line")
+	os.Stderr = os.NewFile(stderrFD, "/dev/stderr")
+	if w.Line == nil || os.Stderr == nil {
+		return nil, fmt.Errorf("descriptors %d and %d are missing", lineFD, stderrFD)
+	}
+	log.SetOutput(os.Stderr)
+	return w, nil
+}
+
+// EndWithStarter ends this process when who started it does.
+func (w *World) EndWithStarter() {
+	go func() {
+		_, _ = io.Copy(io.Discard, w.Line)
+		os.Exit(exitUsage)
+	}()
 }

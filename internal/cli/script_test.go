@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 			case "tinydisk": // It takes a user namespace, or root.
 				return exec.Command("tinydisk", cache, "1M", "true").Run() == nil, nil
 			case "landlock": // It takes a kernel that has it.
-				return !strings.HasPrefix(tool.Describe(), "none"), nil
+				return !strings.HasPrefix(tool.Describe(false), "none"), nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},

@@ -5,21 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"os"
+	"path"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci/tool"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/shell"
 )
 
 // Options are what the agent's machine is made of.
@@ -30,8 +26,11 @@ type Options struct {
 	Search     []string // domains that short names are looked for in
 	Kubeconfig []byte
 	API        string   // host:port that kubectl and helm may connect to
-	Self       []string // command line that runs a confined tool
+	Self       []string // command line that runs a confined program: ShellName, kubectl or helm
 }
+
+// ShellName is the program that Serve is.
+const ShellName = "shell"
 
 const (
 	home           = "/root"
@@ -39,6 +38,7 @@ const (
 	hostname       = "ops"
 	shellPID       = 50
 	endPatience    = 5 * time.Second // for what a call left running
+	shellPatience  = 15 * time.Second
 )
 
 // Home is where the agent starts, and where files for it are put.
@@ -46,21 +46,26 @@ const Home = home
 
 // Box is the agent's machine. It is safe for concurrent use; commands run one at a time.
 type Box struct {
-	dir    string
-	self   []string
-	port   int
-	root   *os.Root
-	fs     *rootFS
-	procs  *table
-	spools atomic.Int64
-	memory uint64 // how much a command may add to what the process holds
+	dir     string
+	self    []string
+	port    int
+	dns     string
+	search  []string
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	root    *os.Root
+	ownRoot bool // of its processes
+	limits  limits
 
-	mu      sync.Mutex
-	session *shell.Session
+	mu     sync.Mutex
+	shell  *host
+	failed error  // why there is no shell
+	at     string // the shell's working directory
 }
 
-// New sets the machine up in its directory.
-func New(o Options) (*Box, error) {
+// New sets the machine up in its directory and starts its shell.
+func New(o Options) (*Box, error) { return newBox(o, standard, tool.OwnRoot()) }
+
+func newBox(o Options, l limits, ownRoot bool) (*Box, error) {
 	dir, err := filepath.EvalSymlinks(o.Dir)
 	if err == nil {
 		dir, err = filepath.Abs(dir)
@@ -80,36 +85,32 @@ func New(o Options) (*Box, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scratch directory: %w", err)
 	}
-	b := &Box{dir: dir, self: o.Self, port: number, root: root, memory: maxMemory}
-	if err := b.fill(&o); err != nil {
+	b := &Box{
+		dir: dir, self: o.Self, port: number, dns: o.DNS, search: o.Search, dial: o.Dial,
+		root: root, ownRoot: ownRoot, limits: l,
+	}
+	if err = b.fill(&o); err == nil {
+		b.startShell()
+		err = b.failed
+	}
+	if err != nil {
 		root.Close()
 		return nil, err
 	}
-	programs := shell.Workstation()
-	for _, name := range []string{"kubectl", "helm"} {
-		programs[name] = b.child(name)
-	}
-	programs["sudo"] = sudo
-	names := slices.Collect(maps.Keys(programs))
-	for name := range absent {
-		programs[name] = unreachable
-	}
-	for name := range refused {
-		programs[name] = unreachable
-	}
-	b.fs = newRootFS(root, slices.DeleteFunc(names, func(n string) bool { return absent[n] != "" || refused[n] != "" }))
-	b.procs = newTable(programs)
-	b.procs.judge = b.apply
-	b.session = shell.NewSession(&kit.Env{
-		Args: []string{"bash"}, Dir: home, PID: shellPID, Hostname: hostname,
-		Vars: map[string]string{
-			"HOME": home, "PATH": "/usr/local/bin:/usr/bin:/bin", "KUBECONFIG": kubeconfigFile,
-			"USER": "root", "SHELL": "/bin/bash", "TERM": "dumb", "LANG": "C.UTF-8",
-		},
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
-		FS: b.fs, Net: &cluster{dial: o.Dial, server: o.DNS, search: o.Search}, CPU: processor{}, Memory: memory{}, Procs: b.procs,
-	})
 	return b, nil
+}
+
+// place is where a process of the machine may go.
+func (b *Box) place(readOnly bool) tool.Place {
+	return tool.Place{Root: b.dir, Port: b.port, OwnRoot: b.ownRoot, ReadOnly: readOnly}
+}
+
+// startShell starts a shell. It does not wait until it is ready.
+func (b *Box) startShell() {
+	b.at = home
+	if b.shell, b.failed = newHost(b); b.failed != nil {
+		b.failed = fmt.Errorf("the shell cannot be started: %w", b.failed)
+	}
 }
 
 // fill writes the files the machine starts with.
@@ -134,88 +135,106 @@ func (b *Box) fill(o *Options) error {
 	return b.root.Remove("tmp/.keep")
 }
 
-// sudo runs a command as who one is anyway.
-func sudo(ctx context.Context, env *kit.Env) error {
-	args := env.Args[1:]
-	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || strings.Contains(args[0], "=")) {
-		args = args[1:]
-	}
-	if len(args) == 0 {
-		return nil
-	}
-	p, err := env.Procs.Start(ctx, env.Child(args...))
-	if exec, ok := errors.AsType[*kit.ExecError](err); ok {
-		fmt.Fprintf(env.Stderr, "sudo: %s: command not found\n", args[0])
-		return kit.Exit(exec.ExitCode())
-	}
-	if err != nil {
-		return err
-	}
-	return kit.Exit(p.Wait())
-}
-
-// unreachable is a program that the policy refuses.
-func unreachable(context.Context, *kit.Env) error { return kit.Exit(kit.ExitNotFound) }
-
-// processor and memory are those of a machine on which nothing is scarce.
-type (
-	processor struct{}
-	memory    struct{}
-)
-
-func (processor) Use(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-func (processor) Info() kit.CPUInfo                              { return kit.CPUInfo{Cores: 2} }
-func (memory) Add(int64) error                                   { return nil }
-func (memory) Info() kit.MemoryInfo                              { return kit.MemoryInfo{Total: 4 << 30} }
-
 // Outcome is what came of a command.
 type Outcome struct {
 	Output   string // both streams, in the order they were written
 	Lost     int64  // bytes in the middle that were not kept
 	Status   int    // 0 is success
 	TimedOut bool
-	TooLarge bool // it was ended because it took too much memory
+	TooLarge bool   // it was ended because it took too much memory
+	Ended    string // why the shell's process ended, with its variables; a new one was started
 }
 
 // Run runs a command in the shell. Its input is empty. What it leaves in the background ends with it.
 func (b *Box) Run(ctx context.Context, command string, timeout time.Duration) Outcome {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.shell == nil || b.shell.ended() {
+		if b.startShell(); b.failed != nil {
+			return Outcome{Output: b.failed.Error() + "\n", Status: 1}
+		}
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return Outcome{Output: err.Error() + "\n", Status: 1}
+	}
+	out := &output{}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(out, r)
+	}()
+	o := b.runIn(ctx, command, timeout, w)
+	select { // All of it has been written.
+	case <-copied:
+	case <-time.After(pipePatience):
+	}
+	r.Close()
+	<-copied
+	o.Output, o.Lost = out.close()
+	return o
+}
+
+// runIn runs a command whose output goes to a file.
+func (b *Box) runIn(ctx context.Context, command string, timeout time.Duration, out *os.File) Outcome {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	ctx, stop := context.WithCancelCause(ctx)
-	watched := watchMemory(ctx, b.memory, func() { stop(errTooLarge) })
-	out := &output{}
-	status := b.session.Run(ctx, command, strings.NewReader(""), out, out)
-	o := Outcome{Status: status, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded), TooLarge: context.Cause(ctx) == errTooLarge}
-	stop(context.Canceled)
-	<-watched
-	b.procs.stop(endPatience)
-	o.Output, o.Lost = out.close()
-	if o.TooLarge {
-		debug.FreeOSMemory()
+	sh := b.shell
+	// The shell keeps the time itself. If it does not, or somebody else ends the call, it has some patience.
+	late, end := context.WithCancel(context.Background())
+	defer end()
+	defer context.AfterFunc(ctx, func() {
+		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_ = sh.line.send(&message{Stop: true})
+		}
+		time.AfterFunc(shellPatience, end)
+	})()
+	watched := sh.watch(late)
+	r, err := sh.run(late, &order{Command: []byte(command), Timeout: int64(timeout)}, out)
+	sh.endTools("", all) // The shell has forgotten them, or is gone.
+	sh.ends.Wait()
+	end()
+	tooLarge := <-watched
+	if err != nil {
+		o := Outcome{Status: 128 + int(syscall.SIGKILL), Ended: sh.cause(), TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+		b.startShell()
+		return o
 	}
-	return o
+	b.at = path.Clean("/" + string(r.Dir))
+	return Outcome{Status: r.Status, TimedOut: r.TimedOut, TooLarge: ctx.Err() == nil && (r.TooLarge || tooLarge)}
 }
 
 // Dir returns the shell's working directory.
 func (b *Box) Dir() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.session.Dir()
+	return b.at
 }
 
-// Root is the scratch directory, for files that are put there for the agent.
+// Root is the scratch directory, to read what the agent wrote.
 func (b *Box) Root() *os.Root { return b.root }
 
+// WriteFile puts a file there for the agent, as far as there is room.
+func (b *Box) WriteFile(name string, data []byte) error {
+	if measure(b.root)+int64(len(data)) > b.limits.Disk {
+		return &os.PathError{Op: "write", Path: name, Err: syscall.ENOSPC}
+	}
+	if err := b.root.MkdirAll(path.Dir(local(name)), 0o755); err != nil {
+		return err
+	}
+	return b.root.WriteFile(local(name), data, 0o644)
+}
+
 // Confinement says how far the processes are confined.
-func (b *Box) Confinement() string { return tool.Describe() }
+func (b *Box) Confinement() string { return tool.Describe(b.ownRoot) }
 
 // Close ends what runs. The directory stays.
 func (b *Box) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.session.Close()
-	b.procs.stop(endPatience)
+	if b.shell != nil {
+		b.shell.end("the machine is gone")
+		<-b.shell.gone
+	}
 	return b.root.Close()
 }

@@ -20,22 +20,36 @@ import (
 
 const config = "apiVersion: v1\nkind: Config\n"
 
-// machine is a box in a new directory, in a cluster with one service.
-func machine(t *testing.T) *Box {
+// newTestBox is a box in a new directory, in a cluster with one service.
+func newTestBox(t *testing.T) *Box {
 	t.Helper()
 	return machineIn(t, t.TempDir(), "127.0.0.1:6443")
 }
 
 func machineIn(t *testing.T, dir, api string) *Box {
 	t.Helper()
+	return machineWith(t, dir, api, standard, tool.OwnRoot())
+}
+
+// small is a box with limits that are soon reached.
+func small(t *testing.T, change func(*limits)) *Box {
+	t.Helper()
+	l := standard
+	change(&l)
+	return machineWith(t, t.TempDir(), "127.0.0.1:6443", l, tool.OwnRoot())
+}
+
+// machineWith is a box whose processes have a root of their own or not.
+func machineWith(t *testing.T, dir, api string, l limits, ownRoot bool) *Box {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := New(Options{
+	b, err := newBox(Options{
 		Dir: dir, Dial: fakeCluster(t), DNS: "10.96.0.10", Search: []string{"shop.svc.cluster.local", "svc.cluster.local"},
 		Kubeconfig: []byte(config), API: api, Self: []string{self, "tool"},
-	})
+	}, l, ownRoot)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +106,7 @@ func run(t *testing.T, b *Box, command string) Outcome {
 }
 
 func TestCommands(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	if o := run(t, b, "echo 'Hello, World!'"); o.Output != "Hello, World!\n" {
 		t.Errorf("%q", o.Output)
 	}
@@ -120,7 +134,7 @@ func TestCommands(t *testing.T) {
 }
 
 func TestStateAndBackground(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	run(t, b, "cd /tmp; x=5; f() { echo f$1; }")
 	if o := run(t, b, "pwd; echo $x; f 1"); o.Output != "/tmp\n5\nf1\n" {
 		t.Errorf("%q", o.Output)
@@ -135,8 +149,8 @@ func TestStateAndBackground(t *testing.T) {
 	if o := run(t, b, "(sleep 50; echo late > /tmp/late) & echo started"); o.Output != "started\n" {
 		t.Errorf("%q", o.Output)
 	}
-	if left := b.procs.List(); len(left) > 0 {
-		t.Errorf("still running: %v", left)
+	if o := run(t, b, "ps -ef | grep -c '[s]leep 50'"); o.Output != "0\n" {
+		t.Errorf("still running: %q", o.Output)
 	}
 	if o := run(t, b, "echo out; echo err >&2; false"); o.Output != "out\nerr\n" || o.Status != 1 {
 		t.Errorf("%+v", o)
@@ -203,7 +217,7 @@ func TestNetworkIsTheClusters(t *testing.T) {
 			c.Close()
 		}
 	}()
-	b := machine(t)
+	b := newTestBox(t)
 	host, port, _ := net.SplitHostPort(l.Addr().String())
 	for _, command := range []string{
 		"curl -sS http://" + l.Addr().String(), "curl -sS http://localhost:" + port, "wget -qO- http://" + host + ":" + port,
@@ -220,7 +234,7 @@ func TestNetworkIsTheClusters(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	for _, command := range []string{
 		"while :; do :; done", "yes > /dev/null", "awk 'BEGIN{while(1);}'", "jq -n 'def f: f; f'", "sleep 0.1; cat <(while :; do :; done)",
 		"echo before; trap '' TERM; kubectl hang", "kubectl hang | cat", "yes | tail -n 1", "x=$(sleep 0.2; kubectl hang)",
@@ -248,8 +262,7 @@ func TestTimeout(t *testing.T) {
 }
 
 func TestDiskIsBounded(t *testing.T) {
-	b := machine(t)
-	b.fs.most = 1 << 20
+	b := small(t, func(l *limits) { l.Disk = 1 << 20 })
 	o := run(t, b, "head -c 2000000 /dev/zero > big")
 	if o.Status == 0 || !strings.Contains(o.Output, "No space left") {
 		t.Errorf("%+v", o)
@@ -265,7 +278,7 @@ func TestDiskIsBounded(t *testing.T) {
 }
 
 func TestOutputIsBounded(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	o := run(t, b, "head -c 9000000 /dev/zero | tr '\\0' x; echo end")
 	if o.Lost == 0 || len(o.Output) > maxKept+2*maxTail || !strings.HasSuffix(o.Output, "end\n") {
 		t.Errorf("lost %d of %d", o.Lost, len(o.Output))
@@ -275,7 +288,7 @@ func TestOutputIsBounded(t *testing.T) {
 // The tools run in the directory that stands for the agent's, with the agent's paths, and do not
 // show where that is.
 func TestTools(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "abc")
 	t.Setenv("HTTPS_PROXY", "http://proxy.example.com")
 	o := run(t, b, "cd /tmp; export MINE=1; kubectl get -f /tmp/x.yaml -n shop")
@@ -319,7 +332,7 @@ func TestTools(t *testing.T) {
 
 // A kubeconfig must not have a program run.
 func TestKubeconfigWithProgram(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	const plugin = `cat > /tmp/k <<EOF
 apiVersion: v1
 kind: Config
@@ -338,8 +351,18 @@ EOF
 
 // The tools are confined by the kernel, not only by how they are called.
 func TestConfinement(t *testing.T) {
-	if strings.HasPrefix(tool.Describe(), "none") {
-		t.Skip(tool.Describe())
+	t.Run("translated paths", func(t *testing.T) { testConfinement(t, false) })
+	t.Run("own root", func(t *testing.T) {
+		if !tool.OwnRoot() {
+			t.Skip("processes cannot have a root of their own here")
+		}
+		testConfinement(t, true)
+	})
+}
+
+func testConfinement(t *testing.T, ownRoot bool) {
+	if strings.HasPrefix(tool.Describe(false), "none") {
+		t.Skip(tool.Describe(false))
 	}
 	parent := t.TempDir()
 	if err := os.WriteFile(filepath.Join(parent, "secret"), []byte("x"), 0o644); err != nil {
@@ -358,24 +381,30 @@ func TestConfinement(t *testing.T) {
 		return l
 	}
 	api, other := listen(), listen()
-	b := machineIn(t, dir, api.Addr().String())
+	b := machineWith(t, dir, api.Addr().String(), standard, ownRoot)
+	inside := dir
+	if ownRoot {
+		inside = ""
+	}
 	self, _ := os.Executable()
 	tests := map[string]bool{
-		"kubectl read /etc/passwd":                      false,
+		"kubectl read /etc/shadow":                      false,
+		"kubectl read /etc/passwd":                      ownRoot, // The agent's own.
 		"kubectl read " + parent + "/secret":            false,
-		"kubectl list /":                                false,
+		"kubectl list /":                                ownRoot,
+		"kubectl list /usr":                             false,
 		"kubectl list " + parent:                        false,
 		"kubectl write " + parent + "/mine":             false,
 		"kubectl read /proc/self/environ":               false,
 		"kubectl start /bin/true":                       false,
 		"kubectl start " + self:                         false,
-		"kubectl read " + dir + "/root/.kube/config":    true,
-		"kubectl write " + dir + "/tmp/mine":            true,
+		"kubectl read " + inside + "/root/.kube/config": true,
+		"kubectl write " + inside + "/tmp/mine":         true,
 		"kubectl connect " + api.Addr().String():        true,
-		"kubectl start " + dir + "/root/copy":           false,
+		"kubectl start " + inside + "/root/copy":        false,
 		"ln -s ../../x a; kubectl read ../../../secret": false,
 	}
-	if !strings.Contains(tool.Describe(), "cannot confine connections") {
+	if !strings.Contains(tool.Describe(false), "cannot confine connections") {
 		tests["kubectl connect "+other.Addr().String()] = false
 	}
 	program, err := os.ReadFile(self)
@@ -395,8 +424,7 @@ func TestConfinement(t *testing.T) {
 
 // A command that takes too much memory is ended, not the lab.
 func TestMemoryIsBounded(t *testing.T) {
-	b := machine(t)
-	b.memory = 32 << 20
+	b := small(t, func(l *limits) { l.Memory = 32 << 20 })
 	for _, command := range []string{"yes | sort", "x=$(yes)", "awk 'BEGIN{while(1) a[n++]=n}'", "head -c 100000000 /dev/zero | tac", "jq -n '[range(100000000)]'"} {
 		if o := run(t, b, command); !o.TooLarge || o.Status == 0 {
 			t.Errorf("%s: %.200q, status %d", command, o.Output, o.Status)

@@ -6,37 +6,24 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
-	"k8s.io/client-go/tools/clientcmd"
-
-	"github.com/aiopslab/aiopslab/aci/tool"
 	"github.com/aiopslab/aiopslab/app/kit"
 )
 
-// pipePatience is how long the end of a process waits for its input and output to end too.
+// pipePatience is how long the end of a process waits for its output to end too.
 const pipePatience = 500 * time.Millisecond
 
-// passed are the variables of the agent's that kubectl and helm get.
-var passed = []string{"HELM_NAMESPACE", "HELM_DEBUG", "HELM_MAX_HISTORY", "HELM_KUBECONTEXT"}
-
-// child returns the program that runs a tool of the lab's own binary as a process.
-func (b *Box) child(name string) kit.Program {
+// child returns the program that has the environment run a tool as a process.
+func (m *machine) child(name string) kit.Program {
 	return func(ctx context.Context, env *kit.Env) error {
-		dir, err := b.hostDir(env.Dir)
-		if err != nil {
-			fmt.Fprintf(env.Stderr, "%s: %v\n", name, err)
-			return kit.Exit(1)
-		}
-		r := &rewriter{tool: name, dir: b.dir, cwd: env.Dir}
+		r := &rewriter{tool: name, dir: m.prefix, cwd: env.Dir}
 		var spooled []string
 		r.open = func(fd string) (string, bool) {
-			file, err := b.spool(env, fd)
+			file, err := m.spool(env, fd)
 			if err != nil {
 				return "", false
 			}
@@ -45,7 +32,7 @@ func (b *Box) child(name string) kit.Program {
 		}
 		defer func() {
 			for _, file := range spooled {
-				_ = b.fs.Remove(file)
+				_ = m.fs.Remove(file)
 			}
 		}()
 		args := r.args(env.Args)
@@ -55,81 +42,112 @@ func (b *Box) child(name string) kit.Program {
 		}
 		files := filepath.SplitList(config)
 		for i, f := range files {
-			files[i] = filepath.Join(b.dir, filepath.FromSlash(env.Path(f)))
+			files[i] = env.Path(f)
 		}
-		if err := b.checkConfigs(append(slices.Clone(files), kubeconfigFlags(args)...), dir); err != nil {
+		if err := m.checkConfigs(env, append(slices.Clone(files), kubeconfigFlags(env.Args)...)); err != nil {
 			fmt.Fprintf(env.Stderr, "%s: %v\n", name, err)
 			return kit.Exit(1)
 		}
-		return b.start(ctx, env, dir, args, strings.Join(files, string(filepath.ListSeparator)))
+		for i, f := range files {
+			files[i] = r.host(f)
+		}
+		q := &toolRequest{Dir: []byte(env.Dir), Vars: map[string][]byte{"KUBECONFIG": []byte(strings.Join(files, string(filepath.ListSeparator)))}}
+		for _, a := range args {
+			q.Args = append(q.Args, []byte(a))
+		}
+		for _, name := range passed {
+			if v := env.Getenv(name); v != "" {
+				q.Vars[name] = []byte(v)
+			}
+		}
+		defer m.fs.measureAgain()
+		return m.launch(ctx, env, q)
 	}
 }
 
-// start runs the process to its end.
-func (b *Box) start(ctx context.Context, env *kit.Env, dir string, args []string, kubeconfig string) error {
-	line := slices.Concat(b.self, args)
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Dir = dir
-	cmd.Env = append(tool.Environ(b.dir, b.port),
-		"KUBECONFIG="+kubeconfig, "HOME="+filepath.Join(b.dir, home), "TMPDIR="+filepath.Join(b.dir, "tmp"),
-		"PATH="+filepath.Join(b.dir, "bin"), // There is nothing in it.
-		"HELM_NO_PLUGINS=1", "TERM=dumb", "TZ=UTC", "NO_COLOR=1",
-	)
-	for _, name := range passed {
-		if v := env.Getenv(name); v != "" {
-			cmd.Env = append(cmd.Env, name+"="+v)
-		}
-	}
-	stdout, stderr := &hider{w: env.Stdout, what: []byte(b.dir)}, &hider{w: env.Stderr, what: []byte(b.dir)}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.Stdin, stdout, stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = pipePatience
-	err := cmd.Run()
-	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what it may have left
-	}
-	stdout.flush()
-	stderr.flush()
-	exit, isExit := errors.AsType[*exec.ExitError](err)
-	switch {
-	case ctx.Err() != nil:
-		return kit.Exit(kit.ExitSignal + int(syscall.SIGKILL))
-	case isExit:
-		if s, ok := exit.Sys().(syscall.WaitStatus); ok && s.Signaled() {
-			return kit.Exit(kit.ExitSignal + int(s.Signal()))
-		}
-		return kit.Exit(exit.ExitCode())
-	case errors.Is(err, exec.ErrWaitDelay), err == nil:
-		return nil
-	}
-	return fmt.Errorf("%s cannot be run: %w", args[0], err)
-}
-
-// hostDir is the directory of the host that stands for one of the agent's. It is in the scratch
-// directory, whatever links there are.
-func (b *Box) hostDir(dir string) (string, error) {
-	name := filepath.Join(b.dir, filepath.FromSlash(clean(dir)))
-	real, err := filepath.EvalSymlinks(name)
+// launch has the environment run a process and carries its input and output.
+func (m *machine) launch(ctx context.Context, env *kit.Env, q *toolRequest) error {
+	var far, near []*os.File // ends of the process, and ours
+	defer func() { closeAll(far); closeAll(near) }()
+	here, there, err := socketPair()
 	if err != nil {
-		return "", fmt.Errorf("%s: no such directory", dir)
+		return errors.New(noFork)
 	}
-	if real != b.dir && !strings.HasPrefix(real, b.dir+string(filepath.Separator)) {
-		return "", fmt.Errorf("%s leads out of the file system", dir)
+	far = append(far, there)
+	for i := range 3 {
+		r, w, err := os.Pipe()
+		if err != nil {
+			here.Close()
+			return errors.New(noFork)
+		}
+		if i == 0 {
+			r, w = w, r
+		}
+		near, far = append(near, r), append(far, w)
 	}
-	return real, nil
+	answers, err := newLine(here)
+	if err != nil {
+		return err
+	}
+	defer answers.close()
+	if err := m.line.send(&message{Tool: q}, far...); err != nil {
+		return err
+	}
+	closeAll(far)
+	far = nil
+	stop := context.AfterFunc(ctx, func() { answers.close() }) // The environment ends it.
+	defer stop()
+	go func() {
+		_, _ = io.Copy(near[0], env.Stdin)
+		near[0].Close()
+	}()
+	drained := make(chan struct{}, 2)
+	for i, w := range []io.Writer{env.Stdout, env.Stderr} {
+		go func() {
+			m.carry(w, near[i+1])
+			drained <- struct{}{}
+		}()
+	}
+	var a toolAnswer
+	if _, err := answers.receive(&a); err != nil {
+		return kit.Exit(kit.ExitSignal + 9)
+	}
+	patience := time.After(pipePatience)
+	for range 2 {
+		select {
+		case <-drained:
+		case <-patience:
+		}
+	}
+	if a.Note != "" {
+		fmt.Fprintf(env.Stderr, "%s: %s\n", q.Args[0], a.Note)
+	}
+	return kit.Exit(a.Status)
+}
+
+// carry copies what a process prints, without the path of the scratch directory. A process whose
+// output nobody reads learns that.
+func (m *machine) carry(w io.Writer, from *os.File) {
+	defer from.Close()
+	if m.prefix == "" {
+		_, _ = io.Copy(w, onlyReader{from})
+		return
+	}
+	h := &hider{w: w, what: []byte(m.prefix)}
+	_, _ = io.Copy(h, onlyReader{from})
+	h.flush()
 }
 
 // spool saves what can be read from a descriptor of the shell's, which no process of the host has,
 // to a file.
-func (b *Box) spool(env *kit.Env, fd string) (string, error) {
+func (m *machine) spool(env *kit.Env, fd string) (string, error) {
 	in, err := env.FS.OpenFile(fd, os.O_RDONLY, 0)
 	if err != nil {
 		return "", err
 	}
 	defer in.Close()
-	name := fmt.Sprintf("/tmp/.fd-%d", b.spools.Add(1))
-	out, err := b.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	name := fmt.Sprintf("/tmp/.fd-%d", m.spools.Add(1))
+	out, err := m.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return "", err
 	}
@@ -138,44 +156,4 @@ func (b *Box) spool(env *kit.Env, fd string) (string, error) {
 		return "", err
 	}
 	return name, out.Close()
-}
-
-// kubeconfigFlags are the values of --kubeconfig.
-func kubeconfigFlags(args []string) (files []string) {
-	for i, a := range args {
-		if v, ok := strings.CutPrefix(a, "--kubeconfig="); ok {
-			files = append(files, v)
-		} else if a == "--kubeconfig" && i+1 < len(args) {
-			files = append(files, args[i+1])
-		}
-	}
-	return files
-}
-
-// checkConfigs refuses kubeconfigs that have a program run. Confinement would too, where there is
-// any.
-func (b *Box) checkConfigs(files []string, dir string) error {
-	for _, file := range files {
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(dir, file)
-		}
-		name, err := filepath.Rel(b.dir, file)
-		if err != nil {
-			continue
-		}
-		data, err := b.fs.root.ReadFile(name)
-		if err != nil {
-			continue // Whoever reads it will say so.
-		}
-		config, err := clientcmd.Load(data)
-		if err != nil {
-			continue
-		}
-		for user, info := range config.AuthInfos {
-			if info.Exec != nil || info.AuthProvider != nil {
-				return fmt.Errorf("user %q of /%s runs a program for its credentials, which is not allowed here", user, filepath.ToSlash(name))
-			}
-		}
-	}
-	return nil
 }

@@ -28,6 +28,8 @@ func judgeKubectl(args []string, left time.Duration) verdict {
 		return drop(args, []string{"f", "follow"}, "kubectl logs -f")
 	case "get", "events":
 		return drop(args, []string{"w", "watch", "watch-only"}, "kubectl "+v+" -w")
+	case "config":
+		return judgeConfig(args)
 	case "rollout":
 		return boundRollout(args, left)
 	case "create", "apply", "set":

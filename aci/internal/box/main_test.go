@@ -19,13 +19,14 @@ import (
 // TestMain is also the lab's binary: called as "tool" it runs fake tools, confined for real.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "tool" {
-		os.Exit(tool.RunTool(os.Args[2:], map[string]func([]string) int{"kubectl": fakeTool, "helm": fakeTool}))
+		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Serve, "kubectl": fakeTool, "helm": fakeTool}))
 	}
 	goleak.VerifyTestMain(m)
 }
 
 // fakeTool prints what it was given, or does what its first argument says.
-func fakeTool(args []string) int {
+func fakeTool(w *tool.World, args []string) int {
+	w.EndWithStarter()
 	fail := func(err error) int {
 		if err != nil {
 			fmt.Println("failed:", err)

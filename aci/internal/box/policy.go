@@ -199,8 +199,8 @@ func follows(args []string, verb string) bool {
 }
 
 // apply judges the command of a process and tells the agent.
-func (b *Box) apply(ctx context.Context, env *kit.Env) (code int, refused bool) {
-	left := b.left(ctx)
+func (m *machine) apply(ctx context.Context, env *kit.Env) (code int, refused bool) {
+	left := left(ctx)
 	v := judge(env.Args, left)
 	if v.refuse != "" {
 		fmt.Fprintln(env.Stderr, v.refuse)
@@ -214,7 +214,7 @@ func (b *Box) apply(ctx context.Context, env *kit.Env) (code int, refused bool) 
 }
 
 // left is how long a command may take.
-func (b *Box) left(ctx context.Context) time.Duration {
+func left(ctx context.Context) time.Duration {
 	if deadline, ok := ctx.Deadline(); ok {
 		return time.Until(deadline)
 	}

@@ -89,7 +89,7 @@ func TestPolicy(t *testing.T) {
 
 // The policy sees commands as they run, whoever runs them.
 func TestPolicyCannotBeHidden(t *testing.T) {
-	b := machine(t)
+	b := newTestBox(t)
 	for _, command := range []string{
 		"kubectl  'ed'it svc x", "v=edit; kubectl $v svc x", "k=kubectl; $k -n shop edit svc x", "echo edit svc x | xargs kubectl",
 		"sh -c 'kubectl edit svc x'", "eval kubectl edit svc x", "kubectl $(echo edit) svc x", "timeout 5 kubectl edit svc x", "env A=1 kubectl edit svc x",

@@ -20,6 +20,7 @@ type table struct {
 	// been explained on env.Stderr.
 	judge func(ctx context.Context, env *kit.Env) (code int, refused bool)
 
+	most  int // processes at a time
 	mu    sync.Mutex
 	next  int
 	procs map[int]*process
@@ -30,8 +31,8 @@ var (
 	_ kit.Forker    = (*table)(nil)
 )
 
-func newTable(programs map[string]kit.Program) *table {
-	return &table{programs: programs, next: 100, procs: map[int]*process{}}
+func newTable(programs map[string]kit.Program, most int) *table {
+	return &table{programs: programs, most: most, next: 100, procs: map[int]*process{}}
 }
 
 type process struct {
@@ -80,9 +81,21 @@ func (t *table) Start(ctx context.Context, env *kit.Env) (kit.Process, error) {
 	})
 }
 
+// errNoFork is EAGAIN in bash's words.
+var errNoFork error = noForkError{}
+
+type noForkError struct{}
+
+func (noForkError) Error() string        { return noFork }
+func (noForkError) Is(target error) bool { return target == syscall.EAGAIN }
+
 // Fork runs a program.
 func (t *table) Fork(ctx context.Context, env *kit.Env, program kit.Program) (kit.Process, error) {
 	t.mu.Lock()
+	if len(t.procs) >= t.most {
+		t.mu.Unlock()
+		return nil, errNoFork
+	}
 	pid := t.next
 	t.next++
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -16,9 +16,6 @@ import (
 	"github.com/aiopslab/aiopslab/app/kit"
 )
 
-// maxDisk is how much the files of the agent may take, in bytes.
-const maxDisk = 512 << 20
-
 // rootFS is a directory of the host as a whole file system, with the programs in /bin and a few
 // devices. No name leads out of it.
 type rootFS struct {
@@ -26,14 +23,14 @@ type rootFS struct {
 	virtual map[string]node // by absolute path
 
 	mu      sync.Mutex
-	written int64 // since the files were measured, and what they took then
+	written int64 // since the files were measured, and what they took then; at most most, if nobody knows
 	most    int64
 }
 
 var _ kit.FS = (*rootFS)(nil)
 
-func newRootFS(root *os.Root, programs []string) *rootFS {
-	f := &rootFS{root: root, virtual: devices(), most: maxDisk}
+func newRootFS(root *os.Root, programs []string, most int64) *rootFS {
+	f := &rootFS{root: root, virtual: devices(), most: most, written: most}
 	f.virtual["/bin"] = node{name: "bin", mode: fs.ModeDir | 0o755}
 	for _, name := range programs {
 		f.virtual["/bin/"+name] = node{name: name, mode: 0o755}
@@ -81,6 +78,11 @@ func (f *rootFS) OpenFile(name string, flag int, perm fs.FileMode) (kit.File, er
 			if fi, serr := f.Stat(name); serr == nil && fi.IsDir() {
 				return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EISDIR}
 			}
+			return nil, err
+		}
+	}
+	if flag&os.O_CREATE != 0 {
+		if err := f.add("open", name); err != nil {
 			return nil, err
 		}
 	}
@@ -148,6 +150,9 @@ func (f *rootFS) Mkdir(name string, perm fs.FileMode) error {
 	if err := f.frozen("mkdir", name); err != nil {
 		return err
 	}
+	if err := f.add("mkdir", name); err != nil {
+		return err
+	}
 	return fail("mkdir", name, f.root.Mkdir(local(name), perm.Perm()|0o700))
 }
 
@@ -169,6 +174,9 @@ func (f *rootFS) Link(oldname, newname string) error {
 	if err := f.frozen("link", oldname, newname); err != nil {
 		return err
 	}
+	if err := f.add("link", newname); err != nil {
+		return err
+	}
 	return fail("link", newname, f.root.Link(local(oldname), local(newname)))
 }
 
@@ -176,6 +184,9 @@ func (f *rootFS) Link(oldname, newname string) error {
 // absolute, or climbs beyond the root, would mean something else to the host.
 func (f *rootFS) Symlink(target, name string) error {
 	if err := f.frozen("symlink", name); err != nil {
+		return err
+	}
+	if err := f.add("symlink", name); err != nil {
 		return err
 	}
 	dir := path.Dir(clean(name))
@@ -215,7 +226,7 @@ func (f *rootFS) Chtimes(name string, mtime time.Time) error {
 }
 
 func (f *rootFS) StatFS(string) (kit.FSInfo, error) {
-	used := f.measure()
+	used := measure(f.root)
 	return kit.FSInfo{Source: "scratch", Type: "tmpfs", Mount: "/", Total: f.most, Free: max(f.most-used, 0)}, nil
 }
 
@@ -231,17 +242,26 @@ func (i info) Sys() any {
 	return o
 }
 
-// measure adds up the files.
-func (f *rootFS) measure() (used int64) {
-	_ = fs.WalkDir(f.root.FS(), ".", func(_ string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type().IsRegular() {
-			if fi, err := d.Info(); err == nil {
-				used += fi.Size()
-			}
-		}
-		return nil // What cannot be looked at does not count.
-	})
-	return used
+// add asks for room for a new name, if it is one.
+func (f *rootFS) add(op, name string) error {
+	n := clean(name)
+	if len(n) > maxName || strings.Count(n, "/") > maxDepth {
+		return &fs.PathError{Op: op, Path: name, Err: syscall.ENAMETOOLONG}
+	}
+	if _, err := f.root.Lstat(local(name)); err == nil {
+		return nil
+	}
+	if err := f.grow(block); err != nil {
+		return &fs.PathError{Op: op, Path: name, Err: err}
+	}
+	return nil
+}
+
+// measureAgain has the files measured before the next write: somebody else may have written.
+func (f *rootFS) measureAgain() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.written = f.most
 }
 
 // grow asks for room for n more bytes.
@@ -249,7 +269,7 @@ func (f *rootFS) grow(n int64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.written+n > f.most {
-		if f.written = f.measure(); f.written+n > f.most {
+		if f.written = measure(f.root); f.written+n > f.most {
 			return syscall.ENOSPC
 		}
 	}
@@ -257,9 +277,10 @@ func (f *rootFS) grow(n int64) error {
 	return nil
 }
 
-// rootFile is an open file under its name in the agent's world.
+// rootFile is an open file under its name in the agent's world. It has no more methods than it must:
+// every way to write has to be counted.
 type rootFile struct {
-	*os.File
+	kit.File
 	fs   *rootFS
 	name string
 }

@@ -8,35 +8,31 @@ import (
 	"time"
 )
 
-const (
-	// maxMemory is how much a command may add to the memory of the process, in bytes. Its tools run
-	// in it, and "yes | sort" must not end the lab.
-	maxMemory = 512 << 20
-	// memoryPeriod is how often that is looked at.
-	memoryPeriod = 20 * time.Millisecond
-)
+// maxGoroutines is how many a command may have at work in the shell's process.
+const maxGoroutines = 50_000
 
 var errTooLarge = errors.New("the command takes too much memory")
 
 // watchMemory calls stop when the process holds so much more than now. The channel is closed when it
 // no longer watches, which is when ctx ends.
 func watchMemory(ctx context.Context, most uint64, stop func()) <-chan struct{} {
-	start := heap()
+	start := held()
+	tooLarge := func() bool { return held() > start+most || runtime.NumGoroutine() > maxGoroutines }
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		t := time.NewTicker(memoryPeriod)
+		t := time.NewTicker(watchPeriod)
 		defer t.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-t.C:
-				if heap() <= start+most {
+				if !tooLarge() {
 					continue
 				}
 				runtime.GC() // What others left for it does not count.
-				if heap() > start+most {
+				if tooLarge() {
 					stop()
 					return
 				}
@@ -46,12 +42,14 @@ func watchMemory(ctx context.Context, most uint64, stop func()) <-chan struct{} 
 	return done
 }
 
-// heap is how much memory the objects of the process take.
-func heap() uint64 {
-	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+// held is how much memory the objects and the stacks of the process take.
+func held() (sum uint64) {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(s)
-	if s[0].Value.Kind() != metrics.KindUint64 {
-		return 0
+	for i := range s {
+		if s[i].Value.Kind() == metrics.KindUint64 {
+			sum += s[i].Value.Uint64()
+		}
 	}
-	return s[0].Value.Uint64()
+	return sum
 }
