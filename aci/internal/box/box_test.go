@@ -63,6 +63,9 @@ func fakeCluster(t *testing.T) func(context.Context, string, string) (net.Conn, 
 		here, there := net.Pipe()
 		switch address {
 		case "10.96.0.10:53":
+			if network == "udp" {
+				there = datagrams{there}
+			}
 			go answer(there)
 		case "10.96.0.7:80":
 			go func() {
@@ -77,6 +80,16 @@ func fakeCluster(t *testing.T) func(context.Context, string, string) (net.Conn, 
 		return here, nil
 	}
 }
+
+// datagrams is a connection that is known as one of datagrams.
+type datagrams struct{ net.Conn }
+
+func (d datagrams) ReadFrom(p []byte) (int, net.Addr, error) {
+	n, err := d.Read(p)
+	return n, d.RemoteAddr(), err
+}
+
+func (d datagrams) WriteTo(p []byte, _ net.Addr) (int, error) { return d.Write(p) }
 
 func answer(c net.Conn) {
 	defer c.Close()
@@ -117,6 +130,7 @@ func TestCommands(t *testing.T) {
 		`cat $KUBECONFIG`:                                          config,
 		`echo '{"a":[1,2]}' | jq '.a | length'`:                    "2\n",
 		`curl -s http://geo`:                                       "hi\n",
+		`dig +short geo.shop.svc.cluster.local`:                    "10.96.0.7\n",
 		`curl -s geo.shop.svc.cluster.local:80; curl -s 10.96.0.7`: "hi\nhi\n",
 		`echo x > /dev/null && head -c 3 /dev/zero | wc -c`:        "3\n",
 		`which kubectl jq; command -v helm`:                        "/bin/kubectl\n/bin/jq\n/bin/helm\n",

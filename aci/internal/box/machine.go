@@ -196,12 +196,12 @@ func (m *machine) dial(ctx context.Context, network, addr string) (net.Conn, err
 		carrier.Close()
 		return nil, fail(err)
 	}
-	s.network, s.local, s.remote = network, parseAddress(network, a.Local), parseAddress(network, a.Remote)
+	s.network, s.local, s.remote = network, address{network, a.Local}, address{network, a.Remote}
+	if s.packets() {
+		return packetStream{s}, nil
+	}
 	return s, nil
 }
-
-// parseAddress is an address as package net has it.
-func parseAddress(network, text string) net.Addr { return address{network, text} }
 
 // sudo runs a command as who one is anyway.
 func sudo(ctx context.Context, env *kit.Env) error {

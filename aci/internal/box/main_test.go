@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -79,6 +81,35 @@ func fakeTool(w *tool.World, args []string) int {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGINT)
 		fmt.Println("pid", os.Getpid())
 		time.Sleep(time.Hour)
+	case "overflow":
+		return overflow(0)
+	case "grow":
+		for kept := [][]byte{}; ; {
+			kept = append(kept, make([]byte, 64<<20))
+		}
+	case "panic":
+		var m map[string]int
+		m["x"] = 1
+	case "hold":
+		megabytes, _ := strconv.Atoi(args[2])
+		kept := make([]byte, megabytes<<20)
+		for i := range kept {
+			kept[i] = 1
+		}
+		time.Sleep(time.Minute)
+		runtime.KeepAlive(kept)
+	case "fill":
+		f, err := os.Create(args[2])
+		for err == nil {
+			_, err = f.Write(make([]byte, 64<<10))
+		}
+		return fail(err)
+	case "flood":
+		err := error(nil)
+		for i := 0; err == nil; i++ {
+			err = os.WriteFile(args[2]+strconv.Itoa(i), nil, 0o600)
+		}
+		return fail(err)
 	case "fail":
 		fmt.Println("out")
 		fmt.Fprintln(os.Stderr, "err")
@@ -87,3 +118,5 @@ func fakeTool(w *tool.World, args []string) int {
 	fmt.Println(strings.Join(args, " "))
 	return 0
 }
+
+func overflow(n int) int { return overflow(n+1) + 1 }

@@ -86,11 +86,15 @@ func (r *rewriter) args(args []string) []string {
 		if a == "--" {
 			return append(out, args[i:]...)
 		}
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
+			if a, apart := r.letters(a, verb); !apart {
+				out = append(out, a)
+				continue
+			}
+		}
 		name, value, joined := strings.Cut(a, "=")
-		short := len(a) > 2 && a[0] == '-' && a[1] != '-'
-		if short && !joined && r.kind(a[:2], verb) != nil { // -fFILE
-			out = append(out, a[:2]+r.kind(a[:2], verb)(a[2:]))
-			continue
+		if len(a) > 2 && a[0] == '-' && a[1] != '-' {
+			name, joined = "-"+a[len(a)-1:], false // -Rf FILE
 		}
 		rewrite := r.kind(name, verb)
 		switch {
@@ -108,6 +112,30 @@ func (r *rewriter) args(args []string) []string {
 		}
 	}
 	return out
+}
+
+// valueLetters are the one-letter flags of kubectl and helm that take a value which is no path.
+const valueLetters = "nlsvcpLig"
+
+// letters rewrites letters behind one dash: flags without a value, and maybe one with it, as in
+// -fFILE, -f=FILE and -Rf FILE. apart says that the value is the next argument and has to be rewritten.
+func (r *rewriter) letters(a, verb string) (rewritten string, apart bool) {
+	for i := 1; i < len(a); i++ {
+		if rewrite := r.kind("-"+a[i:i+1], verb); rewrite != nil {
+			if i == len(a)-1 {
+				return a, true
+			}
+			value, equals := strings.CutPrefix(a[i+1:], "=")
+			if equals {
+				return a[:i+1] + "=" + rewrite(value), false
+			}
+			return a[:i+1] + rewrite(value), false
+		}
+		if strings.IndexByte(valueLetters, a[i]) >= 0 || a[i] == '=' {
+			break // The rest is its value.
+		}
+	}
+	return a, false
 }
 
 // kind returns how the value of a flag is rewritten, or nil if it is no path.

@@ -128,6 +128,18 @@ func (s *stream) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
+// packetStream is a stream of datagrams: a [net.PacketConn], by which some tell that it is one.
+type packetStream struct{ *stream }
+
+var _ net.PacketConn = packetStream{}
+
+func (p packetStream) ReadFrom(b []byte) (int, net.Addr, error) {
+	n, err := p.Read(b)
+	return n, p.remote, err
+}
+
+func (p packetStream) WriteTo(b []byte, _ net.Addr) (int, error) { return p.Write(b) }
+
 // CloseWrite tells the other side that nothing more comes.
 func (s *stream) CloseWrite() error { return s.closeWith(nil) }
 

@@ -147,6 +147,9 @@ func (s *Shell) backgroundProgram(ctx context.Context, sub *Shell, st *syntax.St
 	})
 }
 
+// forkFailed is the status of a command that no process could be had for, as bash has it.
+const forkFailed = 254
+
 // backgroundCopy runs a command in a copy of the shell, in a process of its own if there can be one.
 func (s *Shell) backgroundCopy(sub *Shell, st *syntax.Stmt, text string) *job {
 	program := func(ctx context.Context, env *kit.Env) error {
@@ -157,9 +160,16 @@ func (s *Shell) backgroundCopy(sub *Shell, st *syntax.Stmt, text string) *job {
 	env.Vars, env.Dir = s.exported(), s.dir
 	env.Stdin, env.Stdout, env.Stderr = sub.fd(0), sub.fd(1), sub.fd(2)
 	if forker, ok := s.env.Procs.(kit.Forker); ok {
-		if p, err := forker.Fork(s.jobContext(), env, program); err == nil {
+		p, err := forker.Fork(s.jobContext(), env, program)
+		switch {
+		case err == nil:
 			signal := func(sig syscall.Signal) error { return s.env.Procs.Signal(p.PID(), sig) }
 			return s.addJob(p.PID(), text, signal, p.Wait)
+		case errors.Is(err, syscall.EAGAIN): // There are too many processes.
+			sub.close()
+			s.complain("fork: retry: Resource temporarily unavailable")
+			gone := func(syscall.Signal) error { return syscall.ESRCH }
+			return s.addJob(nextLocalPID(), text, gone, func() int { return forkFailed })
 		}
 	}
 	l := newLocalProcess(s.jobContext(), env)
