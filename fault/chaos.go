@@ -89,6 +89,7 @@ type disturbed struct {
 	restarts     bool // the pods are replaced, because it befalls what begins
 
 	stop     func(context.Context) error
+	began    time.Time
 	symptom  string // the last that was seen
 	lastSeen time.Time
 }
@@ -114,7 +115,7 @@ func (f *disturbed) Inject(ctx context.Context, e *Env) error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", f.kind, f.target, err)
 		}
-		f.stop = stop
+		f.stop, f.began = stop, time.Now()
 	}
 	if f.restarts {
 		return deletePods(ctx, e, f.target)

@@ -8,9 +8,6 @@ import (
 	"github.com/aiopslab/aiopslab/workload"
 )
 
-// Hold is how long a system must be well before a mitigation is believed.
-const Hold = 6 * time.Second
-
 // What a healthy system may differ from its baseline by. Machines are noisy, and latency is the
 // noisiest of what is measured, so it has the widest margin; faults that show in latency alone are
 // far beyond it.
@@ -45,11 +42,13 @@ type Look struct {
 	Workloads []Workload      `json:"workloads"`
 	// Services are the names of the Services.
 	Services []string `json:"services,omitempty"`
-	// Late is how late the load itself was with one in a hundred requests, since it began. If that is
+	// Late is how late the load itself was with one in a hundred requests of the last few seconds. If that is
 	// much, the machine is too busy for the look to say anything.
 	Late time.Duration `json:"late"`
 	// Symptoms are how the faults show.
 	Symptoms []string `json:"symptoms,omitempty"`
+	// UnderWay is what may still set the system right by itself. It is told only of one that is not well.
+	UnderWay []string `json:"under_way,omitempty"`
 }
 
 // Complaints are what is worse in a look than it was in the baseline. None is a healthy system.
@@ -107,9 +106,9 @@ func loadComplaints(baseline, now workload.Window) []string {
 	return list
 }
 
-// Mitigated reports whether the looks show a system that has been well for as long as Hold, up to
+// Mitigated reports whether the looks show a system that has been well for as long as hold, up to
 // the last of them.
-func Mitigated(baseline Look, looks []Look) bool {
+func Mitigated(baseline Look, looks []Look, hold time.Duration) bool {
 	if len(looks) == 0 {
 		return false
 	}
@@ -118,7 +117,7 @@ func Mitigated(baseline Look, looks []Look) bool {
 		if len(Complaints(baseline, looks[i])) > 0 {
 			return false
 		}
-		if last.Sub(looks[i].Time) >= Hold {
+		if last.Sub(looks[i].Time) >= hold {
 			return true
 		}
 	}
@@ -126,9 +125,9 @@ func Mitigated(baseline Look, looks []Look) bool {
 }
 
 // Mitigation judges what the system did after the agent was done: looks are what was seen, in order,
-// until it had been well for as long as Hold, or patience ended.
-func Mitigation(baseline Look, looks []Look) Result {
-	if Mitigated(baseline, looks) {
+// until it had been well for as long as hold, or patience ended.
+func Mitigation(baseline Look, looks []Look, hold Holding) Result {
+	if Mitigated(baseline, looks, hold.Least()) {
 		return Result{"success": true}
 	}
 	var complaints []string
@@ -136,7 +135,7 @@ func Mitigation(baseline Look, looks []Look) Result {
 		complaints = Complaints(baseline, looks[len(looks)-1])
 	}
 	if len(complaints) == 0 {
-		complaints = []string{fmt.Sprintf("the system was not well for %v on end", Hold)}
+		complaints = []string{fmt.Sprintf("the system was not well for %v on end", hold)}
 	}
 	return Result{"success": false, "complaints": complaints}
 }

@@ -75,7 +75,7 @@ func TestMitigation(t *testing.T) {
 		{"sick in the end", []Look{healthy(0), healthy(Hold), sick(Hold + time.Second)}, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			r := Mitigation(healthy(0), tt.looks)
+			r := Mitigation(healthy(0), tt.looks, Holding{})
 			if r.Success() != tt.want {
 				t.Errorf("got %v", r)
 			}

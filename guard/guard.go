@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -76,6 +77,7 @@ type Guard struct {
 	mu       sync.Mutex
 	closed   bool
 	requests sync.WaitGroup
+	count    atomic.Int64 // requests so far
 	once     sync.Once
 	served   chan struct{}
 }
@@ -254,8 +256,12 @@ func (g *Guard) Close() error {
 	return err
 }
 
+// Requests is how many requests the guard got so far.
+func (g *Guard) Requests() int64 { return g.count.Load() }
+
 // enter counts a request in, unless the guard is closed.
 func (g *Guard) enter() bool {
+	g.count.Add(1)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.closed {

@@ -17,10 +17,13 @@ const (
 	WriteEvent      = "write"      // what the agent changed through the API
 	LogEvent        = "log"        // Output, that an external agent logged
 	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
+	DoingEvent      = "doing"      // what the agent did that may disturb the system, and how the machine fared
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
 	FaultEvent      = "fault"      // Fault, once for each that showed
+	HoldEvent       = "hold"       // how long a mitigated system must be well: grade.Holding
 	LookEvent       = "look"       // the system after the agent was done
+	BlindEvent      = "blind"      // Blind
 	JudgementEvent  = "judgement"  // of a model, on the agent's reasoning
 	VerdictEvent    = "verdict"
 )
@@ -44,6 +47,11 @@ type Briefing struct {
 	Instructions string            `json:"instructions"`
 	Actions      map[string]string `json:"actions"`
 	Confinement  string            `json:"confinement,omitempty"` // what holds the agent's shell in
+}
+
+// Blind says why the system could not be looked at any more.
+type Blind struct {
+	Error string `json:"error"`
 }
 
 // Prompt is a prompt that an agent's conversations are made from.

@@ -3,16 +3,12 @@ package session
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
-	"github.com/aiopslab/aiopslab/problem"
-	"github.com/aiopslab/aiopslab/record"
 )
 
 const (
@@ -22,11 +18,6 @@ const (
 	minCovered = 4 * time.Second
 	// healthySuccess is the part of requests that must succeed before a fault is injected.
 	healthySuccess = 0.98
-	// minAftermath is how long a system that is not well is watched at least, after the agent is
-	// done.
-	minAftermath = 10 * time.Second
-	// interruptedAftermath is how long it is watched if the run was interrupted.
-	interruptedAftermath = grade.Hold + 2*time.Second
 )
 
 // look looks at the system once, and for the faults in it.
@@ -78,8 +69,30 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 		}
 	}
 	load := s.load.Snapshot()
-	l.Load, l.Late = load.Window(loadWindow), load.Lag.P99
+	l.Load, l.Late = load.Window(loadWindow), load.Lag.Recent
 	return l, nil
+}
+
+// scene looks for what is under way.
+func (s *Stage) scene(ctx context.Context) (sc scene, err error) {
+	ns, all := s.app.Namespace, metav1.ListOptions{}
+	pods, err := s.client.CoreV1().Pods(ns).List(ctx, all)
+	if err != nil {
+		return sc, err
+	}
+	claims, err := s.client.CoreV1().PersistentVolumeClaims(ns).List(ctx, all)
+	if err != nil {
+		return sc, err
+	}
+	scalers, err := s.client.AutoscalingV2().HorizontalPodAutoscalers(ns).List(ctx, all)
+	if err != nil {
+		return sc, err
+	}
+	nodes, err := s.client.CoreV1().Nodes().List(ctx, all)
+	if err != nil {
+		return sc, err
+	}
+	return scene{pods.Items, claims.Items, scalers.Items, nodes.Items}, nil
 }
 
 // unhealthy says what is wrong with an application that has no fault yet. Its load must have gone on
@@ -104,66 +117,6 @@ func unhealthy(l grade.Look, covered time.Duration) string {
 		}
 	}
 	return ""
-}
-
-// watchAftermath looks at the system after the agent is done: until a mitigation has held, or it is
-// clear that it will not; once, if nothing was to be mitigated.
-func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
-	patience := settleTimeout
-	if interrupted {
-		patience = interruptedAftermath
-	}
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	var looks []grade.Look
-	failed := 0
-	_ = poll(ctx, lookInterval, func() (bool, error) {
-		l, err := r.stage.look(ctx, r.faults)
-		if err != nil {
-			if failed++; failed >= 3 || ctx.Err() != nil {
-				r.phase("grading: " + err.Error())
-				return true, nil
-			}
-			return false, nil
-		}
-		looks = append(looks, l)
-		r.event(record.LookEvent, l)
-		if r.Problem.Task != problem.Mitigation || grade.Mitigated(r.baseline, looks) {
-			return true, nil
-		}
-		if time.Since(start) < minAftermath || len(grade.Broken(r.baseline, l)) == 0 {
-			return false, nil
-		}
-		return !r.mayRecover(ctx, start), nil
-	})
-}
-
-// mayRecover reports whether something is under way that may still set the system right: a pod that
-// starts or goes, or a container that has not been tried again since the agent was done.
-func (r *run) mayRecover(ctx context.Context, done time.Time) bool {
-	pods, err := r.stage.client.CoreV1().Pods(r.Problem.App.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return true
-	}
-	return slices.ContainsFunc(pods.Items, func(p v1.Pod) bool {
-		if p.DeletionTimestamp != nil {
-			return true
-		}
-		return slices.ContainsFunc(p.Status.ContainerStatuses, func(c v1.ContainerStatus) bool {
-			if c.Ready {
-				return false
-			}
-			w, t := c.State.Waiting, c.LastTerminationState.Terminated
-			switch {
-			case w == nil: // It runs and is not ready yet: the probe has had its chance by now.
-				return c.State.Running != nil && c.State.Running.StartedAt.After(done)
-			case w.Reason == "CrashLoopBackOff":
-				return t != nil && !t.FinishedAt.After(done)
-			}
-			return w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"
-		})
-	})
 }
 
 // poll calls f at once and then at intervals, until it says that it is done or fails, or ctx ends.

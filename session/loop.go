@@ -25,6 +25,10 @@ func (r *run) agentTurn(ctx context.Context) {
 	turn, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent's time is up: %v", limit))
 	defer cancel()
 	r.phase("agent")
+	r.began = time.Now()
+	if r.found, _ = r.stage.actors(ctx); r.found.left == nil {
+		r.found = r.healthyActors
+	}
 	s, leave := r.act(turn)
 	defer leave() // The agent may take its time to go, which is none that it needed.
 	if !s.Submitted && ctx.Err() != nil {
@@ -55,7 +59,9 @@ func (r *run) act(ctx context.Context) (s record.Submission, leave func()) {
 	if c, ok := a.(interface{ Close() error }); ok {
 		leave = func() { _ = c.Close() }
 	}
-	return r.takeSteps(ctx, a, way), leave
+	s = r.takeSteps(ctx, a, way)
+	r.event(record.DoingEvent, way.monitor.end())
+	return s, leave
 }
 
 // takeSteps lets the agent act until it submits or meets a limit.

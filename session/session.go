@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -43,9 +44,6 @@ const (
 	// how long a fault may take to show.
 	healthyTimeout  = 2 * time.Minute
 	manifestTimeout = 2 * time.Minute
-	// settleTimeout is how long a mitigation may take to have effect after the agent is done: a
-	// container may be in a back-off of this length.
-	settleTimeout = 90 * time.Second
 	// cleanTimeout is how long recovering and grading may go on after the run was interrupted.
 	cleanTimeout = 30 * time.Second
 	lookInterval = time.Second
@@ -99,8 +97,12 @@ type run struct {
 	faults   []fault.Fault
 	trace    []grade.Turn
 	healthy  agent.Interval // when the system was known to be well
-	secrets  []secret
-	stop     context.CancelCauseFunc
+	// What acts by itself in the healthy system, and when the agent's turn began.
+	healthyActors, found actors
+	began                time.Time
+	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
+	secrets              []secret
+	stop                 context.CancelCauseFunc
 }
 
 // Run takes the agent through the problem. It returns an error only if there is no record to tell of
@@ -211,10 +213,10 @@ func (r *run) work(ctx context.Context) {
 	}
 	r.agentTurn(ctx)
 	r.disclose()
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout+cleanTimeout)
-	defer cancel()
 	r.phase("grading")
-	r.watchAftermath(after, ctx.Err() != nil)
+	r.watchAftermath(context.WithoutCancel(ctx), ctx.Err() != nil)
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer cancel()
 	r.recover(after)
 	if r.Judge != nil && ctx.Err() == nil {
 		r.phase("asking the judge")
@@ -238,6 +240,9 @@ func (r *run) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	r.event(record.BaselineEvent, r.baseline)
+	if r.healthyActors, err = r.stage.actors(ctx); err != nil {
+		return err
+	}
 	if err := r.keepHealthy(ctx); err != nil {
 		return err
 	}
@@ -321,6 +326,7 @@ type access struct {
 	guard      *guard.Guard
 	kubeconfig []byte
 	dir        string // of temporary files
+	monitor    *monitor
 }
 
 // newAccess puts the guard and the agent's interface before the cloud.
@@ -340,7 +346,7 @@ func (r *run) newAccess(ctx context.Context) (a *access, err error) {
 	}
 	a.guard, err = guard.Start(ctx, guard.Options{
 		Upstream: r.stage.cloud.RESTConfig(),
-		Journal:  func(e guard.Entry) { r.event(record.WriteEvent, e) },
+		Journal:  r.journal,
 	})
 	if err != nil {
 		return nil, err
@@ -348,17 +354,29 @@ func (r *run) newAccess(ctx context.Context) (a *access, err error) {
 	if a.kubeconfig, err = a.guard.Kubeconfig(r.Problem.App.Namespace); err != nil {
 		return nil, err
 	}
+	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return r.stage.load.Lag().Recent })
 	a.aci, err = aci.New(aci.Options{
-		Task: string(r.Problem.Task), App: r.Problem.App, Observer: r.stage.observer, Dial: r.stage.cloud.Dial,
+		Task: string(r.Problem.Task), App: r.Problem.App, Observer: r.stage.observer, Dial: a.monitor.counted(r.stage.cloud.Dial),
 		Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: r.Self,
 	})
 	return a, err
+}
+
+// journal records a write of the agent.
+func (r *run) journal(e guard.Entry) {
+	if runsOn(e) {
+		r.runOn.Add(1)
+	}
+	r.event(record.WriteEvent, e)
 }
 
 // close ends what the agent left running, and removes its files.
 func (a *access) close() {
 	if a.aci != nil {
 		_ = a.aci.Close()
+	}
+	if a.monitor != nil {
+		a.monitor.end()
 	}
 	if a.guard != nil {
 		_ = a.guard.Close()

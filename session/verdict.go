@@ -10,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -43,10 +44,12 @@ type truth struct {
 	App    string         `json:"app"`
 	Faults []string       `json:"faults,omitempty"` // kind and target
 	Answer problem.Answer `json:"answer"`
+	// Namespace is the application's.
+	Namespace string `json:"namespace,omitempty"`
 }
 
 func describe(p *problem.Problem) truth {
-	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name}
+	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}
@@ -85,8 +88,13 @@ type history struct {
 	ended      time.Time // the submission
 	steps      []record.Step
 	writes     int
+	journal    []guard.Entry
 	submission *record.Submission
+	changes    changes
+	doing      Doing
+	hold       grade.Holding
 	looks      []grade.Look
+	blind      string // why the system could not be looked at any more
 	judgement  *grade.Judgement
 	models     modelUse
 }
@@ -115,6 +123,17 @@ func decode(rec *record.Record) (*history, error) {
 			h.steps = append(h.steps, s)
 		case record.WriteEvent:
 			h.writes++
+			var w guard.Entry
+			err = e.Decode(&w)
+			h.journal = append(h.journal, w)
+		case record.DoingEvent:
+			err = e.Decode(&h.doing)
+		case record.HoldEvent:
+			err = e.Decode(&h.hold)
+		case record.BlindEvent:
+			var b record.Blind
+			err = e.Decode(&b)
+			h.blind = b.Error
 		case record.SubmissionEvent:
 			h.submission, h.ended = new(record.Submission), e.Time
 			err = e.Decode(h.submission)
@@ -138,6 +157,9 @@ func decode(rec *record.Record) (*history, error) {
 	if h.began.IsZero() {
 		h.began = h.ended
 	}
+	for _, w := range h.journal {
+		h.changes.add(w, h.truth.Namespace) // It is known only now: the truth comes after the writes.
+	}
 	return h, nil
 }
 
@@ -154,8 +176,10 @@ func Grade(rec *record.Record) (Verdict, error) {
 	if c := Class(s.Class); !s.Submitted && c != AgentFailed {
 		return Verdict{c, s.Reason, h.metrics(nil)}, nil
 	}
-	if len(h.looks) == 0 {
-		return Verdict{GraderFailed, "the system could not be looked at after the agent was done", h.metrics(nil)}, nil
+	if len(h.looks) == 0 || h.blind != "" {
+		if v, judged := h.unseen(); judged {
+			return v, nil
+		}
 	}
 	return h.judge(), nil
 }
@@ -179,7 +203,7 @@ func (h *history) judge() Verdict {
 		}
 		res = grade.Analysis(answer, causes)
 	case problem.Mitigation:
-		res = grade.Mitigation(h.baseline, h.looks)
+		res = grade.Mitigation(h.baseline, h.looks, h.hold)
 	default:
 		return Verdict{GraderFailed, fmt.Sprintf("the record has a task %q", h.truth.Task), h.metrics(nil)}
 	}
@@ -187,11 +211,8 @@ func (h *history) judge() Verdict {
 		res["success"] = false
 		return Verdict{AgentFailed, h.submission.Reason, h.metrics(res)}
 	}
-	if why := h.spoilt(); why != "" {
-		return Verdict{Inconclusive, why, h.metrics(res)}
-	}
-	if last := h.looks[len(h.looks)-1]; last.Overloaded() && h.truth.Task == problem.Mitigation && !res.Success() {
-		return Verdict{Infra, fmt.Sprintf("the machine is too busy to judge: the load itself was %v late", last.Late.Round(time.Millisecond)), h.metrics(res)}
+	if class, why := h.excuse(res); class != "" {
+		return Verdict{class, why, h.metrics(res)}
 	}
 	if res.Success() {
 		return Verdict{Solved, h.praise(), h.metrics(res)}
@@ -199,26 +220,9 @@ func (h *history) judge() Verdict {
 	return Verdict{AgentFailed, h.blame(res), h.metrics(res)}
 }
 
-// spoilt says why the situation was not the one the agent was to find, through no act of the agent.
-func (h *history) spoilt() string {
-	if h.writes > 0 || h.truth.Task == problem.Mitigation {
-		return ""
-	}
-	last := h.looks[len(h.looks)-1]
-	if len(last.Symptoms) < len(h.truth.Faults) {
-		return "the fault did not show any more when the agent was done, though nobody had touched it"
-	}
-	if len(h.truth.Faults) == 0 {
-		if c := grade.Complaints(h.baseline, last); len(c) > 0 {
-			return "the system without a fault was not well when the agent was done: " + strings.Join(c, "; ")
-		}
-	}
-	return ""
-}
-
 func (h *history) praise() string {
 	if h.truth.Task == problem.Mitigation {
-		return fmt.Sprintf("the system has been well for %v", grade.Hold)
+		return fmt.Sprintf("the system has been well for %v", h.hold)
 	}
 	return "the answer is right"
 }
@@ -226,7 +230,7 @@ func (h *history) praise() string {
 func (h *history) blame(res grade.Result) string {
 	if h.truth.Task == problem.Mitigation {
 		if c, _ := res["complaints"].([]string); len(c) > 0 {
-			return "the system is not well: " + strings.Join(c, "; ")
+			return "the system is not well: " + strings.Join(c, "; ") + h.inTheWay()
 		}
 		return "the system is not well"
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/workload"
@@ -23,6 +24,10 @@ type aRun struct {
 	unanswered *record.Submission // instead of an answer
 	looks      []grade.Look
 	writes     int
+	journal    []guard.Entry
+	doing      Doing
+	hold       grade.Holding
+	blind      string
 }
 
 func sound(at time.Duration, symptoms ...string) grade.Look {
@@ -46,7 +51,7 @@ func (a aRun) write(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation"}
+	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation", Namespace: "test"}
 	if !a.healthy {
 		tr.Faults = []string{"revoke_auth mongodb-geo"}
 		tr.Answer = problem.Answer{
@@ -62,6 +67,10 @@ func (a aRun) write(t *testing.T) string {
 	for range a.writes {
 		add(record.WriteEvent, map[string]string{"verb": "patch"})
 	}
+	for _, e := range a.journal {
+		add(record.WriteEvent, e)
+	}
+	add(record.DoingEvent, a.doing)
 	s := record.Submission{Submitted: true}
 	if a.unanswered != nil {
 		s = *a.unanswered
@@ -73,8 +82,12 @@ func (a aRun) write(t *testing.T) string {
 	if !a.healthy {
 		add(record.FaultEvent, record.Fault{Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "geo fails", Time: began})
 	}
+	add(record.HoldEvent, a.hold)
 	for _, l := range a.looks {
 		add(record.LookEvent, l)
+	}
+	if a.blind != "" {
+		add(record.BlindEvent, record.Blind{Error: a.blind})
 	}
 	if err := log.Close(); err != nil {
 		t.Fatal(err)

@@ -176,6 +176,9 @@ func (g *Generator) runUsers(ctx context.Context) {
 	}
 }
 
+// Lag is how late the generator itself is at the moment.
+func (g *Generator) Lag() Lag { return g.recorder.currentLag() }
+
 // session is what one user does.
 func (g *Generator) session(ctx context.Context, user uint64) {
 	timer := time.NewTimer(time.Hour)

@@ -71,7 +71,12 @@ type Lag struct {
 	P50 time.Duration `json:"p50"`
 	P99 time.Duration `json:"p99"`
 	Max time.Duration `json:"max"`
+	// Recent is the 99th percentile of the last seconds alone.
+	Recent time.Duration `json:"recent"`
 }
+
+// lagWindow is what Recent is about.
+const lagWindow = 5 * time.Second
 
 // Window returns a window by name, or an empty one.
 func (s *Snapshot) Window(name string) Window {
@@ -167,13 +172,13 @@ type recorder struct {
 	start    time.Time // zero until the load starts
 	stop     time.Time // zero until it has ended
 	series   []*series
-	lag      *hdrhistogram.Histogram
+	lag      series // of requests that were begun, with their lag for latency
 	received int64
 	failures map[Class]*Failure
 }
 
 func newRecorder(mix *Mix) *recorder {
-	r := &recorder{lag: newHistogram(2), failures: map[Class]*Failure{}}
+	r := &recorder{failures: map[Class]*Failure{}}
 	for _, o := range mix.Operations {
 		r.series = append(r.series, &series{name: o.Name})
 	}
@@ -239,7 +244,12 @@ func (r *recorder) end() {
 func (r *recorder) lagged(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lag.RecordValue(int64(min(max(d, 0), maxLatency) / unit))
+	for _, t := range []*tally{&r.lag.whole, r.lag.at(int64(time.Since(r.start) / time.Second))} {
+		if t.latency == nil {
+			t.latency = newHistogram(2)
+		}
+		t.latency.RecordValue(int64(min(max(d, 0), maxLatency) / unit))
+	}
 }
 
 // snapshot fills in what the recorder knows.
@@ -254,7 +264,7 @@ func (r *recorder) snapshot() *Snapshot {
 			s.Elapsed = r.stop.Sub(r.start)
 		}
 	}
-	s.Lag = Lag{quantile(r.lag, 50), quantile(r.lag, 99), time.Duration(r.lag.Max()) * unit}
+	s.Lag = r.lagAt(s.Elapsed)
 	for _, w := range Windows {
 		s.Windows = append(s.Windows, r.window(w.Name, w.Length, s.Elapsed))
 	}
@@ -270,6 +280,34 @@ func (r *recorder) snapshot() *Snapshot {
 	return s
 }
 
+func (r *recorder) currentLag() Lag {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.lagAt(time.Since(r.start))
+}
+
+// lagAt is the lag of a load that has gone on for some time.
+func (r *recorder) lagAt(elapsed time.Duration) (l Lag) {
+	if h := r.lag.whole.latency; h != nil {
+		l = Lag{P50: quantile(h, 50), P99: quantile(h, 99), Max: time.Duration(h.Max()) * unit}
+	}
+	this := int64(elapsed / time.Second)
+	if recent := r.lag.between(this-int64(lagWindow/time.Second)+1, this); recent.latency != nil {
+		l.Recent = quantile(recent.latency, 99)
+	}
+	return l
+}
+
+// between adds up the seconds from first to last.
+func (s *series) between(first, last int64) (t tally) {
+	for i := range s.seconds {
+		if e := &s.seconds[i]; e.number >= max(first, 0) && e.number <= last {
+			t.add(&e.tally)
+		}
+	}
+	return t
+}
+
 // window adds up the seconds of a window. It reaches from the beginning of a second to now.
 func (r *recorder) window(name string, length, elapsed time.Duration) Window {
 	w := Window{Name: name, Covered: elapsed}
@@ -282,12 +320,7 @@ func (r *recorder) window(name string, length, elapsed time.Duration) Window {
 	for _, s := range r.series {
 		t := s.whole
 		if length > 0 {
-			t = tally{}
-			for i := range s.seconds {
-				if e := &s.seconds[i]; e.number >= max(first, 0) && e.number <= this {
-					t.add(&e.tally)
-				}
-			}
+			t = s.between(first, this)
 		}
 		total.add(&t)
 		w.Operations = append(w.Operations, t.sli(s.name, w.Covered))

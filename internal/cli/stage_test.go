@@ -42,14 +42,20 @@ func TestStage(t *testing.T) {
 	}
 	wreck := agent.Call("exec_shell", "kubectl delete deployment --all && kubectl delete service frontend && kubectl get deployments")
 	look := agent.Call("exec_shell", "kubectl get deployments --no-headers | wc -l")
+	// Nothing but the role: Kubernetes is to start the service again when its back-off is over.
+	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
+		`--eval 'db.grantRolesToUser("admin", [{role: "readWrite", db: "geo-db"}])'`)
+	flood := agent.Call("exec_shell", "for i in $(seq 150); do curl -s -o /dev/null -m 20 'http://frontend:5000/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=38&lon=-122' & done; wait", 60)
 	for _, e := range []struct {
-		problem, answer string
-		want            session.Class
-		looks           string // what is to be seen in the beginning
+		problem, does, answer string
+		want                  session.Class
+		looks                 string // what is to be seen in the beginning
 	}{
-		{"revoke_auth_mongodb-detection-1", "Yes", session.Solved, "19"},
-		{"revoke_auth_mongodb-detection-1", "No", session.AgentFailed, "19"},
-		{"revoke_auth_mongodb-detection-1-healthy", "No", session.Solved, "19"},
+		{"revoke_auth_mongodb-detection-1", wreck, "Yes", session.Solved, "19"},
+		{"revoke_auth_mongodb-detection-1", wreck, "No", session.AgentFailed, "19"},
+		{"revoke_auth_mongodb-detection-1-healthy", wreck, "No", session.Solved, "19"},
+		{"revoke_auth_mongodb-detection-1-healthy", flood, "Yes", session.AgentFailed, "19"},
+		{"revoke_auth_mongodb-mitigation-1", grant, "", session.Solved, "19"},
 	} {
 		start := time.Now()
 		s := session.Session{
@@ -63,7 +69,7 @@ func TestStage(t *testing.T) {
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
 		noTruth(t, s.Results)
-		for _, response := range []string{look, wreck, agent.Call("submit", e.answer)} {
+		for _, response := range []string{look, e.does, submission(e.answer)} {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
 				t.Fatal(err)
@@ -82,11 +88,18 @@ func TestStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Logf("%s: %s after %v", e.problem, o.Verdict.Class, time.Since(start))
+		t.Logf("%s: %s after %v: %s", e.problem, o.Verdict.Class, time.Since(start), o.Verdict.Why)
 		if o.Verdict.Class != e.want {
 			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
 		}
 	}
+}
+
+func submission(answer string) string {
+	if answer == "" {
+		return agent.Call("submit")
+	}
+	return agent.Call("submit", answer)
 }
 
 // noTruth looks for what an agent must not find in a record while it works.

@@ -1,0 +1,180 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// This file decides whose it is if a run cannot be judged as usual: the system cannot be looked at, is
+// not as the agent was to find it, or the machine is too busy. The rule is in docs/grading.md. An
+// agent whose own doing may be the cause is judged by what there is, as if nothing were in the way: so
+// it is never better off than with a plain wrong answer. An agent that did nothing of the kind is
+// not blamed.
+
+// changes are what the journal tells of what an agent did to a cluster.
+type changes struct {
+	made int // writes that were carried out, or may have been
+	// far are those that can keep the lab from looking: to what is not of the application, or so large
+	// that a cluster is busy with it.
+	far []string
+}
+
+const (
+	manyWrites   = 300
+	manyReplicas = 20
+)
+
+// clientGone is the status of a write whose client left before the answer.
+const clientGone = 499
+
+// add takes a write into account.
+func (c *changes) add(e guard.Entry, namespace string) {
+	if e.DryRun || e.Status >= 300 && e.Status != clientGone {
+		return
+	}
+	c.made++
+	what := strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Verb, e.Resource, e.Name))
+	switch {
+	case namespace != "" && e.Namespace != namespace, startsPods[e.Resource] && e.Verb == "create", replicas(e) > manyReplicas, runsOn(e):
+		c.far = append(c.far, what)
+	case c.made == manyWrites:
+		c.far = append(c.far, fmt.Sprintf("%d writes", c.made))
+	}
+}
+
+// startsPods are the resources that start pods when they are created.
+var startsPods = map[string]bool{
+	"pods": true, "jobs": true, "cronjobs": true, "deployments": true, "replicasets": true, "statefulsets": true,
+	"daemonsets": true, "replicationcontrollers": true, "horizontalpodautoscalers": true,
+}
+
+// replicas is how many pods an object asks for after a write.
+func replicas(e guard.Entry) int {
+	var o struct {
+		Spec struct {
+			Replicas    int `json:"replicas"`
+			Parallelism int `json:"parallelism"`
+			MaxReplicas int `json:"maxReplicas"`
+		} `json:"spec"`
+	}
+	_ = json.Unmarshal(e.After, &o) // What is no such object asks for none.
+	return max(o.Spec.Replicas, o.Spec.Parallelism, o.Spec.MaxReplicas)
+}
+
+// tooBusy says how late the load was if the machine was too busy to judge the system after the agent
+// was done: in a third of the last looks.
+func (h *history) tooBusy() (late time.Duration, busy bool) {
+	const last = 15
+	looks := h.looks[max(0, len(h.looks)-last):]
+	n := 0
+	for _, l := range looks {
+		if l.Overloaded() {
+			n++
+			late = max(late, l.Late)
+		}
+	}
+	return late, n > 0 && 3*n >= len(looks)
+}
+
+// busyBefore reports whether the machine was too busy already before the agent did much.
+func (h *history) busyBefore() bool { return grade.Look{Late: h.doing.LateBefore}.Overloaded() }
+
+// load is what of the agent's doing can make a machine busy, or "".
+func (h *history) load() string {
+	list := h.hold.Left
+	if much := h.doing.much(); much != "" {
+		list = append([]string{much}, list...)
+	}
+	return strings.Join(list, ", ")
+}
+
+// touched is what of the agent's doing can have changed how the system is, or "". Over a connection
+// into the cluster it can have told any service anything.
+func (h *history) touched() string {
+	switch {
+	case h.changes.made > 0:
+		return plural(h.changes.made, "write")
+	case h.doing.Connections > 0:
+		return plural(h.doing.Connections, "connection") + " into the cluster"
+	}
+	return h.load()
+}
+
+// excuse says why the run does not count though there is something to judge, and whose that is; the
+// class is empty if it counts.
+func (h *history) excuse(res grade.Result) (Class, string) {
+	if len(h.looks) == 0 {
+		return "", ""
+	}
+	late, busy := h.tooBusy()
+	busyText := fmt.Sprintf("the machine is too busy to judge: the load itself was %v late", late.Round(time.Millisecond))
+	innocent := h.busyBefore() || h.load() == ""
+	if h.truth.Task == problem.Mitigation {
+		if busy && innocent && !res.Success() {
+			return Infra, busyText
+		}
+		return "", ""
+	}
+	why := spoilt(h.baseline, h.looks[len(h.looks)-1], len(h.truth.Faults))
+	switch {
+	case why == "" || h.changes.made > 0:
+	case busy && innocent:
+		return Infra, busyText
+	case h.touched() == "":
+		return Inconclusive, why
+	}
+	return "", ""
+}
+
+// inTheWay says how the agent's own doing was in the way of judging a mitigation, or "".
+func (h *history) inTheWay() string {
+	if late, busy := h.tooBusy(); busy && h.load() != "" {
+		return fmt.Sprintf("; the load was %v late, which the agent's own doing can have caused: %s", late.Round(time.Millisecond), h.load())
+	}
+	return ""
+}
+
+// spoilt says why the situation is not the one that the agent was to find, or "".
+func spoilt(baseline, l grade.Look, faults int) string {
+	if len(l.Symptoms) < faults {
+		return "the fault did not show any more when the agent was done, though nobody had touched it"
+	}
+	if faults == 0 {
+		if c := grade.Complaints(baseline, l); len(c) > 0 {
+			return "the system without a fault was not well when the agent was done: " + strings.Join(c, "; ")
+		}
+	}
+	return ""
+}
+
+// unseen is the verdict on a system that could not be looked at.
+func (h *history) unseen() (v Verdict, judged bool) {
+	why := "the system could not be looked at after the agent was done"
+	if h.blind != "" {
+		why += ": " + h.blind
+	}
+	cause := h.load()
+	if len(h.changes.far) > 0 {
+		cause = strings.Join(h.changes.far[:min(3, len(h.changes.far))], ", ")
+	}
+	switch {
+	case cause == "":
+		return Verdict{GraderFailed, why, h.metrics(nil)}, true
+	case h.truth.Task == problem.Mitigation:
+		return Verdict{AgentFailed, why + "; the agent's own doing can be the cause: " + cause, h.metrics(nil)}, true
+	}
+	return Verdict{}, false // It is judged by its answer.
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
