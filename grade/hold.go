@@ -16,9 +16,9 @@ const Hold = 6 * time.Second
 // that acts by itself.
 type Holding struct {
 	For time.Duration `json:"for"`
-	// Why are the reasons for more than Hold, of the faults.
+	// Why are the reasons for more than Hold.
 	Why []string `json:"why,omitempty"`
-	// Left is what the agent left behind that acts by itself, and is a reason as well.
+	// Left is what the agent left behind that runs by itself, and is a reason as well.
 	Left []string `json:"left,omitempty"`
 }
 

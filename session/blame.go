@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -82,12 +83,12 @@ func (h *history) tooBusy() (late time.Duration, busy bool) {
 	return late, n > 0 && 3*n >= len(looks)
 }
 
-// busyBefore reports whether the machine was too busy already before the agent did much.
+// busyBefore reports whether the machine was too busy already before the agent's turn.
 func (h *history) busyBefore() bool { return grade.Look{Late: h.doing.LateBefore}.Overloaded() }
 
 // load is what of the agent's doing can make a machine busy, or "".
 func (h *history) load() string {
-	list := h.hold.Left
+	list := slices.Clone(h.hold.Left)
 	if much := h.doing.much(); much != "" {
 		list = append([]string{much}, list...)
 	}

@@ -26,8 +26,8 @@ type Doing struct {
 	PeakConnections int `json:"peak_connections"`
 	PeakSent        int `json:"peak_sent"`
 	PeakRequests    int `json:"peak_requests"`
-	// LateBefore is how late the load was, in one of a hundred requests, before the agent did much in any
-	// second; Late is that of all of the agent's turn.
+	// LateBefore is how late the load was, in one of a hundred requests, in the last seconds before the
+	// agent's turn; Late is that of all of its turn. Nothing that an agent does can be seen in the first.
 	LateBefore time.Duration `json:"late_before"`
 	Late       time.Duration `json:"late"`
 }
@@ -98,18 +98,14 @@ func (m *monitor) sample() {
 	d := &m.d
 	d.Connections, d.Sent, d.Requests = int(now[0]), int(now[1]), int(now[2])
 	d.PeakConnections, d.PeakSent, d.PeakRequests = max(d.PeakConnections, in(0)), max(d.PeakSent, in(1)), max(d.PeakRequests, in(2))
-	late := m.late()
-	d.Late = max(d.Late, late)
-	if d.much() == "" {
-		d.LateBefore = max(d.LateBefore, late)
-	}
+	d.Late = max(d.Late, m.late())
 	m.last = now
 }
 
 // startMonitor begins to count.
 func startMonitor(requests func() int64, late func() time.Duration) *monitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &monitor{requests: requests, late: late, cancel: cancel, done: make(chan struct{})}
+	m := &monitor{requests: requests, late: late, cancel: cancel, done: make(chan struct{}), d: Doing{LateBefore: late()}}
 	go m.run(ctx)
 	return m
 }
@@ -117,7 +113,6 @@ func startMonitor(requests func() int64, late func() time.Duration) *monitor {
 // run samples once a second until ctx ends.
 func (m *monitor) run(ctx context.Context) {
 	defer close(m.done)
-	m.sample()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {

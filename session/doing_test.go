@@ -12,8 +12,8 @@ import (
 // The lab counts what the agent does, second by second, and knows whether the machine was late before.
 func TestMonitor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var requests atomic.Int64
-		late := atomic.Int64{}
+		var requests, late atomic.Int64
+		late.Store(int64(50 * time.Millisecond))
 		m := startMonitor(requests.Load, func() time.Duration { return time.Duration(late.Load()) })
 		dialled := m.counted(func(context.Context, string, string) (net.Conn, error) {
 			a, b := net.Pipe()
@@ -52,7 +52,7 @@ func TestMonitor(t *testing.T) {
 		d := m.end()
 		want := Doing{
 			Connections: 160, Sent: 310, Requests: 200, PeakConnections: 150, PeakSent: 300, PeakRequests: 20,
-			LateBefore: 100 * time.Millisecond, Late: 3 * time.Second,
+			LateBefore: 50 * time.Millisecond, Late: 3 * time.Second,
 		}
 		if d != want || m.end() != want {
 			t.Errorf("got %+v\nwant %+v", d, want)

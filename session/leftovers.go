@@ -30,11 +30,22 @@ const (
 	maxProbeHold = 3 * time.Minute
 )
 
+// actor is something that acts by itself.
+type actor struct {
+	hold time.Duration // for which it must be watched
+	runs bool          // it runs programs, and can keep a machine busy
+}
+
+var (
+	runner  = actor{leftHold, true}
+	trigger = actor{leftHold, false}
+)
+
 // actors are what acts in a cluster by itself.
 type actors struct {
-	// left are those outside the application's own workloads: Jobs, autoscalers, pods nobody knows; by
-	// name, with the time for which they must be watched.
-	left map[string]time.Duration
+	// left are those outside the application's own workloads, by name: Jobs, autoscalers, pods nobody
+	// knows.
+	left map[string]actor
 	// templates are what the pods of the application are made of, by kind and name.
 	templates map[string]v1.PodSpec
 	pods      int // that run, of all namespaces
@@ -45,7 +56,7 @@ const morePods = 10
 
 // actors lists what acts by itself.
 func (s *Stage) actors(ctx context.Context) (actors, error) {
-	a := actors{left: map[string]time.Duration{}, templates: map[string]v1.PodSpec{}}
+	a := actors{left: map[string]actor{}, templates: map[string]v1.PodSpec{}}
 	all := metav1.ListOptions{}
 	jobs, err := s.client.BatchV1().Jobs("").List(ctx, all)
 	if err != nil {
@@ -55,7 +66,7 @@ func (s *Stage) actors(ctx context.Context) (actors, error) {
 		if !slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 			return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue
 		}) {
-			a.left["job "+j.Namespace+"/"+j.Name] = leftHold
+			a.left["job "+j.Namespace+"/"+j.Name] = runner
 		}
 	}
 	crons, err := s.client.BatchV1().CronJobs("").List(ctx, all)
@@ -63,14 +74,14 @@ func (s *Stage) actors(ctx context.Context) (actors, error) {
 		return a, err
 	}
 	for _, c := range crons.Items {
-		a.left["cronjob "+c.Namespace+"/"+c.Name] = cronHold
+		a.left["cronjob "+c.Namespace+"/"+c.Name] = actor{cronHold, true}
 	}
 	scalers, err := s.client.AutoscalingV2().HorizontalPodAutoscalers("").List(ctx, all)
 	if err != nil {
 		return a, err
 	}
 	for _, h := range scalers.Items {
-		a.left["autoscaler "+h.Namespace+"/"+h.Name] = leftHold
+		a.left["autoscaler "+h.Namespace+"/"+h.Name] = trigger
 	}
 	if err := s.addPods(ctx, &a); err != nil {
 		return a, err
@@ -93,15 +104,15 @@ func (s *Stage) addPods(ctx context.Context, a *actors) error {
 		owner := metav1.GetControllerOf(&p)
 		switch {
 		case owner == nil:
-			left["pod "+p.Namespace+"/"+p.Name] = leftHold
+			left["pod "+p.Namespace+"/"+p.Name] = runner
 		case owner.Kind == "ReplicaSet":
 			name := strings.TrimSuffix(owner.Name, "-"+p.Labels[appsv1.DefaultDeploymentUniqueLabelKey])
-			left["pods of "+p.Namespace+"/"+name] = leftHold
+			left["pods of "+p.Namespace+"/"+name] = runner
 		case owner.Kind != "Job":
-			left["pods of "+p.Namespace+"/"+owner.Name] = leftHold
+			left["pods of "+p.Namespace+"/"+owner.Name] = runner
 		}
 		for _, c := range p.Spec.EphemeralContainers {
-			left["the debugging container "+c.Name+" in "+p.Name] = leftHold
+			left["the debugging container "+c.Name+" in "+p.Name] = runner
 		}
 	}
 	return nil
@@ -127,14 +138,14 @@ func (s *Stage) addTemplates(ctx context.Context, a actors) error {
 
 // since are the actors that were not there when the agent began, and what of the application acts
 // otherwise than in the healthy system and when the agent began.
-func (a actors) since(healthy, begun actors) map[string]time.Duration {
-	left := map[string]time.Duration{}
-	for name, hold := range a.left {
+func (a actors) since(healthy, begun actors) map[string]actor {
+	left := map[string]actor{}
+	for name, what := range a.left {
 		if _, old := begun.left[name]; old {
 			continue
 		}
 		if _, old := healthy.left[name]; !old {
-			left[name] = hold
+			left[name] = what
 		}
 	}
 	for name, now := range a.templates {
@@ -142,45 +153,46 @@ func (a actors) since(healthy, begun actors) map[string]time.Duration {
 		if !ok || reflect.DeepEqual(now, begun.templates[name]) { // What a fault changed is not the agent's doing.
 			continue
 		}
-		for what, hold := range actsOtherwise(was, now) {
-			left[what+" of "+name] = hold
+		for what, a := range actsOtherwise(was, now) {
+			left[what+" of "+name] = a
 		}
 	}
 	if more := a.pods - max(healthy.pods, begun.pods); more >= morePods {
-		left[fmt.Sprintf("%d more pods", more)] = leftHold
+		left[fmt.Sprintf("%d more pods", more)] = runner
 	}
 	return left
 }
 
 // actsOtherwise is what makes pods act otherwise than before, some time after their start.
-func actsOtherwise(was, now v1.PodSpec) map[string]time.Duration {
-	list := map[string]time.Duration{}
+func actsOtherwise(was, now v1.PodSpec) map[string]actor {
+	list := map[string]actor{}
 	if !reflect.DeepEqual(was.Tolerations, now.Tolerations) {
-		list["other tolerations"] = leftHold
+		list["other tolerations"] = trigger
 	}
 	containers := func(s v1.PodSpec) []v1.Container { return append(slices.Clone(s.InitContainers), s.Containers...) }
 	for _, c := range containers(now) {
 		i := slices.IndexFunc(containers(was), func(o v1.Container) bool { return o.Name == c.Name })
 		if i < 0 {
-			list["a container "+c.Name] = leftHold
+			list["a container "+c.Name] = runner
 			continue
 		}
 		o := containers(was)[i]
 		if o.Image != c.Image {
-			list["another image"] = leftHold
+			list["another image"] = runner
 		}
 		if !slices.Equal(o.Command, c.Command) || !slices.Equal(o.Args, c.Args) {
 			if mayLast(append(slices.Clone(c.Command), c.Args...)) {
-				list["another command"] = leftHold
+				list["another command"] = runner
 			}
 		}
 		if !reflect.DeepEqual(o.Lifecycle, c.Lifecycle) {
-			list["other hooks"] = leftHold
+			list["other hooks"] = runner
 		}
 		for _, p := range [][2]*v1.Probe{{o.LivenessProbe, c.LivenessProbe}, {o.ReadinessProbe, c.ReadinessProbe}, {o.StartupProbe, c.StartupProbe}} {
 			if p[1] != nil && !reflect.DeepEqual(p[0], p[1]) {
 				strikes := probeTime(p[1], func(p *v1.Probe) int32 { return p.FailureThreshold }) + settleTime
-				list["other probes"] = min(max(list["other probes"], leftHold, strikes), maxProbeHold)
+				known := list["other probes"]
+				list["other probes"] = actor{min(max(known.hold, leftHold, strikes), maxProbeHold), known.runs || p[1].Exec != nil}
 			}
 		}
 	}
@@ -233,11 +245,15 @@ func (r *run) holding(ctx context.Context) grade.Holding {
 	}
 	now, err := r.stage.actors(ctx)
 	if err != nil {
-		h.Leave(leftHold, fmt.Sprintf("what could not be listed (%v)", err))
+		h.Extend(leftHold, fmt.Sprintf("what the agent left behind could not be listed: %v", err))
 	}
 	left := now.since(r.healthyActors, r.found)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
-		h.Leave(left[name], name)
+		if a := left[name]; a.runs {
+			h.Leave(a.hold, name)
+		} else {
+			h.Extend(a.hold, "of "+name)
+		}
 	}
 	if n := r.runOn.Load(); n > 0 {
 		h.Leave(leftHold, fmt.Sprintf("%d commands in containers that may go on", n))

@@ -108,10 +108,15 @@ func TestActors(t *testing.T) {
 				}
 				return
 			}
-			if len(names) != 1 || !strings.HasPrefix(names[0], tt.want) || left[names[0]] != tt.hold {
+			if len(names) != 1 || !strings.HasPrefix(names[0], tt.want) || left[names[0]].hold != tt.hold {
 				t.Errorf("left: %v, want %q for %v", left, tt.want, tt.hold)
 			}
 		})
+	}
+	// What runs nothing cannot keep a machine busy.
+	probe := list(deployment("geo", func(s *v1.PodSpec) { s.Containers[0].LivenessProbe.InitialDelaySeconds = 60 })).since(healthy, found)
+	if a := probe["other probes of deployment geo"]; a.hold == 0 || a.runs {
+		t.Errorf("left: %v", probe)
 	}
 	var swarm []runtime.Object
 	for range morePods + 1 {
