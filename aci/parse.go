@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/internal/thought"
 )
 
 // Call is an action an agent wants taken.
@@ -44,11 +46,15 @@ var (
 )
 
 // Parse reads the call in an agent's response. It accepts what models write: fences with or without
-// a language, indented or inline, any quotes, keyword arguments, comments, prose around. Of several
-// calls it takes the first and says so in Note. Anything that would have to be guessed is a
-// *ParseError.
+// a language, indented or inline, any quotes, keyword arguments, comments, prose around, and calls as
+// JSON. Of several calls it takes the first and says so in Note. Anything that would have to be guessed
+// is a *ParseError.
+//
+// What stands in tags such as <think> is a thought, whoever wrote it, and a call in there is not made.
 func Parse(response string) (*Call, error) {
-	blocks := findBlocks(response)
+	response, _ = thought.Split(response, false)
+	blocks := append(findTagged(response), findBlocks(response)...)
+	slices.SortStableFunc(blocks, func(a, b block) int { return a.start - b.start })
 	if len(blocks) == 0 {
 		return parseBare(response)
 	}
@@ -158,6 +164,9 @@ func parseBare(s string) (*Call, error) {
 		found = call
 	}
 	if found == nil {
+		if call, ok := parseJSON(strings.TrimSpace(s)); ok { // Nothing but JSON.
+			return call, nil
+		}
 		return nil, wrong("No API call found!")
 	}
 	return found, nil
@@ -168,6 +177,9 @@ func parseBlock(s string) (*Call, error) {
 	s = strings.TrimSpace(skipComments(s))
 	if s == "" {
 		return nil, wrong("No API call found! The block is empty.")
+	}
+	if call, ok := parseJSON(s); ok {
+		return call, nil
 	}
 	m := callStart.FindStringSubmatchIndex(s)
 	if m == nil {

@@ -1,6 +1,7 @@
 package aci
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -158,4 +159,35 @@ func FuzzParse(f *testing.F) {
 			t.Error("no map of keyword arguments")
 		}
 	})
+}
+
+func TestParseJSON(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"name": "exec_shell", "arguments": {"command": "ls", "timeout": 5}}`:                                   `exec_shell [] map[command:ls timeout:5] `,
+		"```json\n{\"name\": \"submit\", \"arguments\": {\"has_anomaly\": \"Yes\"}}\n```":                        `submit [] map[has_anomaly:Yes] `,
+		"<tool_call>{\"name\": \"submit\"}</tool_call>":                                                          `submit [] map[] `,
+		"<tool_call>{\"name\": \"submit\", \"arguments\": \"{\\\"x\\\": [1]}\"}</tool_call>":                     `submit [] map[x:[1]] `,
+		`{"type": "function", "function": {"name": "submit", "arguments": "{}"}}`:                                `submit [] map[] `,
+		`{"function": "get_logs", "parameters": {"namespace": "x"}}`:                                             `get_logs [] map[namespace:x] `,
+		`{"action": "submit", "action_input": "Yes"}`:                                                            `submit [Yes] map[] `,
+		`[{"name": "get_logs", "arguments": ["x", "geo"]}, {"name": "submit"}]`:                                  `get_logs [x geo] map[] Only the first API call, get_logs, was made; write one call at a time.`,
+		"<tool_call>{\"name\": \"a\"}</tool_call><tool_call>{\"name\": \"b\"}</tool_call>":                       `a [] map[] Only the first API call, a, was made; write one call at a time.`,
+		`[TOOL_CALLS][{"name": "submit", "arguments": {}}]`:                                                      `submit [] map[] `,
+		"<function=exec_shell>{\"command\": \"ls\"}</function>":                                                  `exec_shell [] map[command:ls] `,
+		"<tool_call><function=f><parameter=a>\n2\n</parameter><parameter=b>x</parameter></function></tool_call>": `f [] map[a:2 b:x] `,
+		// The words of a call do not make another one.
+		"```\nexec_shell(\"echo '<tool_call>{}</tool_call>'\")\n```": `exec_shell [echo '<tool_call>{}</tool_call>'] map[] `,
+		// JSON that is no call.
+		`{"name": "two words"}`: `error`, `{"arguments": {}}`: `error`, `{"name": `: `error`, "<tool_call></tool_call>": `error`, `[]`: `error`,
+		// What is thought is not done.
+		"<think>```\nsubmit(\"No\")\n```</think>": `error`,
+	} {
+		got := "error"
+		if c, err := Parse(text); err == nil {
+			got = fmt.Sprint(c.Name, " ", c.Args, " ", c.Kwargs, " ", c.Note)
+		}
+		if got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", text, got, want)
+		}
+	}
 }

@@ -7,7 +7,11 @@ const perMessage = 4
 
 // Counter estimates how many tokens there are in what a model is sent. It remembers what it has
 // counted, because a conversation is sent again with every turn. It is not safe for concurrent use.
-type Counter struct{ seen map[string]int }
+type Counter struct {
+	// Thoughts says that thoughts are sent back, so that they count.
+	Thoughts bool
+	seen     map[string]int
+}
 
 // Text counts a text.
 func (c *Counter) Text(text string) int {
@@ -27,6 +31,9 @@ func (c *Counter) Messages(list ...Message) int {
 	n := 0
 	for _, m := range list {
 		n += c.Text(m.Text) + perMessage
+		if c.Thoughts {
+			n += c.Text(m.Thoughts)
+		}
 		for _, call := range m.Calls {
 			n += c.Text(call.Name) + c.Text(call.Arguments) + perMessage
 		}

@@ -15,23 +15,23 @@ type Exchange struct {
 	Cost     *float64  `json:"cost_usd"` // nil if unknown
 }
 
-// Redacted returns the message without secrets.
+// Redacted returns the message without secrets, and without a provider's seal, which only it can read.
 func (m Message) Redacted() Message {
-	m.Text = Redact(m.Text)
+	m.Text, m.Thoughts, m.Sealed = Redact(m.Text), Redact(m.Thoughts), nil
 	m.Calls = redactCalls(m.Calls)
 	return m
 }
 
-// Redacted returns the reply without secrets.
+// Redacted returns the reply without secrets, and without a provider's seal.
 func (r Reply) Redacted() Reply {
-	r.Text = Redact(r.Text)
+	r.Text, r.Thoughts, r.Sealed = Redact(r.Text), Redact(r.Thoughts), nil
 	r.Calls = redactCalls(r.Calls)
 	return r
 }
 
 // Without returns the reply without a secret: a key that an endpoint says back goes no further.
 func (r Reply) Without(secret string) Reply {
-	r.Text = without(r.Text, secret)
+	r.Text, r.Thoughts = without(r.Text, secret), without(r.Thoughts, secret)
 	for i, c := range r.Calls {
 		r.Calls[i].Arguments = without(c.Arguments, secret)
 	}

@@ -21,7 +21,15 @@ type Info struct {
 	Written *float64 `yaml:"written"` // what it put there; In if not given
 	Out     *float64 `yaml:"out"`
 	Window  int      `yaml:"window"` // tokens of request and reply together
+	// Thoughts says whether the model wants its thoughts sent back: Back, Forget, or empty to find out.
+	Thoughts string `yaml:"thoughts"`
 }
+
+// What is done with a model's thoughts in the next request.
+const (
+	Back   = "back"   // they are sent back
+	Forget = "forget" // they are left out
+)
 
 // Priced reports whether the cost of an exchange can be told.
 func (i Info) Priced() bool { return i.In != nil && i.Out != nil }
@@ -85,6 +93,9 @@ func decodeTable(name string, data []byte) (Table, error) {
 			if p != nil && *p < 0 {
 				return nil, fmt.Errorf("%s: %s: a price is negative", name, model)
 			}
+		}
+		if i.Thoughts != "" && i.Thoughts != Back && i.Thoughts != Forget {
+			return nil, fmt.Errorf("%s: %s: thoughts: %q is neither %q nor %q", name, model, i.Thoughts, Back, Forget)
 		}
 		if i.Window < 0 {
 			return nil, fmt.Errorf("%s: %s: the window is negative", name, model)

@@ -5,7 +5,7 @@
 //
 // The back ends are below: openai for every endpoint that speaks OpenAI's protocol, anthropic for
 // Anthropic's; connect chooses one by the model's name and takes the keys from the environment.
-// [Retry] and [Cache] are models on top of models.
+// [Retry], [Cache] and [Read] are models on top of models.
 package llm
 
 import (
@@ -41,6 +41,10 @@ type Message struct {
 	Text  string     `json:"text"`
 	Calls []ToolCall `json:"calls,omitempty"` // that an assistant makes
 	For   string     `json:"for,omitempty"`   // id of the call that a result is of
+	// Thoughts are an assistant's. They are sent back only to an endpoint that wants them.
+	Thoughts string `json:"thoughts,omitempty"`
+	// Sealed are the thoughts as the provider signed them, if it did. It wants them back unchanged.
+	Sealed json.RawMessage `json:"sealed,omitempty"`
 }
 
 // ToolCall is a call of a tool that a model asks for.
@@ -65,9 +69,19 @@ type Request struct {
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Temperature is left to the model if nil. One that takes none does without.
 	Temperature *float64 `json:"temperature,omitempty"`
-	// Delta is told the parts of the reply's text as they come. It may be nil. After a failure in the
-	// middle, the next attempt tells them again.
+	// Delta is told the parts of the reply's text as they come, thoughts included if the endpoint does not
+	// part them. It may be nil. After a failure in the middle, the next attempt tells them again.
 	Delta func(text string) `json:"-"`
+	// Again is told of every attempt that failed and after which another one is made. It may be nil.
+	Again func(Attempt) `json:"-"`
+}
+
+// Attempt is one that failed, and after which there is another.
+type Attempt struct {
+	Model   string  `json:"model"`
+	Number  int     `json:"number"` // from 1
+	Error   string  `json:"error"`
+	Seconds float64 `json:"wait_seconds"` // until the next
 }
 
 // Stop says why a reply ended.
@@ -83,25 +97,30 @@ const (
 
 // Reply is what a model says.
 type Reply struct {
-	Text     string     `json:"text"`
-	Calls    []ToolCall `json:"calls,omitempty"`
-	Stop     Stop       `json:"stop"`
-	Usage    Usage      `json:"usage"`
-	Attempts int        `json:"attempts,omitempty"` // how often the provider was asked, if more than once
-	Cached   bool       `json:"cached,omitempty"`   // it comes from the cache on disk
+	Text string `json:"text"`
+	// Thoughts are what the model thought before or between. Nobody obeys them.
+	Thoughts string          `json:"thoughts,omitempty"`
+	Sealed   json.RawMessage `json:"sealed,omitempty"` // see Message
+	Calls    []ToolCall      `json:"calls,omitempty"`
+	Stop     Stop            `json:"stop"`
+	Usage    Usage           `json:"usage"`
+	Attempts int             `json:"attempts,omitempty"` // how often the provider was asked, if more than once
+	Cached   bool            `json:"cached,omitempty"`   // it comes from the cache on disk
 }
 
-// Usage is how many tokens an exchange took, as the provider counts.
+// Usage is how many tokens an exchange took, as the provider counts, or else as we do.
 type Usage struct {
 	In      int `json:"in"`                // all that was read
 	Cached  int `json:"cached,omitempty"`  // part of In that the provider had in its cache
 	Written int `json:"written,omitempty"` // part of In that it put into its cache
 	Out     int `json:"out"`
+	// Estimated says that the provider did not tell all of it, and we counted.
+	Estimated bool `json:"estimated,omitempty"`
 }
 
 // Add returns the sum of both.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.In + v.In, u.Cached + v.Cached, u.Written + v.Written, u.Out + v.Out}
+	return Usage{u.In + v.In, u.Cached + v.Cached, u.Written + v.Written, u.Out + v.Out, u.Estimated || v.Estimated}
 }
 
 // Ask returns a function that asks a model one thing, as coolly as it can.

@@ -69,6 +69,9 @@ func (m *retrying) Chat(ctx context.Context, r Request) (Reply, error) {
 		if wait < 0 {
 			return Reply{Attempts: n}, fmt.Errorf("%w (it asks to wait for %v)", err, f.After)
 		}
+		if r.Again != nil {
+			r.Again(Attempt{Model: m.Name(), Number: n, Error: Redact(f.Error()), Seconds: wait.Seconds()})
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():

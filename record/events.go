@@ -12,6 +12,7 @@ const (
 	BriefingEvent   = "briefing"   // Briefing
 	PromptEvent     = "prompt"     // Prompt, once for each that an agent uses
 	ModelEvent      = "model"      // what an agent asked its model, and the reply: llm.Exchange
+	RetryEvent      = "retry"      // an attempt at asking the model that failed, with another to come: llm.Attempt
 	CutEvent        = "cut"        // Cut
 	StepEvent       = "step"       // Step
 	WriteEvent      = "write"      // what the agent changed through the API

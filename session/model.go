@@ -52,6 +52,7 @@ func (m *meter) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 		return llm.Reply{}, err
 	}
 	began := time.Now()
+	r.Again = func(a llm.Attempt) { m.record(record.RetryEvent, a) }
 	reply, err := m.Model.Chat(ctx, r)
 	m.note(r, reply, err, time.Since(began))
 	if errors.Is(err, llm.ErrUnavailable) {
@@ -65,6 +66,7 @@ func (m *meter) allow(r *llm.Request) error {
 	if m.budget == (Budget{}) {
 		return nil
 	}
+	m.counter.Thoughts = m.Info().Thoughts == llm.Back
 	prompt := m.counter.Messages(r.Messages...) + m.counter.Tools(r.Tools...)
 	limit := func(left int) {
 		if left < maxReply && (r.MaxTokens == 0 || r.MaxTokens > left) {
@@ -138,6 +140,9 @@ func same(a, b llm.Message) bool {
 	return a.Role == b.Role && a.For == b.For && a.Text == b.Text && slices.Equal(a.Calls, b.Calls)
 }
 
+// estimated marks tokens, and so a cost, that are our own count because the provider gave none.
+const estimated = "estimated"
+
 // modelUse is what a record says of an agent's model.
 type modelUse struct {
 	name  string
@@ -171,6 +176,9 @@ func (u *modelUse) addTo(res grade.Result) {
 	}
 	res["model"], res["model_calls"] = u.name, u.calls
 	res["model_in_tokens"], res["model_out_tokens"] = u.usage.In, u.usage.Out
+	if u.usage.Estimated {
+		res["model_tokens"] = estimated
+	}
 	res["cost_usd"] = nil
 	if !u.unpriced {
 		res["cost_usd"] = u.cost

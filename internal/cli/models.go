@@ -19,14 +19,15 @@ const modelHint = "Name one, as --model openai/gpt-4o with OPENAI_API_KEY (and O
 
 // modelFlags say which model an agent has, and what it may cost.
 type modelFlags struct {
-	model   string
-	judge   string
-	prices  string
-	cost    float64
-	tokens  int
-	cache   string
-	window  int
-	timeout time.Duration
+	model    string
+	judge    string
+	prices   string
+	cost     float64
+	tokens   int
+	cache    string
+	window   int
+	thoughts string
+	timeout  time.Duration
 }
 
 func (f *modelFlags) add(c *cobra.Command) {
@@ -38,6 +39,7 @@ func (f *modelFlags) add(c *cobra.Command) {
 	flags.IntVar(&f.tokens, "max-tokens", 0, "how many tokens the agent's model may read and write in all; 0 is no limit")
 	flags.StringVar(&f.cache, "model-cache", "", "keep the replies of models in a `directory`, and give them again when the same is asked")
 	flags.IntVar(&f.window, "context-window", 0, "how many tokens the model reads, if other than known")
+	flags.StringVar(&f.thoughts, "model-thoughts", "", "what becomes of the model's thoughts in its next prompt: `back` or forget; found out if not given")
 	flags.DurationVar(&f.timeout, "model-timeout", llm.DefaultPatience.Timeout, "how long a model has for one reply")
 }
 
@@ -83,6 +85,9 @@ func (f *modelFlags) connect(s *State, flag, name string) (llm.Model, error) {
 	if f.timeout <= 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--model-timeout %v: a model needs some time", f.timeout), "")
 	}
+	if f.thoughts != "" && f.thoughts != llm.Back && f.thoughts != llm.Forget {
+		return nil, fail(ExitUsage, fmt.Errorf("--model-thoughts %s: it is %s or %s", f.thoughts, llm.Back, llm.Forget), "")
+	}
 	table := llm.Models()
 	if f.prices != "" {
 		var err error
@@ -91,7 +96,7 @@ func (f *modelFlags) connect(s *State, flag, name string) (llm.Model, error) {
 		}
 	}
 	m, err := connect.Open(connect.Config{
-		Model: name, Env: s.Env, Table: table, Window: f.window, Cache: f.cache, Patience: llm.Patience{Timeout: f.timeout},
+		Model: name, Env: s.Env, Table: table, Window: f.window, Thoughts: f.thoughts, Cache: f.cache, Patience: llm.Patience{Timeout: f.timeout},
 	})
 	if err != nil {
 		return nil, fail(ExitUsage, fmt.Errorf("%s: %w", flag, err), "")

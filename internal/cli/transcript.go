@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -76,6 +77,8 @@ func (t *transcript) event(kind string, data any) {
 		t.step(d)
 	case record.Output:
 		t.line("%s\n%s", map[string]string{record.LogEvent: "the agent logs", record.StderrEvent: "the agent's standard error"}[kind], t.paint(dim, indent(shorten(d.Text))))
+	case llm.Attempt:
+		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds, d.Error)))
 	case record.Submission:
 		if !d.Submitted {
 			t.line("%s", t.paint(red, "no submission: "+d.Reason))
@@ -153,7 +156,11 @@ func modelLine(res grade.Result) string {
 	if c, ok := res["cost_usd"].(float64); ok {
 		cost = fmt.Sprintf("$%.4f", c)
 	}
-	return fmt.Sprintf("model %v: %v requests, %v tokens in, %v out, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], cost)
+	count := ""
+	if res["model_tokens"] != nil {
+		count = fmt.Sprintf(" (%v)", res["model_tokens"])
+	}
+	return fmt.Sprintf("model %v: %v requests, %v tokens in, %v out%s, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], count, cost)
 }
 
 // unfence leaves out of a response what only marks the call in it: fences, "Action:", blank lines.

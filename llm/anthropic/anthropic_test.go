@@ -192,3 +192,26 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// Thoughts are blocks of their own, and go back signed as they came.
+func TestThoughts(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		var sent string
+		m := model(t, func(n int, r llmtest.Request) llmtest.Answer {
+			if n == 2 {
+				sent = r.Messages[2].Thoughts
+			}
+			return llmtest.Answer{Thoughts: "Let me think of the pods.", Text: "I look.", Whole: whole}
+		})
+		reply, err := m.Chat(context.Background(), question)
+		if err != nil || reply.Text != "I look." || reply.Thoughts != "Let me think of the pods." {
+			t.Fatalf("got %+v, %v", reply, err)
+		}
+		q := question
+		q.Messages = append(append([]llm.Message(nil), question.Messages[:2]...),
+			llm.Message{Role: llm.Assistant, Text: reply.Text, Thoughts: reply.Thoughts, Sealed: reply.Sealed}, llm.Message{Role: llm.User, Text: "Go on."})
+		if _, err := m.Chat(context.Background(), q); err != nil || sent != reply.Thoughts {
+			t.Errorf("sent back %q, %v", sent, err)
+		}
+	}
+}

@@ -1,6 +1,9 @@
 package anthropic
 
 import (
+	"encoding/json"
+	"strings"
+
 	sdk "github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/aiopslab/aiopslab/llm"
@@ -19,6 +22,15 @@ type answer struct {
 	reason sdk.StopReason
 	ended  bool
 	calls  map[int64]int // index of a block -> index of its call
+	sealed []sealed
+	seals  map[int64]int // index of a block -> index of its thought
+}
+
+// sealed is a thought as the protocol has it.
+type sealed struct {
+	Thinking  string `json:"thinking,omitempty"`
+	Signature string `json:"signature,omitempty"`
+	Data      string `json:"data,omitempty"` // of one that nobody but the provider can read
 }
 
 // add adds a part of the answer.
@@ -29,9 +41,14 @@ func (a *answer) add(e sdk.MessageStreamEventUnion) {
 		a.usage(u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens, u.OutputTokens)
 	case "content_block_start":
 		b := e.ContentBlock
+		a.thought(e.Index, b.Type, sealed{b.Thinking, b.Signature, b.Data})
 		a.block(e.Index, b.Type, b.Text, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: b.JSON.Input.Raw()})
 	case "content_block_delta":
 		a.text(e.Delta.Text)
+		if at, ok := a.seals[e.Index]; ok {
+			a.sealed[at].Thinking += e.Delta.Thinking
+			a.sealed[at].Signature += e.Delta.Signature
+		}
 		if at, ok := a.calls[e.Index]; ok {
 			a.r.Calls[at].Arguments += e.Delta.PartialJSON
 		}
@@ -47,11 +64,24 @@ func (a *answer) add(e sdk.MessageStreamEventUnion) {
 // addWhole adds all of the answer.
 func (a *answer) addWhole(m sdk.Message) {
 	for i, b := range m.Content {
+		a.thought(int64(i), b.Type, sealed{b.Thinking, b.Signature, b.Data})
 		a.block(int64(i), b.Type, b.Text, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 	}
 	u := m.Usage
 	a.usage(u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens, u.OutputTokens)
 	a.reason = m.StopReason
+}
+
+// thought adds a block that is a thought, whole or as yet empty.
+func (a *answer) thought(index int64, kind string, s sealed) {
+	if kind != "thinking" && kind != "redacted_thinking" {
+		return
+	}
+	if a.seals == nil {
+		a.seals = map[int64]int{}
+	}
+	a.seals[index] = len(a.sealed)
+	a.sealed = append(a.sealed, s)
 }
 
 // block adds a block, whole or as yet empty: a text or a call.
@@ -97,6 +127,16 @@ func (a *answer) reply() llm.Reply {
 		if a.r.Calls[i].Arguments == "" {
 			a.r.Calls[i].Arguments = "{}"
 		}
+	}
+	var thoughts []string
+	for _, s := range a.sealed {
+		if s.Thinking != "" {
+			thoughts = append(thoughts, s.Thinking)
+		}
+	}
+	if len(a.sealed) > 0 {
+		a.r.Thoughts = strings.Join(thoughts, "\n\n")
+		a.r.Sealed, _ = json.Marshal(a.sealed) // Strings.
 	}
 	return a.r
 }

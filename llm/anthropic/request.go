@@ -45,7 +45,9 @@ func (m *Model) request(r llm.Request) sdk.MessageNewParams {
 	}
 	if n := len(params.Messages); n > 0 {
 		last := params.Messages[n-1].Content
-		*last[len(last)-1].GetCacheControl() = sdk.NewCacheControlEphemeralParam()
+		if c := last[len(last)-1].GetCacheControl(); c != nil { // A thought has none.
+			*c = sdk.NewCacheControlEphemeralParam()
+		}
 	}
 	return params
 }
@@ -59,6 +61,16 @@ func blocksOf(msg llm.Message) []sdk.ContentBlockParamUnion {
 		return []sdk.ContentBlockParamUnion{{OfToolResult: &result}}
 	}
 	var list []sdk.ContentBlockParamUnion
+	var thoughts []sealed
+	if json.Unmarshal(msg.Sealed, &thoughts) == nil {
+		for _, s := range thoughts {
+			if s.Data != "" {
+				list = append(list, sdk.NewRedactedThinkingBlock(s.Data))
+			} else {
+				list = append(list, sdk.NewThinkingBlock(s.Signature, s.Thinking))
+			}
+		}
+	}
 	if msg.Text != "" {
 		list = append(list, sdk.NewTextBlock(msg.Text))
 	}

@@ -25,6 +25,7 @@ type Config struct {
 	Env      func(string) string
 	Table    llm.Table // prices and windows; nil for the built-in one
 	Window   int       // instead of the table's, if not 0
+	Thoughts string    // instead of the table's, if not empty: llm.Back or llm.Forget
 	Patience llm.Patience
 	Cache    string // directory of replies; empty for none
 }
@@ -46,6 +47,9 @@ func Open(c Config) (llm.Model, error) {
 	if c.Window > 0 {
 		info.Window = c.Window
 	}
+	if c.Thoughts != "" {
+		info.Thoughts = c.Thoughts
+	}
 	if info.Window == 0 {
 		info.Window = llm.DefaultWindow
 	}
@@ -54,10 +58,12 @@ func Open(c Config) (llm.Model, error) {
 		return nil, err
 	}
 	m = llm.Retry(m, c.Patience)
-	if c.Cache == "" {
-		return m, nil
+	if c.Cache != "" {
+		if m, err = llm.Cache(m, c.Cache); err != nil {
+			return nil, err
+		}
 	}
-	return llm.Cache(m, c.Cache)
+	return llm.Read(m), nil
 }
 
 // providers make a model of theirs.

@@ -18,6 +18,7 @@ func serveAnthropic(w http.ResponseWriter, req *http.Request, play func(Request)
 			Role    llm.Role
 			Content []struct {
 				Type, Text, ID, Name string
+				Thinking, Signature  string
 				Input                json.RawMessage
 				ToolUseID            string `json:"tool_use_id"`
 				Content              text
@@ -49,6 +50,12 @@ func serveAnthropic(w http.ResponseWriter, req *http.Request, play func(Request)
 			switch b.Type {
 			case "text":
 				msg.Text += b.Text
+			case "thinking":
+				if b.Signature != signature(b.Thinking) {
+					anthropicError(w, Answer{Status: http.StatusBadRequest, Message: "Invalid `signature` in `thinking` block"})
+					return
+				}
+				msg.Thoughts += b.Thinking
 			case "tool_use":
 				msg.Calls = append(msg.Calls, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 			case "tool_result":
@@ -88,6 +95,9 @@ func anthropicError(w http.ResponseWriter, a Answer) {
 var anthropicReasons = map[llm.Stop]string{llm.Done: "end_turn", llm.Length: "max_tokens", llm.Calling: "tool_use", llm.Refused: "refusal"}
 
 func anthropicMessage(r Request, a Answer, blocks []any, reason any) map[string]any {
+	if a.NoUsage {
+		a.Usage = llm.Usage{}
+	}
 	return map[string]any{
 		"id": "msg_1", "type": "message", "role": "assistant", "model": r.Model, "content": blocks, "stop_reason": reason,
 		"usage": map[string]any{
@@ -99,6 +109,9 @@ func anthropicMessage(r Request, a Answer, blocks []any, reason any) map[string]
 
 func anthropicBlocks(a Answer) []any {
 	blocks := []any{}
+	if a.Thoughts != "" {
+		blocks = append(blocks, map[string]any{"type": "thinking", "thinking": a.Thoughts, "signature": signature(a.Thoughts)})
+	}
 	if a.Text != "" {
 		blocks = append(blocks, map[string]any{"type": "text", "text": a.Text})
 	}
@@ -109,6 +122,9 @@ func anthropicBlocks(a Answer) []any {
 	}
 	return blocks
 }
+
+// signature is what a thought must come back with.
+func signature(thought string) string { return fmt.Sprintf("signed-%d", len(thought)) }
 
 func anthropicStream(w http.ResponseWriter, r Request, a Answer) {
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
@@ -125,6 +141,9 @@ func anthropicStream(w http.ResponseWriter, r Request, a Answer) {
 	}
 	start := a
 	start.Usage.Out = 1
+	if a.NoUsage {
+		a.Usage.Out = 0
+	}
 	send("message_start", map[string]any{"message": anthropicMessage(r, start, []any{}, nil)})
 	send("ping", map[string]any{})
 	for i, b := range anthropicBlocks(a) {
@@ -133,12 +152,18 @@ func anthropicStream(w http.ResponseWriter, r Request, a Answer) {
 		if input, ok := block["input"].(json.RawMessage); ok {
 			kind, field, parts = "input_json_delta", "partial_json", pieces(string(input))
 			block["input"] = map[string]any{}
+		} else if block["type"] == "thinking" {
+			kind, field, parts = "thinking_delta", "thinking", pieces(a.Thoughts)
+			block["thinking"], block["signature"] = "", ""
 		} else {
 			block["text"] = ""
 		}
 		send("content_block_start", map[string]any{"index": i, "content_block": block})
 		for _, part := range parts {
 			send("content_block_delta", map[string]any{"index": i, "delta": map[string]any{"type": kind, field: part}})
+		}
+		if block["type"] == "thinking" {
+			send("content_block_delta", map[string]any{"index": i, "delta": map[string]any{"type": "signature_delta", "signature": signature(a.Thoughts)}})
 		}
 		send("content_block_stop", map[string]any{"index": i})
 	}

@@ -29,6 +29,13 @@ type Answer struct {
 	Calls []llm.ToolCall
 	Stop  llm.Stop  // empty for what fits
 	Usage llm.Usage // zero for about what the texts have
+	// Thoughts are in a field of their own: in OpenAI's protocol the one named, or "reasoning_content".
+	Thoughts, ThoughtField string
+	// NoUsage leaves out how many tokens it took.
+	NoUsage bool
+	// Parts has the text as a list of parts, and thoughts among them. Legacy has the first call in the
+	// field that is from before there were tools. Both are OpenAI's.
+	Parts, Legacy bool
 
 	// Status is that of an error instead of a reply, with the provider's code and a message.
 	Status        int

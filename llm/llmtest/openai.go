@@ -44,6 +44,8 @@ func serveOpenAI(w http.ResponseWriter, req *http.Request, play func(Request) An
 		Messages []struct {
 			Role       llm.Role
 			Content    text
+			Thoughts   string       `json:"reasoning_content"`
+			Reasoning  string       `json:"reasoning"`
 			ToolCalls  []openAICall `json:"tool_calls"`
 			ToolCallID string       `json:"tool_call_id"`
 		}
@@ -64,7 +66,7 @@ func serveOpenAI(w http.ResponseWriter, req *http.Request, play func(Request) An
 	r := Request{Model: body.Model, Stream: body.Stream, Header: req.Header}
 	r.Temperature, r.MaxTokens = body.Temperature, cmp.Or(body.MaxTokens, body.MaxCompletionTokens)
 	for _, m := range body.Messages {
-		msg := llm.Message{Role: m.Role, Text: string(m.Content), For: m.ToolCallID}
+		msg := llm.Message{Role: m.Role, Text: string(m.Content), For: m.ToolCallID, Thoughts: m.Thoughts + m.Reasoning}
 		for _, c := range m.ToolCalls {
 			msg.Calls = append(msg.Calls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 		}
@@ -117,16 +119,38 @@ func openAIUsage(u llm.Usage) map[string]any {
 	}
 }
 
+// openAIContent is a text, or a list of one part or two.
+func openAIContent(a Answer, text, thoughts string) any {
+	if !a.Parts {
+		return text
+	}
+	list := []any{map[string]any{"type": "text", "text": text}}
+	if thoughts != "" {
+		thinking := map[string]any{"type": "thinking", "thinking": []any{map[string]any{"type": "text", "text": thoughts}}}
+		list = append([]any{thinking}, list...)
+	}
+	return list
+}
+
 func openAIWhole(r Request, a Answer) string {
-	message := map[string]any{"role": "assistant", "content": a.Text, "refusal": nil}
-	if len(a.Calls) > 0 {
+	message := map[string]any{"role": "assistant", "content": openAIContent(a, a.Text, a.Thoughts), "refusal": nil}
+	if a.Thoughts != "" && !a.Parts {
+		message[cmp.Or(a.ThoughtField, "reasoning_content")] = a.Thoughts
+	}
+	switch {
+	case len(a.Calls) > 0 && a.Legacy:
+		message["function_call"] = openAICalls(a)[0].Function
+	case len(a.Calls) > 0:
 		message["tool_calls"] = openAICalls(a)
 	}
-	return encode(map[string]any{
+	whole := map[string]any{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": r.Model,
 		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": openAIReasons[a.Stop], "logprobs": nil}},
-		"usage":   openAIUsage(a.Usage),
-	})
+	}
+	if !a.NoUsage {
+		whole["usage"] = openAIUsage(a.Usage)
+	}
+	return encode(whole)
 }
 
 func openAIStream(w http.ResponseWriter, r Request, a Answer) {
@@ -143,10 +167,23 @@ func openAIStream(w http.ResponseWriter, r Request, a Answer) {
 		}))
 	}
 	chunk(map[string]any{"role": "assistant", "content": ""}, nil)
+	if a.Thoughts != "" {
+		for _, piece := range pieces(a.Thoughts) {
+			if a.Parts {
+				chunk(map[string]any{"content": openAIContent(a, "", piece)}, nil)
+			} else {
+				chunk(map[string]any{cmp.Or(a.ThoughtField, "reasoning_content"): piece, "content": nil}, nil)
+			}
+		}
+	}
 	for _, piece := range pieces(a.Text) {
-		chunk(map[string]any{"content": piece}, nil)
+		chunk(map[string]any{"content": openAIContent(a, piece, "")}, nil)
 	}
 	for _, c := range openAICalls(a) {
+		if a.Legacy {
+			chunk(map[string]any{"function_call": c.Function}, nil)
+			break
+		}
 		arguments := c.Function.Arguments
 		c.Function.Arguments = ""
 		chunk(map[string]any{"tool_calls": []any{c}}, nil)
@@ -155,9 +192,11 @@ func openAIStream(w http.ResponseWriter, r Request, a Answer) {
 		}
 	}
 	chunk(map[string]any{}, openAIReasons[a.Stop])
-	e.send("", encode(map[string]any{
-		"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model, "choices": []any{}, "usage": openAIUsage(a.Usage),
-	}))
+	if !a.NoUsage {
+		e.send("", encode(map[string]any{
+			"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model, "choices": []any{}, "usage": openAIUsage(a.Usage),
+		}))
+	}
 	e.send("", "[DONE]")
 }
 

@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -56,8 +57,12 @@ var _ llm.Model = (*Model)(nil)
 // quirks are what an endpoint was found not to take.
 type quirks struct {
 	noTemperature, noUsage bool
-	oldLimit, newLimit     bool // what it calls the limit of tokens
-	limit                  int  // the most it takes for that; 0 if unknown
+	oldLimit, newLimit     bool   // what it calls the limit of tokens
+	limit                  int    // the most it takes for that; 0 if unknown
+	noSystem               bool   // it knows no system role
+	thoughts               string // llm.Back or llm.Forget; empty if unknown
+	settled                bool   // it refused thoughts, so it is not asked again
+	field                  string // that it has thoughts in
 }
 
 // New makes a model. It does not connect yet.
@@ -74,7 +79,7 @@ func New(c Config) *Model {
 	default:
 		options = append(options, option.WithAPIKey(c.Key))
 	}
-	return &Model{c: c, service: sdk.NewChatCompletionService(options...)}
+	return &Model{c: c, service: sdk.NewChatCompletionService(options...), quirks: quirks{thoughts: c.Info.Thoughts}}
 }
 
 // Name is the model's name.
@@ -92,7 +97,7 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 		if q.limit > 0 && r.MaxTokens > q.limit {
 			r.MaxTokens = q.limit
 		}
-		reply, err := m.ask(ctx, m.request(r, q), r.Delta)
+		reply, field, err := m.ask(ctx, m.request(r, q), r.Delta)
 		f, ok := errors.AsType[*llm.Failure](err)
 		if ok {
 			f.Message = llm.Redact(f.Message, m.c.Key)
@@ -100,18 +105,39 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 		switch {
 		case ok && f.Refused():
 			return llm.Reply{Text: f.Message, Stop: llm.Refused}, nil
-		case ok && f.Status == http.StatusBadRequest && m.learn(f, q, r.MaxTokens):
+		case ok && f.Status >= http.StatusBadRequest && m.learn(f, q, r):
 			continue
+		case field != "" && field != q.field:
+			m.mu.Lock()
+			m.quirks.field = field
+			m.mu.Unlock()
 		}
 		return reply.Without(m.c.Key), err
 	}
 }
 
+// How endpoints and the templates behind them say that they know no system role, and that they want
+// thoughts back, or not. They say it with any status.
+var (
+	noSystem    = regexp.MustCompile(`(?i)(system|developer) (role|message|prompt|instruction)s?\b.*\bnot (supported|allowed|enabled|available)|(does not|doesn't|not) support.*\bsystem (role|message|prompt|instruction)|(unsupported|unknown|invalid|unexpected) (message )?role:? .{0,3}system`)
+	wantThought = regexp.MustCompile("(?i)missing .?reasoning(_content)?\\b|.?reasoning(_content)?\\b.*(is missing|must be (passed|sent|provided)|is required)")
+	noThought   = regexp.MustCompile("(?i)(unsupported|unknown|unrecogni[sz]ed|unexpected|extra|not (supported|allowed|permitted|expected)|must not|should not|remove)")
+	ofThought   = regexp.MustCompile(`\breasoning(_content)?\b`)
+)
+
 // learn notes what an endpoint complains of, and reports whether there is a way without it.
-func (m *Model) learn(f *llm.Failure, q quirks, asked int) bool {
+func (m *Model) learn(f *llm.Failure, q quirks, r llm.Request) bool {
 	before := q
-	limit, tooLarge := f.SmallerLimit(asked)
+	limit, tooLarge := f.SmallerLimit(r.MaxTokens)
+	bad := f.Status == http.StatusBadRequest || f.Status == http.StatusUnprocessableEntity
 	switch text := f.Message; {
+	case noSystem.MatchString(text) && len(r.Messages) > 0 && r.Messages[0].Role == llm.System:
+		q.noSystem = true
+	case !bad:
+	case wantThought.MatchString(text) && !q.settled:
+		q.thoughts = llm.Back
+	case q.thoughts == llm.Back && ofThought.MatchString(text) && noThought.MatchString(text):
+		q.thoughts, q.settled = llm.Forget, true
 	case tooLarge:
 		q.limit = limit
 	case strings.Contains(text, "temperature"):
@@ -138,23 +164,29 @@ func (m *Model) newLimit(q quirks) bool {
 	return strings.Contains(m.c.BaseURL, "api.openai.com") || strings.Contains(m.c.BaseURL, ".azure.com")
 }
 
-// ask sends a request and reads the answer, a stream or not.
-func (m *Model) ask(ctx context.Context, params sdk.ChatCompletionNewParams, delta func(string)) (llm.Reply, error) {
+// ask sends a request and reads the answer, a stream or not. It returns the field that thoughts were in, too.
+func (m *Model) ask(ctx context.Context, params sdk.ChatCompletionNewParams, delta func(string)) (llm.Reply, string, error) {
 	if _, err := url.Parse(m.c.BaseURL); err != nil {
-		return llm.Reply{}, fmt.Errorf("%w: %w", llm.ErrUnavailable, err)
+		return llm.Reply{}, "", fmt.Errorf("%w: %w", llm.ErrUnavailable, err)
 	}
 	var res *http.Response
 	stream := m.service.NewStreaming(ctx, params, option.WithResponseInto(&res))
 	defer stream.Close()
 	switch {
 	case res == nil:
-		return llm.Reply{}, &llm.Failure{After: -1, Cause: stream.Err()}
+		return llm.Reply{}, "", &llm.Failure{After: -1, Cause: stream.Err()}
 	case res.StatusCode != http.StatusOK:
-		return llm.Reply{}, failure(res)
-	case strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream"):
-		return readStream(stream, delta)
+		return llm.Reply{}, "", failure(res)
 	}
-	return readWhole(res, delta)
+	a := &answer{delta: delta}
+	read := a.readWhole
+	if strings.HasPrefix(res.Header.Get("Content-Type"), "text/event-stream") {
+		read = func(*http.Response) error { return a.readStream(stream) }
+	}
+	if err := read(res); err != nil {
+		return llm.Reply{}, "", err
+	}
+	return a.reply(), a.field, nil
 }
 
 // failure reads an answer that is an error.
@@ -168,31 +200,30 @@ func failure(res *http.Response) error {
 }
 
 // readStream reads an answer that comes in parts.
-func readStream(stream *ssestream.Stream[sdk.ChatCompletionChunk], delta func(string)) (llm.Reply, error) {
-	a := &answer{delta: delta}
+func (a *answer) readStream(stream *ssestream.Stream[sdk.ChatCompletionChunk]) error {
 	for stream.Next() {
 		a.add(stream.Current())
 	}
 	err := stream.Err()
 	if e, ok := errors.AsType[*ssestream.StreamError](err); ok {
 		p, _ := problemIn(e.Event.Data)
-		return llm.Reply{}, &llm.Failure{Code: p.code(), Message: cmp.Or(p.Message, e.Message), After: -1}
+		return &llm.Failure{Code: p.code(), Message: cmp.Or(p.Message, e.Message), After: -1}
 	}
 	switch {
 	case err != nil:
-		return llm.Reply{}, &llm.Failure{Message: "the stream broke off", After: -1, Cause: err}
+		return &llm.Failure{Message: "the stream broke off", After: -1, Cause: err}
 	case !a.began:
-		return llm.Reply{}, &llm.Failure{Message: "the stream has no reply in it", After: -1}
+		return &llm.Failure{Message: "the stream has no reply in it", After: -1}
 	case a.reason == "":
-		return llm.Reply{}, &llm.Failure{Message: "the stream was cut", After: -1}
+		return &llm.Failure{Message: "the stream was cut", After: -1}
 	}
-	return a.reply(), nil
+	return nil
 }
 
 // readWhole reads an answer that is not a stream though one was asked for.
-func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
-	fail := func(code, message string, cause error) (llm.Reply, error) {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Code: code, Message: message, After: -1, Cause: cause}
+func (a *answer) readWhole(res *http.Response) error {
+	fail := func(code, message string, cause error) error {
+		return &llm.Failure{Status: res.StatusCode, Code: code, Message: message, After: -1, Cause: cause}
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
@@ -208,7 +239,6 @@ func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
 	if len(c.Choices) == 0 {
 		return fail("", "the answer has no reply in it", nil)
 	}
-	a := &answer{delta: delta}
 	a.addWhole(c)
-	return a.reply(), nil
+	return nil
 }

@@ -263,8 +263,9 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 		res := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(bytes.NewReader(data))}
-		if r, err := readWhole(res, nil); err == nil && r.Stop == "" {
-			t.Errorf("%+v has no reason to stop", r)
+		a := &answer{}
+		if err := a.readWhole(res); err == nil && a.reply().Stop == "" {
+			t.Errorf("%+v has no reason to stop", a.reply())
 		}
 	})
 }

@@ -53,6 +53,7 @@ type answer struct {
 	refusal string
 	reason  string
 	began   bool
+	field   string // that the endpoint has thoughts in; empty for none
 }
 
 // add adds a part of the answer.
@@ -64,7 +65,9 @@ func (a *answer) add(c sdk.ChatCompletionChunk) {
 		return
 	}
 	choice := c.Choices[0]
-	a.text(choice.Delta.Content, choice.Delta.Refusal)
+	a.text(parts(choice.Delta.JSON.Content, choice.Delta.Content))
+	a.thoughts(choice.Delta.JSON.ExtraFields)
+	a.refused(choice.Delta.Refusal)
 	for i, t := range choice.Delta.ToolCalls {
 		at := len(a.r.Calls)
 		switch {
@@ -75,6 +78,10 @@ func (a *answer) add(c sdk.ChatCompletionChunk) {
 		}
 		a.call(at, i, t.ID, t.Function.Name, t.Function.Arguments)
 	}
+	//lint:ignore SA1019 Older endpoints have nothing else.
+	if f := choice.Delta.FunctionCall; f.Name+f.Arguments != "" {
+		a.call(0, 0, "", f.Name, f.Arguments)
+	}
 	if choice.FinishReason != "" {
 		a.reason = choice.FinishReason
 	}
@@ -84,9 +91,15 @@ func (a *answer) add(c sdk.ChatCompletionChunk) {
 func (a *answer) addWhole(c sdk.ChatCompletion) {
 	a.usage(c.Usage)
 	choice := c.Choices[0]
-	a.text(choice.Message.Content, choice.Message.Refusal)
+	a.text(parts(choice.Message.JSON.Content, choice.Message.Content))
+	a.thoughts(choice.Message.JSON.ExtraFields)
+	a.refused(choice.Message.Refusal)
 	for i, t := range choice.Message.ToolCalls {
 		a.call(i, i, t.ID, t.Function.Name, t.Function.Arguments)
+	}
+	//lint:ignore SA1019 Older endpoints have nothing else.
+	if f := choice.Message.FunctionCall; f.Name != "" {
+		a.call(0, 0, "", f.Name, f.Arguments)
 	}
 	a.reason = choice.FinishReason
 }
@@ -95,10 +108,13 @@ func (a *answer) usage(u sdk.CompletionUsage) {
 	a.r.Usage = llm.Usage{In: int(u.PromptTokens), Cached: int(u.PromptTokensDetails.CachedTokens), Out: int(u.CompletionTokens)}
 }
 
-func (a *answer) text(content, refusal string) {
+func (a *answer) refused(text string) { a.refusal += text }
+
+// text adds to the text, and to the thoughts among its parts.
+func (a *answer) text(content, thoughts string) {
 	a.began = true
 	a.r.Text += content
-	a.refusal += refusal
+	a.r.Thoughts += thoughts
 	if content != "" && a.delta != nil {
 		a.delta(content)
 	}

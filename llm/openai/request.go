@@ -1,6 +1,10 @@
 package openai
 
 import (
+	"cmp"
+	"slices"
+	"strings"
+
 	sdk "github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
@@ -24,8 +28,12 @@ func (m *Model) request(r llm.Request, q quirks) sdk.ChatCompletionNewParams {
 			params.MaxTokens = limit
 		}
 	}
-	for _, msg := range r.Messages {
-		params.Messages = append(params.Messages, message(msg))
+	messages := r.Messages
+	if q.noSystem {
+		messages = folded(messages)
+	}
+	for _, msg := range messages {
+		params.Messages = append(params.Messages, message(msg, q))
 	}
 	for _, t := range r.Tools {
 		f := shared.FunctionDefinitionParam{Name: t.Name, Description: param.NewOpt(t.Doc)}
@@ -35,7 +43,25 @@ func (m *Model) request(r llm.Request, q quirks) sdk.ChatCompletionNewParams {
 	return params
 }
 
-func message(msg llm.Message) sdk.ChatCompletionMessageParamUnion {
+// folded puts what the system says in front of what the user says first, for endpoints that know no
+// system.
+func folded(messages []llm.Message) []llm.Message {
+	var said []string
+	list := slices.Clone(messages)
+	for len(list) > 0 && list[0].Role == llm.System {
+		said, list = append(said, list[0].Text), list[1:]
+	}
+	text := strings.Join(said, "\n\n")
+	if len(list) > 0 && list[0].Role == llm.User {
+		list[0].Text = text + "\n\n" + list[0].Text
+		return list
+	}
+	return slices.Insert(list, 0, llm.Message{Role: llm.User, Text: text})
+}
+
+// message writes a message. An endpoint that wants thoughts back wants them with every message of the
+// model, also where there are none.
+func message(msg llm.Message, q quirks) sdk.ChatCompletionMessageParamUnion {
 	switch msg.Role {
 	case llm.System:
 		return sdk.SystemMessage(msg.Text)
@@ -53,6 +79,9 @@ func message(msg llm.Message) sdk.ChatCompletionMessageParamUnion {
 					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: c.Arguments},
 				},
 			})
+		}
+		if q.thoughts == llm.Back {
+			a.SetExtraFields(map[string]any{cmp.Or(q.field, thoughtFields[0]): msg.Thoughts})
 		}
 		return sdk.ChatCompletionMessageParamUnion{OfAssistant: &a}
 	}

@@ -253,3 +253,86 @@ func TestTasks(t *testing.T) {
 		})
 	}
 }
+
+// What a model thinks is not done: a call in its thoughts is not made, however they are marked. What it
+// thinks is kept beside what it says.
+func TestThoughts(t *testing.T) {
+	const weighed = "I could call\n```\nsubmit(\"No\")\n```\nbut no."
+	for name, think := range map[string]func(answer string) llmtest.Answer{
+		"tags":           func(a string) llmtest.Answer { return llmtest.Answer{Text: "<think>" + weighed + "</think>\n" + a} },
+		"other tags":     func(a string) llmtest.Answer { return llmtest.Answer{Text: "<reasoning>" + weighed + "</reasoning>\n" + a} },
+		"no opening tag": func(a string) llmtest.Answer { return llmtest.Answer{Text: weighed + "\n</think>\n" + a} },
+		"channels": func(a string) llmtest.Answer {
+			return llmtest.Answer{Text: "<|channel|>analysis<|message|>" + weighed + "<|end|><|start|>assistant<|channel|>final<|message|>" + a}
+		},
+		"a field": func(a string) llmtest.Answer { return llmtest.Answer{Thoughts: weighed, Text: a} },
+		"parts":   func(a string) llmtest.Answer { return llmtest.Answer{Thoughts: weighed, Text: a, Parts: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, c agenttest.Case) {
+				play := c.Play
+				c.Play = func(n int, r llmtest.Request) llmtest.Answer {
+					for _, m := range r.Messages {
+						if m.Role == llm.Assistant && strings.Contains(m.Text, "but no") {
+							t.Errorf("a thought is part of what was said: %q", m.Text)
+						}
+					}
+					said := play(n, r)
+					a := think(said.Text)
+					a.Calls = said.Calls
+					return a
+				}
+				r := c.Go(t)
+				if r.Err != nil || r.Answer != "Yes" || len(r.Responses) != 3 {
+					t.Errorf("submitted %v after %d steps, %v\n%q", r.Answer, len(r.Responses), r.Err, r.Responses)
+				}
+			})
+		})
+	}
+}
+
+// A thought that is cut off is one to its end, and the model is told.
+func TestThoughtCutOff(t *testing.T) {
+	each(t, func(t *testing.T, c agenttest.Case) {
+		late := llmtest.Engineer{Looks: append([]string{""}, agenttest.Detective.Looks...), Answer: agenttest.Detective.Answer}
+		c.Play = llmtest.Flaky(late.Play, map[int]llmtest.Answer{1: {Text: "<think>So\n```\nsubmit(\"No\")\n```", Stop: llm.Length}})
+		if r := c.Go(t); r.Err != nil || r.Answer != "Yes" || r.Responses[0] != "" {
+			t.Errorf("submitted %v after %d steps, %v\n%q", r.Answer, len(r.Responses), r.Err, r.Responses)
+		}
+	})
+}
+
+// Calls that an endpoint leaves in the text are made, as is one in the field from before there were tools.
+func TestCallsInText(t *testing.T) {
+	for name, write := range map[string]func(command string) llmtest.Answer{
+		"tags": func(c string) llmtest.Answer {
+			return llmtest.Answer{Text: "I look.\n<tool_call>\n{\"name\": \"exec_shell\", \"arguments\": {\"command\": \"" + c + "\"}}\n</tool_call>\n<tool_call>{\"name\": \"submit\", \"arguments\": {}}</tool_call>"}
+		},
+		"fenced": func(c string) llmtest.Answer {
+			return llmtest.Answer{Text: "```json\n{\"name\": \"exec_shell\", \"arguments\": {\"command\": \"" + c + "\"}}\n```"}
+		},
+		"parameters": func(c string) llmtest.Answer {
+			return llmtest.Answer{Text: "<tool_call>\n<function=exec_shell>\n<parameter=command>\n" + c + "\n</parameter>\n</function>\n</tool_call>"}
+		},
+		"legacy": func(c string) llmtest.Answer {
+			return llmtest.Answer{Legacy: true, Calls: []llm.ToolCall{{Name: "exec_shell", Arguments: `{"command": "` + c + `"}`}}}
+		},
+	} {
+		each(t, func(t *testing.T, c agenttest.Case) {
+			if name == "legacy" && (c.Entry.Name != "tools" || c.Model != "test") {
+				return
+			}
+			play := c.Play
+			c.Play = func(n int, r llmtest.Request) llmtest.Answer {
+				said := play(n, r)
+				if strings.Contains(r.Messages[0].Text, "Hindsight:") || len(r.Messages) > 4 {
+					return said
+				}
+				return write("kubectl get pods")
+			}
+			if r := c.Go(t); r.Err != nil || r.Answer != "Yes" || !strings.Contains(r.Responses[0], "kubectl get pods") {
+				t.Errorf("%s: submitted %v after %d steps, %v\n%q", name, r.Answer, len(r.Responses), r.Err, r.Responses)
+			}
+		})
+	}
+}

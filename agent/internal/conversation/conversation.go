@@ -59,6 +59,7 @@ func New(b agent.Briefing, p *Prompt, actions []*aci.Action, tools bool) (*Conve
 	}
 	system, user := p.Fill("description", b.Description, "instructions", b.Instructions, "actions", strings.Join(docs, "\n\n"))
 	c := &Conversation{model: b.Model, note: b.Note, limit: limit(b.Model.Info().Window)}
+	c.counter.Thoughts = b.Model.Info().Thoughts == llm.Back
 	if c.note == nil {
 		c.note = func(string, any) {}
 	}
@@ -84,7 +85,7 @@ func (c *Conversation) Next(ctx context.Context, observation string) (llm.Reply,
 		return reply, err
 	}
 	c.hurried = reply.Stop == llm.Length
-	said := llm.Message{Role: llm.Assistant, Text: reply.Text, Calls: reply.Calls}
+	said := llm.Message{Role: llm.Assistant, Text: reply.Text, Calls: reply.Calls, Thoughts: reply.Thoughts, Sealed: reply.Sealed}
 	if strings.TrimSpace(said.Text) == "" && len(said.Calls) == 0 {
 		said.Text = nothing
 	}
