@@ -20,11 +20,23 @@ type disturbParams struct {
 	Ramp  time.Duration `yaml:"ramp" doc:"grows evenly to its magnitude over this time"`
 }
 
+// longestRamp is how long a disturbance may take to come, and shortestFor how long it must stay.
+const (
+	longestRamp = 10 * time.Minute
+	shortestFor = time.Second
+)
+
 // Validate implements the check of parameters.
 func (p disturbParams) Validate() error {
 	switch {
 	case p.Every < 0 || p.For < 0 || p.Ramp < 0:
 		return errors.New(`"every", "for" and "ramp" must not be negative`)
+	case p.Ramp > longestRamp:
+		return fmt.Errorf(`"ramp" must be at most %v: nobody waits longer for a fault to show`, longestRamp)
+	case p.Every > longestRamp:
+		return fmt.Errorf(`"every" must be at most %v: an agent would not see it come`, longestRamp)
+	case p.For > 0 && p.For < shortestFor:
+		return fmt.Errorf(`"for" must be at least %v: what is over sooner does not show`, shortestFor)
 	case (p.Every > 0) != (p.For > 0):
 		return errors.New(`"every" and "for" go together`)
 	case p.For > 0 && p.For >= p.Every:

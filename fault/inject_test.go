@@ -323,7 +323,7 @@ func TestExample(t *testing.T) {
 	if c, err := k.Fix(Target{a, "mongodb-geo"}, nil); err != nil || c[0] != "kubectl set image deployment/mongodb-geo '*=mongo:4.4.6'" {
 		t.Errorf("%v, %v", c, err)
 	}
-	if _, err := k.New(Target{a, "geo"}, node(t, `{tag: ""}`)); err == nil || err.Error() != `missing_image: parameter "tag" must not be empty` {
+	if _, err := k.New(Target{a, "geo"}, node(t, `{tag: ""}`)); err == nil || err.Error() != `missing_image:1: parameter "tag" must not be empty` {
 		t.Error(err)
 	}
 }

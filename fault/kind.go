@@ -3,6 +3,7 @@ package fault
 import (
 	"fmt"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -57,10 +58,30 @@ func (k *Kind) decode(t Target, params *yaml.Node) (any, error) {
 	}
 	if v, ok := p.(interface{ Validate() error }); ok {
 		if err := v.Validate(); err != nil {
-			return nil, fmt.Errorf("%s: parameter %w", k.Name, err)
+			all := &strict.Problems{File: k.Name}
+			all.Add(lineOf(params, err.Error()), "parameter %v", err)
+			return nil, all
 		}
 	}
 	return p, nil
+}
+
+// quoted is a name in quotes.
+var quoted = regexp.MustCompile(`"([a-z_]+)"`)
+
+// lineOf is the line of the first parameter that an error names and a document gives; 0 for none.
+func lineOf(params *yaml.Node, text string) int {
+	if params == nil {
+		return 0
+	}
+	for _, m := range quoted.FindAllStringSubmatch(text, -1) {
+		for i := 0; i+1 < len(params.Content); i += 2 {
+			if params.Content[i].Value == m[1] {
+				return params.Content[i].Line
+			}
+		}
+	}
+	return params.Line
 }
 
 func (k *Kind) checkTarget(t Target) error {
@@ -108,8 +129,10 @@ func (k *Kind) fill(into any, params *yaml.Node) error {
 			return fmt.Errorf("%s: parameter %q: %w", k.Name, params.Content[i].Value, err)
 		}
 		for _, p := range list.List {
-			if !strings.HasPrefix(p.Text, "unknown field") {
-				p.Text = fmt.Sprintf("parameter %q: %s", params.Content[i].Value, p.Text)
+			if name := fmt.Sprintf("%q: ", params.Content[i].Value); strings.HasPrefix(p.Text, name) {
+				p.Text = "parameter " + p.Text
+			} else if !strings.HasPrefix(p.Text, "unknown field") {
+				p.Text = "parameter " + name + p.Text
 			}
 			all.List = append(all.List, p)
 		}

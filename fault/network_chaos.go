@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -85,10 +86,21 @@ func network[P any](k Kind, defaults P, shared func(P) networkParams, what func(
 		}, func(p P) probe { return shared(p).probe }, false)
 }
 
+// What shows: the least part of the packets, the least delay, and the most bytes a second that are less
+// than what a service sends.
+const (
+	leastShare    = 0.05
+	leastDelay    = 20 * time.Millisecond
+	mostBandwidth = 1_000_000
+)
+
 // share checks a part of all.
 func share(name string, v float64) error {
-	if v <= 0 || v > 1 {
-		return fmt.Errorf("%q must be more than 0 and at most 1", name)
+	switch {
+	case v > 1:
+		return fmt.Errorf("%q is a part of all: at most 1, and 0.5 is 50 %%", name)
+	case v < leastShare:
+		return fmt.Errorf("%q must be at least %g: less does not show", name, leastShare)
 	}
 	return nil
 }
@@ -128,8 +140,11 @@ type delayParams struct {
 
 // Validate implements the check of parameters.
 func (p delayParams) Validate() error {
-	if p.Delay <= 0 || p.Jitter < 0 || p.Jitter > p.Delay {
-		return fmt.Errorf(`"delay" must be more than 0, and "jitter" at most as much`)
+	switch {
+	case p.Delay < leastDelay:
+		return fmt.Errorf(`"delay" must be at least %v: less does not show beside what a busy machine takes`, leastDelay)
+	case p.Jitter < 0 || p.Jitter > p.Delay:
+		return errors.New(`"jitter" must not be negative, and at most as much as "delay"`)
 	}
 	return p.networkParams.Validate()
 }
@@ -171,8 +186,8 @@ type bandwidthParams struct {
 
 // Validate implements the check of parameters.
 func (p bandwidthParams) Validate() error {
-	if p.Rate <= 0 {
-		return fmt.Errorf(`"rate" must be more than 0`)
+	if p.Rate <= 0 || p.Rate > mostBandwidth {
+		return fmt.Errorf(`"rate" must be more than 0 and at most %d bytes a second: services send less than more`, mostBandwidth)
 	}
 	return p.networkParams.Validate()
 }

@@ -17,32 +17,54 @@ import (
 	"github.com/aiopslab/aiopslab/workload"
 )
 
-// Apps are the applications that problems are about.
+// Apps are the built-in applications that problems are about.
 func Apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
 
-// Parse reads a document and returns its problems. The name is for errors.
-func Parse(name string, data []byte) ([]*Problem, error) {
+// The most and the least requests a second that a load may have: a cluster on one machine serves some
+// hundred, and of less than one nobody learns soon whether users are served.
+const (
+	maxRate = 1000
+	minRate = 1
+)
+
+// Parse reads a document and returns its problems. The name is for errors. It may be about a built-in
+// application or one of those given.
+func Parse(name string, data []byte, more ...*app.App) ([]*Problem, error) {
 	d := &Document{File: name}
-	if err := strict.Decode(name, data, d); err != nil {
+	r := &reader{d: d, apps: append(Apps(), more...), wrong: &strict.Problems{File: name}}
+	var err error
+	if r.places, err = strict.DecodePlaces(name, data, d); err != nil {
+		r.wrong.Absorb(0, "", err)
+		if d.ID == "" && d.App == "" { // It is something else, or not there.
+			return nil, r.wrong.Err()
+		}
+	}
+	r.check()
+	if err := r.wrong.Err(); err != nil {
 		return nil, err
 	}
-	a, problems := d.check()
-	if len(problems) > 0 {
-		for i, text := range problems {
-			problems[i] = name + ": " + text
-		}
-		return nil, errors.New(strings.Join(problems, "\n"))
-	}
-	return d.problems(a), nil
+	return d.problems(r.app), nil
 }
 
-// ReadFile reads a document from a file.
-func ReadFile(file string) ([]*Problem, error) {
+// ReadFile reads a document from a file. Its problems must have ids of their own.
+func ReadFile(file string, more ...*app.App) ([]*Problem, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	return Parse(file, data)
+	list, err := Parse(file, data, more...)
+	if err != nil {
+		return nil, err
+	}
+	wrong := &strict.Problems{File: file}
+	places, _ := strict.DecodePlaces(file, data, new(Document))
+	for _, p := range list {
+		if slices.ContainsFunc(Catalog(), func(q *Problem) bool { return q.ID == p.ID }) {
+			wrong.Add(places.Line("id"), "id: %s is a built-in problem; take another id, such as my-%s", p.ID, p.Document.ID)
+			break
+		}
+	}
+	return list, wrong.Err()
 }
 
 // readAll reads the documents of a directory.
@@ -77,121 +99,171 @@ func readAll(dir fs.FS) ([]*Problem, error) {
 
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
-// check returns the document's application and everything that is wrong with the document.
-func (d *Document) check() (*app.App, []string) {
-	var wrong []string
-	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+// reader checks a document that was decoded.
+type reader struct {
+	d      *Document
+	apps   []*app.App
+	app    *app.App // that it is about
+	places strict.Places
+	wrong  *strict.Problems
+}
 
+// add notes what is wrong at a place.
+func (r *reader) add(path []any, format string, args ...any) {
+	r.wrong.Add(r.places.Line(path...), format, args...)
+}
+
+// missing notes that something is not there, unless what is there was found wrong already.
+func (r *reader) missing(path []any, format string, args ...any) {
+	line := r.places.Line(path...)
+	if line == 0 || !slices.ContainsFunc(r.wrong.List, func(p strict.Problem) bool { return p.Line == line }) {
+		r.wrong.Add(line, format, args...)
+	}
+}
+
+// at is a place.
+func at(path ...any) []any { return path }
+
+// check notes everything that is wrong with the document.
+func (r *reader) check() {
+	d := r.d
 	if !strings.Contains(d.ID, taskMark) || !idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
-		add("id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID, taskMark)
+		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID, taskMark)
 	}
 	if d.Title == "" {
-		add("title is missing")
+		r.missing(at("title"), "title is missing")
 	}
-	if d.Load.Rate <= 0 {
-		add("load.rate is missing: requests a second")
+	switch rate := d.Load.Rate; {
+	case rate == 0:
+		r.missing(at("load", "rate"), "load.rate is missing: requests a second")
+	case !(rate >= minRate):
+		r.add(at("load", "rate"), "load.rate %v: want at least %d request a second, or nobody learns whether users are served", rate, minRate)
+	case !(rate <= maxRate):
+		r.add(at("load", "rate"), "load.rate %v: want at most %d requests a second; a cluster on one machine serves some hundred", rate, maxRate)
 	}
+	r.checkTasks()
+	i := slices.IndexFunc(r.apps, func(a *app.App) bool { return a.Name == d.App })
+	if i < 0 {
+		var names []string
+		for _, a := range r.apps {
+			names = append(names, a.Name)
+		}
+		r.add(at("app"), "app: %s", strict.Unknown("application", d.App, names))
+		return
+	}
+	r.app = r.apps[i]
 	if d.Load.Mix != "" {
 		if _, err := workload.BuiltinMix(d.Load.Mix); err != nil {
-			add("load.mix: %v", err)
+			r.add(at("load", "mix"), "load.mix: %v", err)
 		}
-	}
-	if len(d.Tasks) == 0 {
-		add("tasks is missing: some of %s", taskNames())
-	}
-	for _, t := range slices.Concat(d.Tasks, d.Original, d.Disabled) {
-		if !slices.Contains(Tasks, t) {
-			add("task %q: want one of %s", t, taskNames())
-		} else if !slices.Contains(d.Tasks, t) {
-			add("task %s is not among tasks", t)
-		}
-	}
-	a := findApp(d.App)
-	if a == nil {
-		add("app %q: want one of %s", d.App, strings.Join(appNames(), ", "))
-		return nil, wrong
 	}
 	for i := range d.Faults {
-		if _, err := d.Faults[i].bind(a); err != nil {
-			add("faults[%d]: %v", i, err)
-		}
+		r.checkFault(i)
 	}
 	for remedy := range d.TrueFixes {
 		if !slices.Contains(fault.Remedies, remedy) {
-			add("true_fixes: %q: want one of %s", remedy, strings.Join(fault.Remedies, ", "))
+			r.add(at("true_fixes", remedy), "true_fixes: %s", strict.Unknown("remedy", remedy, fault.Remedies))
 		}
 	}
-	return a, append(wrong, d.checkAnswer(a)...)
+	r.checkAnswer()
 }
 
-// checkAnswer returns what is wrong with the answer: each task needs its own.
-func (d *Document) checkAnswer(a *app.App) (wrong []string) {
-	add := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+// checkTasks notes what is wrong with the tasks.
+func (r *reader) checkTasks() {
+	d := r.d
+	if len(d.Tasks) == 0 {
+		r.missing(at("tasks"), "tasks is missing: some of %s", strings.Join(taskNames(), ", "))
+	}
+	for _, list := range []struct {
+		name  string
+		tasks []Task
+	}{{"tasks", d.Tasks}, {"original", d.Original}, {"disabled", d.Disabled}} {
+		for i, t := range list.tasks {
+			switch {
+			case !slices.Contains(Tasks, t):
+				r.add(at(list.name, i), "%s: %s", list.name, strict.Unknown("task", string(t), taskNames()))
+			case !slices.Contains(d.Tasks, t):
+				r.add(at(list.name, i), "%s: %s is not among tasks", list.name, t)
+			case slices.Index(list.tasks, t) < i:
+				r.add(at(list.name, i), "%s: %s is there twice", list.name, t)
+			}
+		}
+	}
+}
+
+// checkFault notes what is wrong with a fault.
+func (r *reader) checkFault(i int) {
+	s := &r.d.Faults[i]
+	where := "kind"
+	if _, err := fault.Find(s.Kind); err == nil {
+		where = "target"
+	}
+	_, err := s.bind(r.app)
+	r.wrong.Absorb(r.places.Line("faults", i, where), fmt.Sprintf("faults[%d]: ", i), err)
+}
+
+// checkAnswer notes what is wrong with the answer: each task needs its own.
+func (r *reader) checkAnswer() {
+	d := r.d
 	asks := func(t Task) bool { return slices.Contains(d.Tasks, t) }
 	if len(d.Faults) == 0 {
 		if len(d.Answer.Components) > 0 || d.Answer.Cause != nil || asks(Mitigation) {
-			add("without faults there is no answer and nothing to mitigate")
+			r.add(at("answer"), "without faults there is no answer and nothing to mitigate")
 		}
-		return wrong
+		return
 	}
 	if asks(Localization) && len(d.Answer.Components) == 0 {
-		add("answer.components is missing: the localization task asks for it")
+		r.missing(at("answer", "components"), "answer.components is missing: the localization task asks for it")
 	}
 	if asks(Analysis) && d.Answer.Cause == nil {
-		add("answer.cause is missing: the analysis task asks for it")
+		r.missing(at("answer", "cause"), "answer.cause is missing: the analysis task asks for it")
 	}
-	for _, c := range d.Answer.Components {
-		if _, ok := a.Service(c.Name); !ok {
-			add("answer.components: %s has no service %q", a.Name, c.Name)
+	for i, c := range d.Answer.Components {
+		if _, ok := r.app.Service(c.Name); !ok {
+			var names []string
+			for _, s := range r.app.Services {
+				names = append(names, s.Name)
+			}
+			r.add(at("answer", "components", i, "name"), "answer.components: in %s %s", r.app.Name, strict.Unknown("service", c.Name, names))
 		}
 	}
-	causes := d.Answer.Also
 	if d.Answer.Cause != nil {
-		causes = append([]fault.Cause{*d.Answer.Cause}, causes...)
+		r.checkCause(*d.Answer.Cause, "answer", "cause")
 	}
-	for _, c := range causes {
-		if !slices.Contains(fault.SystemLevels, c.SystemLevel) {
-			add("answer: system_level %q: want one of %s", c.SystemLevel, strings.Join(fault.SystemLevels, ", "))
-		}
-		if !slices.Contains(fault.FaultTypes, c.FaultType) {
-			add("answer: fault_type %q: want one of %s", c.FaultType, strings.Join(fault.FaultTypes, ", "))
-		}
+	for i, c := range d.Answer.Also {
+		r.checkCause(c, "answer", "also", i)
 	}
 	if asks(Mitigation) {
-		for i, s := range d.Faults {
-			k, err := fault.Find(s.Kind)
-			if err != nil {
-				continue // Said already.
-			}
-			if fix, err := k.Fix(fault.Target{App: a, Service: s.Target}, s.params()); err == nil && len(fix) == 0 {
-				add("faults[%d]: nobody but the injector can undo %s like this, so there can be no mitigation task", i, s.Kind)
-			}
-		}
+		r.checkFixes()
 	}
-	return wrong
 }
 
-func taskNames() string {
-	var names []string
+// checkCause notes what is wrong with a cause.
+func (r *reader) checkCause(c fault.Cause, path ...any) {
+	if !slices.Contains(fault.SystemLevels, c.SystemLevel) {
+		r.add(append(path, "system_level"), "answer: %s", strict.Unknown("system_level", c.SystemLevel, fault.SystemLevels))
+	}
+	if !slices.Contains(fault.FaultTypes, c.FaultType) {
+		r.add(append(path, "fault_type"), "answer: %s", strict.Unknown("fault_type", c.FaultType, fault.FaultTypes))
+	}
+}
+
+// checkFixes notes faults that nobody can mitigate.
+func (r *reader) checkFixes() {
+	for i, s := range r.d.Faults {
+		k, err := fault.Find(s.Kind)
+		if err != nil {
+			continue // Said already.
+		}
+		if fix, err := k.Fix(fault.Target{App: r.app, Service: s.Target}, s.params()); err == nil && len(fix) == 0 {
+			r.add(at("faults", i, "kind"), "faults[%d]: nobody but the injector can undo %s like this, so there can be no mitigation task", i, s.Kind)
+		}
+	}
+}
+
+func taskNames() (names []string) {
 	for _, t := range Tasks {
 		names = append(names, string(t))
 	}
-	return strings.Join(names, ", ")
-}
-
-func appNames() []string {
-	var names []string
-	for _, a := range Apps() {
-		names = append(names, a.Name)
-	}
 	return names
-}
-
-func findApp(name string) *app.App {
-	for _, a := range Apps() {
-		if a.Name == name {
-			return a
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package problem
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -50,28 +51,62 @@ func TestParseErrors(t *testing.T) {
 		return strings.Replace(good, old, new, 1)
 	}
 	for _, tt := range []struct{ name, doc, want string }{
-		{"unknown field", replace("title:", "titel:"), `mine.yaml:2: unknown field "titel"; did you mean "title"?`},
-		{"no task in the id", replace("-{task}", ""), "{task} where the task's name goes"},
-		{"unknown app", replace("social-network", "hotel"), `app "hotel": want one of hotel-reservation, social-network`},
-		{"unknown task", replace("mitigation]", "repair]"), `task "repair": want one of detection, localization, analysis, mitigation`},
-		{"unknown fault", replace("scale_pods_to_zero", "scale_pod_to_zero"), `did you mean "scale_pods_to_zero"?`},
-		{"unknown target", replace("target: user-service", "target: user-servic"), `did you mean "user-service"?`},
-		{"unknown component", replace("name: user-service", "name: nobody"), `social-network has no service "nobody"`},
-		{"unknown level", replace("Virtualization", "Cloud"), `system_level "Cloud": want one of Hardware`},
-		{"no answer", good[:strings.Index(good, "answer:")], "answer.components is missing"},
-		{"no load", replace("load: {rate: 20}", "load: {}"), "load.rate is missing"},
-		{"unknown mix", replace("rate: 20", "rate: 20, mix: none"), "load.mix"},
-		{"empty", "", "the document is empty"},
+		{"unknown field", replace("title:", "titel:"), "mine.yaml: title is missing\nmine.yaml:2: unknown field \"titel\"; did you mean \"title\"?"},
+		{"a tab", replace("  - {kind", "\t- {kind"), "mine.yaml:6: a tab indents this line; YAML takes spaces only"},
+		{"twice", replace("load:", "app: social-network\nload:"), `mine.yaml:4: "app" is there twice, on line 3 already`},
+		{"no task in the id", replace("-{task}", ""), `mine.yaml:1: id "scale-1": want letters, digits, '_', '-' and '.', with {task} where the task's name goes`},
+		{"unknown app", replace("social-network", "social-netwrk"), `mine.yaml:3: app: there is no application "social-netwrk"; did you mean "social-network"?`},
+		{"an app far off", replace("social-network", "bank"), `mine.yaml:3: app: there is no application "bank"; known are hotel-reservation, social-network`},
+		{"unknown task", replace("mitigation]", "mitigate]"), `mine.yaml:7: tasks: there is no task "mitigate"; did you mean "mitigation"?`},
+		{"a task twice", replace("mitigation]", "detection]"), `mine.yaml:7: tasks: detection is there twice`},
+		{"tasks as a text", replace("[detection, localization, analysis, mitigation]", "detection"), `mine.yaml:7: "tasks": want a list, as in [a, b], not "detection"`},
+		{"unknown fault", replace("scale_pods_to_zero", "scale_pod_to_zero"), `mine.yaml:6: faults[0]: there is no fault "scale_pod_to_zero"; did you mean "scale_pods_to_zero"?`},
+		{"unknown target", replace("target: user-service", "target: user-servic"), `mine.yaml:6: faults[0]: scale_pods_to_zero cannot go to "user-servic" of social-network; did you mean "user-service"?`},
+		{"no target", replace(", target: user-service", ""), `mine.yaml:6: faults[0]: scale_pods_to_zero needs a target of social-network: one of`},
+		{"unknown parameter", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_delay, target: user-service, params: {dealy: 1s}"), `mine.yaml:6: faults[0]: unknown field "dealy"; did you mean "delay"?`},
+		{"a parameter of another type", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_delay, target: user-service, params: {delay: long}"), `mine.yaml:6: faults[0]: parameter "delay": want a time with its unit, such as 10s or 500ms, not "long"`},
+		{"a delay that does not show", replace("{kind: scale_pods_to_zero, target: user-service}", "kind: network_delay\n    target: user-service\n    params:\n      direction: to\n      delay: 1ms"), `mine.yaml:10: faults[0]: parameter "delay" must be at least 20ms: less does not show beside what a busy machine takes`},
+		{"a negative delay", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_delay, target: user-service, params: {delay: -1s}"), `mine.yaml:6: faults[0]: parameter "delay" must be at least 20ms`},
+		{"200 %", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_loss, target: user-service, params: {loss: 2}"), `mine.yaml:6: faults[0]: parameter "loss" is a part of all: at most 1, and 0.5 is 50 %`},
+		{"a ramp for days", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_loss, target: user-service, params: {ramp: 48h}"), `mine.yaml:6: faults[0]: parameter "ramp" must be at most 10m0s: nobody waits longer for a fault to show`},
+		{"over at once", replace("kind: scale_pods_to_zero, target: user-service", "kind: network_loss, target: user-service, params: {every: 10s, for: 1ms}"), `mine.yaml:6: faults[0]: parameter "for" must be at least 1s: what is over sooner does not show`},
+		{"unknown component", replace("name: user-service", "name: user-servis"), `mine.yaml:9: answer.components: in social-network there is no service "user-servis"; did you mean "user-service"?`},
+		{"unknown level", replace("Virtualization", "Virtualisation"), `mine.yaml:10: answer: there is no system_level "Virtualisation"; did you mean "Virtualization"?`},
+		{"unknown remedy", good + "true_fixes: {restart: it helps}\n", `mine.yaml:11: true_fixes: there is no remedy "restart"; known are `},
+		{"no answer", good[:strings.Index(good, "answer:")], "mine.yaml: answer.components is missing: the localization task asks for it\nmine.yaml: answer.cause is missing: the analysis task asks for it"},
+		{"no load", replace("load: {rate: 20}", "load: {}"), "mine.yaml:4: load.rate is missing: requests a second"},
+		{"a rate of a million", replace("rate: 20", "rate: 1000000"), "mine.yaml:4: load.rate 1e+06: want at most 1000 requests a second; a cluster on one machine serves some hundred"},
+		{"no number", replace("rate: 20", "rate: .nan"), "mine.yaml:4: load.rate NaN: want at least 1 request a second"},
+		{"a negative rate", replace("rate: 20", "rate: -3"), "mine.yaml:4: load.rate -3: want at least 1 request a second"},
+		{"a rate in words", replace("rate: 20", "rate: many"), "mine.yaml:4: \"rate\": want a number, not \"many\""},
+		{"unknown mix", replace("rate: 20", "rate: 20, mix: social-mixd"), `mine.yaml:4: load.mix: there is no mix "social-mixd"; did you mean "social-mixed"?`},
+		{"all at once", replace("app: social-network\nload: {rate: 20}", "app: social-network\nload: {rate: 0.1, mx: a}\ntasks_: []"), "mine.yaml:4: unknown field \"mx\"; did you mean \"mix\"?\nmine.yaml:4: load.rate 0.1: want at least 1 request a second, or nobody learns whether users are served\nmine.yaml:5: unknown field \"tasks_\"; did you mean \"tasks\"?"},
+		{"empty", "", "mine.yaml: the document is empty"},
+		{"something else", "- a\n- b\n", "mine.yaml:1: want names and values, as in {name: value}, not a list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			list, err := Parse("mine.yaml", []byte(tt.doc))
 			if err == nil {
 				t.Fatalf("got %d problems", len(list))
 			}
-			if !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "mine.yaml") {
-				t.Errorf("got %v\nwant %s", err, tt.want)
+			// Where the message goes on, the rest is a list or a reason that another row has.
+			if !strings.HasPrefix(err.Error(), tt.want) || strings.Count(err.Error(), "\n") != strings.Count(tt.want, "\n") {
+				t.Errorf("got  %v\nwant %s", err, tt.want)
 			}
 		})
+	}
+}
+
+// A problem of one's own does not take the name of a built-in one.
+func TestTakenID(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mine.yaml")
+	doc := "# Mine.\n" + strings.Replace(good, "id: scale-{task}-1", "id: scale_pod_zero_social_net-{task}-1", 1)
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := file + ":2: id: scale_pod_zero_social_net-detection-1 is a built-in problem; take another id, such as my-scale_pod_zero_social_net-{task}-1"
+	if _, err := ReadFile(file); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 

@@ -17,6 +17,9 @@ import (
 //go:embed mixes/*.yaml
 var mixFiles embed.FS
 
+// maxWeight is the most an operation weighs: of one that is a billionth of another, no load has any.
+const maxWeight = 1e6
+
 // Mix is the requests a load is made of: operations, each with a weight and templates of what it
 // sends. It is a YAML document; see the directory mixes for complete ones.
 type Mix struct {
@@ -98,11 +101,12 @@ func (f *Fields) UnmarshalYAML(n *yaml.Node) error {
 // ParseMix reads a mix. The name is for errors.
 func ParseMix(name string, data []byte) (*Mix, error) {
 	m := new(Mix)
-	if err := strict.Decode(name, data, m); err != nil {
+	places, err := strict.DecodePlaces(name, data, m)
+	if err != nil {
 		return nil, err
 	}
-	if problems := m.problems(); len(problems) > 0 {
-		return nil, fmt.Errorf("%s: %s", name, strings.Join(problems, "\n"+name+": "))
+	if err := located(name, places, m, m.problems()); err != nil {
+		return nil, err
 	}
 	return m, nil
 }
@@ -170,8 +174,8 @@ func (m *Mix) problems() (list []string) {
 			list = append(list, where+" is there twice")
 		}
 		seen[o.Name] = true
-		if o.Weight < 0 {
-			list = append(list, where+": weight must not be negative")
+		if !(o.Weight >= 0) || o.Weight > maxWeight {
+			list = append(list, fmt.Sprintf("%s: weight must be between 0 and %g", where, maxWeight))
 		}
 		sum += o.Weight
 		if o.Recall != "" && m.keptBy(o.Recall) == nil {

@@ -50,11 +50,12 @@ type Think struct {
 // ParseSpec reads a load. The name is for errors.
 func ParseSpec(name string, data []byte) (*Spec, error) {
 	s := new(Spec)
-	if err := strict.Decode(name, data, s); err != nil {
+	places, err := strict.DecodePlaces(name, data, s)
+	if err != nil {
 		return nil, err
 	}
 	if err := s.Validate(); err != nil {
-		return nil, fmt.Errorf("%s: %s", name, strings.ReplaceAll(err.Error(), "\n", "\n"+name+": "))
+		return nil, located(name, places, s.Mix.Mix, strings.Split(err.Error(), "\n"), "mix")
 	}
 	return s, nil
 }

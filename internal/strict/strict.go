@@ -12,6 +12,7 @@ package strict
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -68,22 +70,46 @@ func Errorf(n *yaml.Node, format string, args ...any) error {
 
 // Decode decodes the only document in data. The name is for errors.
 func Decode(name string, data []byte, into any) error {
+	_, err := DecodePlaces(name, data, into)
+	return err
+}
+
+// DecodePlaces decodes as [Decode] does, and returns where things stand in the document, for whoever
+// checks what they mean. The places are there with an error too, unless it is no YAML at all.
+func DecodePlaces(name string, data []byte, into any) (Places, error) {
 	p := &Problems{File: name}
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the document is empty")
+		line := tabbed(data)
+		switch {
+		case errors.Is(err, io.EOF):
+			p.add(0, "the document is empty")
+		case line > 0:
+			p.add(line, "a tab indents this line; YAML takes spaces only")
+		default:
+			p.absorb(err)
 		}
-		p.absorb(err)
-		return p.err()
+		return Places{}, p.err()
 	}
 	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		p.add(0, "one document is expected, there are more")
-		return p.err()
+		return Places{}, p.err()
 	}
 	p.node(doc.Content[0], into)
-	return p.err()
+	return Places{doc.Content[0]}, p.err()
+}
+
+// indent is white space at the beginning of a line, with a tab in it.
+var indent = regexp.MustCompile(`(?m)^ *\t`)
+
+// tabbed returns the first line that a tab indents, or 0.
+func tabbed(data []byte) int {
+	at := indent.FindIndex(data)
+	if at == nil {
+		return 0
+	}
+	return 1 + bytes.Count(data[:at[0]], []byte("\n"))
 }
 
 // Node decodes a part of a document.
@@ -94,9 +120,27 @@ func Node(n *yaml.Node, into any) error {
 }
 
 func (p *Problems) node(n *yaml.Node, into any) {
-	p.check(n, reflect.TypeOf(into).Elem(), true)
-	p.absorb(n.Decode(into))
+	before := len(p.List)
+	p.check(n, reflect.TypeOf(into).Elem(), "", true)
+	wrong := map[int]bool{}
+	for _, x := range p.List[before:] {
+		wrong[x.Line] = true
+	}
+	rest := &Problems{}
+	rest.absorb(n.Decode(into))
+	for _, x := range rest.List {
+		if !wrong[x.Line] || !mismatch.MatchString(x.Text) { // What was said better already.
+			p.List = append(p.List, x)
+		}
+	}
 }
+
+// mismatch is how the decoder says that a value has not the type of its field, and again is how it says
+// that a name is there twice.
+var (
+	mismatch = regexp.MustCompile("^cannot unmarshal ")
+	again    = regexp.MustCompile(`^mapping key (".*") already defined at line (\d+)$`)
+)
 
 var typeError = regexp.MustCompile(`^(?:yaml: )?line (\d+): (.*)$`)
 
@@ -123,13 +167,18 @@ func (p *Problems) text(text string) {
 		fmt.Sscan(m[1], &line)
 		text = m[2]
 	}
-	p.add(line, "%s", strings.TrimPrefix(text, "yaml: "))
+	text = strings.TrimPrefix(text, "yaml: ")
+	if m := again.FindStringSubmatch(text); m != nil {
+		text = fmt.Sprintf("%s is there twice, on line %s already", m[1], m[2])
+	}
+	p.add(line, "%s", text)
 }
 
 var unmarshaler = reflect.TypeFor[yaml.Unmarshaler]()
 
-// check looks for fields that the type does not have.
-func (p *Problems) check(n *yaml.Node, t reflect.Type, top bool) {
+// check looks for fields that the type does not have, and for values that are of another type. The name
+// is that of the field.
+func (p *Problems) check(n *yaml.Node, t reflect.Type, name string, top bool) {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
 	}
@@ -152,18 +201,60 @@ func (p *Problems) check(n *yaml.Node, t reflect.Type, top bool) {
 				p.add(key.Line, "unknown field %q%s", key.Value, suggestion(key.Value, fields))
 				continue
 			}
-			p.check(n.Content[i+1], f, false)
+			p.check(n.Content[i+1], f, key.Value, false)
 		}
 	case t.Kind() == reflect.Slice && n.Kind == yaml.SequenceNode:
 		for _, item := range n.Content {
-			p.check(item, t.Elem(), false)
+			p.check(item, t.Elem(), name, false)
 		}
 	case t.Kind() == reflect.Map && n.Kind == yaml.MappingNode:
 		for i := 1; i < len(n.Content); i += 2 {
-			p.check(n.Content[i], t.Elem(), false)
+			p.check(n.Content[i], t.Elem(), n.Content[i-1].Value, false)
 		}
+	case !reflect.PointerTo(t).Implements(unmarshaler):
+		p.value(n, t, name)
 	}
 }
+
+// value looks at a value whose form is not that of its field.
+func (p *Problems) value(n *yaml.Node, t reflect.Type, name string) {
+	want := ""
+	tag := n.ShortTag()
+	if n.Kind == yaml.ScalarNode && tag == "!!null" || reflect.PointerTo(t).Implements(textUnmarshaler) {
+		return
+	}
+	switch k := t.Kind(); {
+	case t == reflect.TypeFor[time.Duration]():
+		if _, err := time.ParseDuration(n.Value); err == nil && tag == "!!str" {
+			return
+		}
+		want = "a time with its unit, such as 10s or 500ms"
+	case k == reflect.Struct || k == reflect.Map:
+		want = "names and values, as in {name: value}"
+	case k == reflect.Slice:
+		want = "a list, as in [a, b]"
+	case k == reflect.String && n.Kind != yaml.ScalarNode:
+		want = "a text"
+	case k >= reflect.Int && k <= reflect.Uint64 && tag != "!!int":
+		want = "a whole number"
+	case (k == reflect.Float64 || k == reflect.Float32) && tag != "!!int" && tag != "!!float":
+		want = "a number"
+	case k == reflect.Bool && tag != "!!bool":
+		want = "true or false"
+	default:
+		return
+	}
+	got := map[yaml.Kind]string{yaml.SequenceNode: "a list", yaml.MappingNode: "names and values"}[n.Kind]
+	if got == "" {
+		got = fmt.Sprintf("%q", n.Value)
+	}
+	if name != "" {
+		name = fmt.Sprintf("%q: ", name)
+	}
+	p.add(n.Line, "%swant %s, not %s", name, want, got)
+}
+
+var textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 
 // fieldsOf returns the types of a struct's fields by their names in YAML.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
@@ -195,6 +286,14 @@ func suggestion(name string, fields map[string]reflect.Type) string {
 		return fmt.Sprintf("; did you mean %q?", near)
 	}
 	return "; known are " + strings.Join(names, ", ")
+}
+
+// Unknown says that there is nothing of a name, and what was probably meant, or else what there is.
+func Unknown(what, name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("there is no %s %q; did you mean %q?", what, name, near)
+	}
+	return fmt.Sprintf("there is no %s %q; known are %s", what, name, strings.Join(known, ", "))
 }
 
 // Nearest returns the name that was probably meant, or "".

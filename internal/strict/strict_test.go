@@ -46,9 +46,21 @@ func TestDecode(t *testing.T) {
 		{"in a map", "by_name:\n  a:\n    pat: /", `f.yaml:3: unknown field "pat"; did you mean "path"?`},
 		{"in a union", "either:\n  pat: /", `f.yaml:2: unknown field "pat"; did you mean "path"?`},
 		{"by a union", "name: x\neither: bad", `f.yaml:2: neither a number nor a part`},
-		{"type", "weight: much", "f.yaml:1: cannot unmarshal !!str `much` into float64"},
+		{"type", "weight: much", `f.yaml:1: "weight": want a number, not "much"`},
+		{"a list for a text", "name: [a]", `f.yaml:1: "name": want a text, not a list`},
+		{"a text for a list", "parts: x", `f.yaml:1: "parts": want a list, as in [a, b], not "x"`},
+		{"a text for a part", "parts:\n- x", `f.yaml:2: "parts": want names and values, as in {name: value}, not "x"`},
+		{"no unit", "for: 10", `f.yaml:1: "for": want a time with its unit, such as 10s or 500ms, not "10"`},
+		{"a unit there is none of", "for: 10 parsecs", `f.yaml:1: "for": want a time with its unit, such as 10s or 500ms, not "10 parsecs"`},
+		{"no time", "for: 0", `f.yaml:1: "for": want a time with its unit, such as 10s or 500ms, not "0"`},
+		{"no time at all", "for: 0s", ""},
+		{"nothing", "name:\nparts:\nfor:", ""},
+		{"twice", "name: x\nweight: 1\nname: y", `f.yaml:3: "name" is there twice, on line 1 already`},
+		{"a tab", "name: x\nparts:\n\t- path: /", "f.yaml:3: a tab indents this line; YAML takes spaces only"},
+		{"a tab behind spaces", "parts:\n  - path: /\n  \tname: x", "f.yaml:3: a tab indents this line; YAML takes spaces only"},
+		{"a tab in a value", "name: \"a\tb\"", ""},
 		{"all", "nam: x\nweight: much\nfro: 1s", "f.yaml:1: unknown field \"nam\"; did you mean \"name\"?\n" +
-			"f.yaml:2: cannot unmarshal !!str `much` into float64\nf.yaml:3: unknown field \"fro\"; did you mean \"for\"?"},
+			"f.yaml:2: \"weight\": want a number, not \"much\"\nf.yaml:3: unknown field \"fro\"; did you mean \"for\"?"},
 		{"syntax", "name: [", "f.yaml:1: did not find expected node content"},
 		{"empty", "", "f.yaml: the document is empty"},
 		{"two", "name: x\n---\nname: y", "f.yaml: one document is expected, there are more"},
@@ -83,5 +95,32 @@ func TestNodeTakesAnything(t *testing.T) {
 	}
 	if got := len(doc.Params.Content); got != 4 {
 		t.Errorf("the node has %d parts, want 4", got)
+	}
+}
+
+func TestPlaces(t *testing.T) {
+	places, err := DecodePlaces("f.yaml", []byte("name: x\nparts:\n  - path: /a\n  -\n    path: /b\nby_name: {a: {path: /}}\n"), new(form))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		want int
+		path []any
+	}{
+		{1, []any{"name"}},
+		{2, []any{"parts"}},
+		{3, []any{"parts", 0, "path"}},
+		{5, []any{"parts", 1, "path"}},
+		{5, []any{"parts", 1, "weight"}}, // What is missing is looked for where it belongs.
+		{2, []any{"parts", 7}},
+		{6, []any{"by_name", "a", "path"}},
+		{0, []any{"weight"}},
+	} {
+		if got := places.Line(tt.path...); got != tt.want {
+			t.Errorf("%v is on line %d, want %d", tt.path, got, tt.want)
+		}
+	}
+	if (Places{}).Line("name") != 0 {
+		t.Error("nowhere is somewhere")
 	}
 }
