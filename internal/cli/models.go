@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -81,25 +84,77 @@ func (f *modelFlags) openJudge(s *State) (grade.Chat, error) {
 	return llm.Ask(m), nil
 }
 
-func (f *modelFlags) connect(s *State, flag, name string) (llm.Model, error) {
-	if f.timeout <= 0 {
-		return nil, fail(ExitUsage, fmt.Errorf("--model-timeout %v: a model needs some time", f.timeout), "")
-	}
-	if f.thoughts != "" && f.thoughts != llm.Back && f.thoughts != llm.Forget {
-		return nil, fail(ExitUsage, fmt.Errorf("--model-thoughts %s: it is %s or %s", f.thoughts, llm.Back, llm.Forget), "")
-	}
-	table := llm.Models()
-	if f.prices != "" {
-		var err error
-		if table, err = table.With(f.prices); err != nil {
-			return nil, fail(ExitUsage, fmt.Errorf("--prices: %w", err), "")
+// check asks the models that are named for a word, before anything that takes time: a wrong key, name or
+// address is told at once.
+func (f *modelFlags) check(ctx context.Context, s *State) error {
+	for _, m := range []struct{ flag, name string }{{"--model", f.model}, {"--judge", f.judge}} {
+		if m.name == "" {
+			continue
+		}
+		c, err := f.config(s, m.name)
+		if err != nil {
+			return err
+		}
+		if err := connect.Check(ctx, c); err != nil {
+			code, hint := modelTrouble(err, m.name)
+			return fail(code, fmt.Errorf("%s %s cannot be asked: %w", m.flag, m.name, err), hint)
 		}
 	}
-	m, err := connect.Open(connect.Config{
-		Model: name, Env: s.Env, Table: table, Window: f.window, Thoughts: f.thoughts, Cache: f.cache, Patience: llm.Patience{Timeout: f.timeout},
-	})
+	return nil
+}
+
+// modelTrouble is the exit code for a model that cannot be asked, and what to do.
+func modelTrouble(err error, name string) (code int, hint string) {
+	prefix := "OPENAI"
+	switch provider, _, _ := strings.Cut(name, "/"); provider {
+	case "azure":
+		prefix = "AZURE_OPENAI"
+	case "anthropic":
+		prefix = "ANTHROPIC"
+	}
+	f, ok := errors.AsType[*llm.Failure](err)
+	switch {
+	case !ok:
+		return ExitEnvironment, ""
+	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden:
+		return ExitUsage, fmt.Sprintf("Set %s_API_KEY, or the file that %[1]s_API_KEY_FILE names, to a key that the endpoint takes.", prefix)
+	case f.Status == http.StatusNotFound, f.Code == "model_not_found":
+		return ExitUsage, "Is that the model's name there, and the address right? It is PROVIDER/NAME, or NAME at OPENAI_BASE_URL, which mostly ends in /v1."
+	case f.Status == 0:
+		return ExitEnvironment, fmt.Sprintf("Does the endpoint run, and is its address right? %s_BASE_URL or the like says where it is.", prefix)
+	}
+	return ExitEnvironment, ""
+}
+
+func (f *modelFlags) connect(s *State, flag, name string) (llm.Model, error) {
+	c, err := f.config(s, name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := connect.Open(c)
 	if err != nil {
 		return nil, fail(ExitUsage, fmt.Errorf("%s: %w", flag, err), "")
 	}
 	return m, nil
+}
+
+// config says how a model is asked.
+func (f *modelFlags) config(s *State, name string) (connect.Config, error) {
+	c := connect.Config{
+		Model: name, Env: s.Env, Table: llm.Models(), Window: f.window, Thoughts: f.thoughts, Cache: f.cache,
+		Patience: llm.Patience{Timeout: f.timeout},
+	}
+	if f.timeout <= 0 {
+		return c, fail(ExitUsage, fmt.Errorf("--model-timeout %v: a model needs some time", f.timeout), "")
+	}
+	if f.thoughts != "" && f.thoughts != llm.Back && f.thoughts != llm.Forget {
+		return c, fail(ExitUsage, fmt.Errorf("--model-thoughts %s: it is %s or %s", f.thoughts, llm.Back, llm.Forget), "")
+	}
+	if f.prices != "" {
+		var err error
+		if c.Table, err = c.Table.With(f.prices); err != nil {
+			return c, fail(ExitUsage, fmt.Errorf("--prices: %w", err), "")
+		}
+	}
+	return c, nil
 }

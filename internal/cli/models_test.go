@@ -34,8 +34,8 @@ var models = map[string]llmtest.Engineer{
 	"referee": {Answer: func(string) string { return "Rating: [[7]]" }},
 }
 
-// withModel runs a command with an endpoint that plays models: withmodel CMD ARG... At first the
-// endpoint is busy, and then it breaks off.
+// withModel runs a command with an endpoint that plays models: withmodel CMD ARG... After two requests
+// the endpoint is busy, and then it breaks off.
 func withModel() int {
 	play := func(n int, r llmtest.Request) llmtest.Answer {
 		if r.Header.Get("Authorization") != "Bearer "+modelKey {
@@ -48,8 +48,8 @@ func withModel() int {
 		return e.Play(n, r)
 	}
 	s := httptest.NewServer(llmtest.Handler(llmtest.Flaky(play, map[int]llmtest.Answer{
-		1: {Status: 429, RetryAfter: "0", Message: "Rate limit reached"},
-		2: {Text: "Thought: I was about to say", CutAfter: 2},
+		3: {Status: 429, RetryAfter: "0", Message: "Rate limit reached"},
+		4: {Text: "Thought: I was about to say", CutAfter: 2},
 	})))
 	defer s.Close()
 	cmd := exec.Command(os.Args[1], os.Args[2:]...)

@@ -132,6 +132,9 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err != nil {
 		return nil, err
 	}
+	if err := f.models.check(ctx, s); err != nil {
+		return nil, err
+	}
 	t.begin(p, a)
 	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
 		var err error

@@ -259,8 +259,10 @@ func TestTasks(t *testing.T) {
 func TestThoughts(t *testing.T) {
 	const weighed = "I could call\n```\nsubmit(\"No\")\n```\nbut no."
 	for name, think := range map[string]func(answer string) llmtest.Answer{
-		"tags":           func(a string) llmtest.Answer { return llmtest.Answer{Text: "<think>" + weighed + "</think>\n" + a} },
-		"other tags":     func(a string) llmtest.Answer { return llmtest.Answer{Text: "<reasoning>" + weighed + "</reasoning>\n" + a} },
+		"tags": func(a string) llmtest.Answer { return llmtest.Answer{Text: "<think>" + weighed + "</think>\n" + a} },
+		"other tags": func(a string) llmtest.Answer {
+			return llmtest.Answer{Text: "<reasoning>" + weighed + "</reasoning>\n" + a}
+		},
 		"no opening tag": func(a string) llmtest.Answer { return llmtest.Answer{Text: weighed + "\n</think>\n" + a} },
 		"channels": func(a string) llmtest.Answer {
 			return llmtest.Answer{Text: "<|channel|>analysis<|message|>" + weighed + "<|end|><|start|>assistant<|channel|>final<|message|>" + a}
