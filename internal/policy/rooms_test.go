@@ -35,6 +35,7 @@ var rooms = []string{
 	"internal/policy",
 	"internal/manifest",
 	"internal/strict",
+	"internal/thought",
 	"app/kit",
 	"internal/nesting",
 }
