@@ -59,14 +59,22 @@ type Owner struct {
 	Links    int
 }
 
-// ReadFile reads a whole file; its name may be relative to the working directory.
+// maxReadFile is how much ReadFile reads. Devices such as /dev/zero have no end.
+const maxReadFile = 64 << 20
+
+// ReadFile reads a whole file; its name may be relative to the working directory. A file that is too
+// large to be read into memory is EFBIG.
 func (e *Env) ReadFile(name string) ([]byte, error) {
 	f, err := e.FS.OpenFile(e.Path(name), os.O_RDONLY, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, maxReadFile+1))
+	if err == nil && len(data) > maxReadFile {
+		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EFBIG}
+	}
+	return data, err
 }
 
 // WriteFile creates or replaces a file; its name may be relative to the working directory.

@@ -27,6 +27,13 @@ type Forker interface {
 	Fork(ctx context.Context, env *Env, p Program) (Process, error)
 }
 
+// Tasks is an optional power of Processes: places in the process table for what a program runs at the
+// same time as itself, and a kernel would run as a process, though nobody needs to see it.
+type Tasks interface {
+	// Task takes a place until done is called; EAGAIN if there is none.
+	Task() (done func(), err error)
+}
+
 // Process is a program that was started.
 type Process interface {
 	PID() int

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,10 @@ const (
 	maxInterp   = 4 // how many "#!" lines may lead to each other
 	signalQueue = 8
 	firstPID    = 1
+
+	// maxProcesses bounds the programs of a container, as pids.max does. All of them are goroutines of
+	// one process, and a fork bomb in one container must not be one in all.
+	maxProcesses = 512
 )
 
 // processes are the programs of a container. It implements kit.Processes.
@@ -29,6 +34,7 @@ type processes struct {
 	mu   sync.Mutex
 	next int
 	all  map[int]*process
+	more int // tasks that are not listed
 }
 
 // process is a running program.
@@ -76,7 +82,33 @@ func (p *process) notify() <-chan syscall.Signal {
 	return p.signals
 }
 
-var _ kit.Forker = (*processes)(nil)
+var (
+	_ kit.Forker = (*processes)(nil)
+	_ kit.Tasks  = (*processes)(nil)
+)
+
+// What execve(2) takes.
+const (
+	maxArgument  = 128 << 10 // bytes of one
+	maxArguments = 2 << 20   // bytes of all, variables included
+	perArgument  = 8
+)
+
+// tooLong reports whether a program's arguments and variables are more than a kernel takes.
+func tooLong(env *kit.Env) bool {
+	total := 0
+	for _, a := range env.Args {
+		if total += len(a) + 1 + perArgument; len(a) >= maxArgument {
+			return true
+		}
+	}
+	for name, value := range env.Vars {
+		if total += len(name) + len(value) + 2 + perArgument; len(name)+len(value)+1 >= maxArgument {
+			return true
+		}
+	}
+	return total > maxArguments
+}
 
 func newProcesses(c *Container) *processes {
 	return &processes{container: c, all: map[int]*process{}}
@@ -88,15 +120,41 @@ func (ps *processes) Start(ctx context.Context, env *kit.Env) (kit.Process, erro
 	if err != nil {
 		return nil, err
 	}
-	return ps.run(ctx, env, prog), nil
+	return ps.Fork(ctx, env, prog)
 }
 
 // Fork implements kit.Forker.
 func (ps *processes) Fork(ctx context.Context, env *kit.Env, p kit.Program) (kit.Process, error) {
+	if ps.full() {
+		return nil, os.NewSyscallError("fork", syscall.EAGAIN)
+	}
 	return ps.run(ctx, env, p), nil
 }
 
-// run starts a program. It ends with ctx, and with the container.
+// full reports whether there is no place for another program.
+func (ps *processes) full() bool {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return len(ps.all)+ps.more >= maxProcesses
+}
+
+// Task implements kit.Tasks.
+func (ps *processes) Task() (done func(), err error) {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	if len(ps.all)+ps.more >= maxProcesses {
+		return nil, os.NewSyscallError("fork", syscall.EAGAIN)
+	}
+	ps.more++
+	return func() {
+		ps.mu.Lock()
+		defer ps.mu.Unlock()
+		ps.more--
+	}, nil
+}
+
+// run starts a program, however many there are: one that is executed from outside, so that somebody
+// can look. It ends with ctx, and with the container.
 func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *process {
 	ps.mu.Lock()
 	ps.next = max(ps.next, firstPID) + 1
@@ -122,8 +180,10 @@ func (ps *processes) runAs(ctx context.Context, pid int, env *kit.Env, prog kit.
 	stop := context.AfterFunc(ps.container.ctx, func() { cancel(context.Cause(ps.container.ctx)) })
 	go func() {
 		code := kit.Run(ctx, prog, env)
-		if killed, ok := errors.AsType[kit.Killed](context.Cause(ctx)); ok && killed.Signal == syscall.SIGKILL {
-			code = kit.ExitSignal + int(syscall.SIGKILL)
+		for _, c := range []context.Context{ctx, ps.container.ctx} { // Whatever it says of itself.
+			if killed, ok := errors.AsType[kit.Killed](context.Cause(c)); ok && killed.Signal == syscall.SIGKILL {
+				code = kit.ExitSignal + int(syscall.SIGKILL)
+			}
 		}
 		stop()
 		cancel(nil)
@@ -198,6 +258,9 @@ func (ps *processes) lookup(env *kit.Env) (kit.Program, error) {
 		return nil, &kit.ExecError{Err: syscall.ENOENT}
 	}
 	name := env.Args[0]
+	if tooLong(env) {
+		return nil, &kit.ExecError{Name: name, Err: syscall.E2BIG}
+	}
 	file, err := env.LookPath(name)
 	if err != nil {
 		return nil, &kit.ExecError{Name: name, Err: err}

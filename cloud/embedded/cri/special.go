@@ -44,9 +44,15 @@ func zeros(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// What /dev with /dev/shm holds, as containerd mounts it, and /proc, in which nobody should write.
+const (
+	sharedMemory = 64 << 20
+	procFiles    = 64 << 10
+)
+
 // devTree is a container's /dev.
 func (c *Container) devTree() (*vfs.Tree, error) {
-	t := vfs.NewTree(vfs.Options{Type: "tmpfs"})
+	t := vfs.NewTree(vfs.Options{Type: "tmpfs", Disk: &vfs.Disk{Name: "tmpfs", Total: sharedMemory}})
 	for _, dir := range []string{"/shm", "/pts", "/mqueue"} {
 		if err := t.Root().Mkdir(dir, 0o777); err != nil {
 			return nil, err
@@ -72,7 +78,7 @@ func (c *Container) devTree() (*vfs.Tree, error) {
 
 // procTree is a container's /proc: the files people and programs look at.
 func (c *Container) procTree() (*vfs.Tree, error) {
-	t := vfs.NewTree(vfs.Options{Type: "proc", Mode: 0o555})
+	t := vfs.NewTree(vfs.Options{Type: "proc", Mode: 0o555, Disk: &vfs.Disk{Name: "proc", Total: procFiles}})
 	for _, dir := range []string{"/1", "/1/fd", "/self", "/sys", "/sys/kernel", "/net"} {
 		if err := t.Root().Mkdir(dir, 0o755); err != nil {
 			return nil, err

@@ -38,12 +38,16 @@ type memoryVolume struct {
 	disk *vfs.Disk
 }
 
+// realDisk is how many bytes of files a node really holds, in memory. What its disk says it has is the
+// model's; a write beyond this fails as on a disk that is full.
+const realDisk = 1 << 30
+
 // newMachine puts a copy of a disk into new hardware.
 func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	cfg := n.fleet.cfg
 	m := &machine{
 		spec: n.spec, booted: cfg.Clock.Now(), host: n.host, cpu: cri.NewMachine(n.spec.Cores, n.spec.Memory),
-		disk: &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk}, memory: map[string]*memoryVolume{},
+		disk: &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realDisk}}, memory: map[string]*memoryVolume{},
 	}
 	var err error
 	if err = os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -93,7 +97,7 @@ func (m *machine) mountMemory(at string, size int64) (*memoryVolume, error) {
 	if v != nil {
 		return v, nil
 	}
-	disk := &vfs.Disk{Name: "tmpfs", Total: size}
+	disk := &vfs.Disk{Name: "tmpfs", Total: size, On: m.disk.On}
 	return m.addMemory(at, vfs.NewTree(vfs.Options{Type: "tmpfs", Disk: disk, Mode: 0o777}), disk)
 }
 
@@ -133,7 +137,7 @@ func (m *machine) save() (State, error) {
 // restore fills a new machine with a saved one's volumes and containers.
 func (m *machine) restore(s *State) error {
 	for at, v := range s.Memory {
-		disk := &vfs.Disk{Name: "tmpfs", Total: v.Total}
+		disk := &vfs.Disk{Name: "tmpfs", Total: v.Total, On: m.disk.On}
 		if _, err := m.addMemory(at, v.Files.Clone(disk), disk); err != nil {
 			return err
 		}

@@ -138,7 +138,7 @@ func (n *Namespace) Mounts() []kit.FSInfo {
 func (m *mount) info() kit.FSInfo {
 	i := kit.FSInfo{Source: m.opts.Source, Type: m.tree.opts.Type, Mount: m.at, ReadOnly: m.opts.ReadOnly}
 	if d := m.tree.opts.Disk; d != nil {
-		i.Total, i.Free = d.Total, max(0, d.Total-d.Used())
+		i.Total, i.Free = d.Total, d.Free()
 		if i.Source == "" {
 			i.Source = d.Name
 		}
@@ -154,6 +154,12 @@ func (n *Namespace) mountAt(at string) *mount {
 	defer n.mu.RUnlock()
 	return n.mounts[at]
 }
+
+// What a kernel takes as a path, and as a part of it.
+const (
+	maxPath = 4096
+	maxName = 255
+)
 
 // place is a point in the hierarchy.
 type place struct {
@@ -175,6 +181,9 @@ func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, erro
 	fail := func(err error) (walked, error) {
 		return walked{}, &fs.PathError{Op: op, Path: name, Err: err}
 	}
+	if len(name) >= maxPath {
+		return fail(syscall.ENAMETOOLONG)
+	}
 	root := n.mountAt("/")
 	trail := []place{{root, root.root, "/"}}
 	rest := elements(name)
@@ -184,6 +193,8 @@ func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, erro
 		element := rest[0]
 		rest = rest[1:]
 		switch {
+		case len(element) > maxName:
+			return fail(syscall.ENAMETOOLONG)
 		case !here.node.isDir():
 			return fail(syscall.ENOTDIR)
 		case element == ".":

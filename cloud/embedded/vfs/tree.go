@@ -15,8 +15,13 @@ import (
 type Disk struct {
 	Name  string
 	Total int64 // bytes
-	used  atomic.Int64
+	// On is what the disk itself lives on, if that is less than what the disks on it say they have.
+	On   *Disk
+	used atomic.Int64
 }
+
+// inodeSize is what a file takes beside its content, on what disks live on.
+const inodeSize = 1 << 10
 
 // Used returns how many bytes the trees on the disk hold.
 func (d *Disk) Used() int64 { return d.used.Load() }
@@ -26,12 +31,24 @@ func (d *Disk) reserve(n int64) bool {
 	if d == nil {
 		return true
 	}
-	if d.used.Add(n) > d.Total && n > 0 {
+	if d.used.Add(n) > d.Total && n > 0 || !d.On.reserve(n) {
 		d.used.Add(-n)
 		return false
 	}
 	return true
 }
+
+// Free returns how many bytes can still be written.
+func (d *Disk) Free() int64 {
+	free := max(0, d.Total-d.Used())
+	if d.On != nil {
+		free = min(free, d.On.Free())
+	}
+	return free
+}
+
+// occupy takes the place of n files, which may be negative; it reports false if it is not there.
+func (d *Disk) occupy(n int64) bool { return d == nil || d.On.reserve(n*inodeSize) }
 
 // Options describe a new tree. The zero value is an unlimited file system of no particular type.
 type Options struct {
@@ -137,9 +154,17 @@ func (t *Tree) Clone(disk *Disk) *Tree {
 	}
 	c.root = copyNode(t.root)
 	if disk != nil {
-		disk.used.Add(c.used)
+		disk.take(c.used, int64(len(copies)))
 	}
 	return c
+}
+
+// take counts what a disk is given, whether there is room or not.
+func (d *Disk) take(bytes, files int64) {
+	d.used.Add(bytes)
+	if d.On != nil {
+		d.On.used.Add(bytes + files*inodeSize)
+	}
 }
 
 // Graft copies the content of another tree into a new directory of t. Contents are shared until one
@@ -158,15 +183,18 @@ func (t *Tree) Graft(dir string, from *Tree) error {
 	case !t.resize(c.used):
 		return pathError("graft", dir, syscall.ENOSPC)
 	}
+	var files int64
 	var renumber func(*inode)
 	renumber = func(n *inode) {
 		t.inode++
+		files++
 		n.id = t.inode
 		for _, c := range n.children {
 			renumber(c)
 		}
 	}
 	renumber(c.root)
+	t.opts.Disk.occupy(files) // An image is small; there is room for it.
 	w.parent.node.children[w.name] = c.root
 	w.parent.node.links++
 	return nil
@@ -196,6 +224,8 @@ func (n *inode) usage() (bytes int64, files int) {
 func (t *Tree) Discard() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	_, files := t.root.usage()
+	t.opts.Disk.occupy(-int64(files))
 	t.opts.Disk.reserve(-t.used)
 	t.used = 0
 }

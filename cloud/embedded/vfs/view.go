@@ -66,9 +66,12 @@ func (v *view) change(op, name string, f func(w walked) error) error {
 	return nil
 }
 
-// add links a new inode. It is called with the tree's mutex held.
-func (v *view) add(w walked, n *inode) {
+// add links a new inode, if there is room for it. It is called with the tree's mutex held.
+func (v *view) add(w walked, n *inode) error {
 	dir := w.parent.node
+	if !w.parent.mount.tree.opts.Disk.occupy(1) {
+		return syscall.ENOSPC
+	}
 	if dir.mode&fs.ModeSetgid != 0 {
 		n.gid = dir.gid
 		if n.isDir() {
@@ -80,6 +83,7 @@ func (v *view) add(w walked, n *inode) {
 	}
 	dir.children[w.name] = n
 	dir.mtime = n.mtime
+	return nil
 }
 
 // drop unlinks an inode. It is called with the tree's mutex held.
@@ -89,9 +93,11 @@ func (v *view) drop(w walked, n *inode) {
 	dir.mtime = t.now()
 	if n.isDir() {
 		dir.links--
+		t.opts.Disk.occupy(-1)
 		return
 	}
 	if n.links--; n.links == 0 {
+		t.opts.Disk.occupy(-1)
 		t.resize(-int64(len(n.data)))
 	}
 }
@@ -116,8 +122,7 @@ func (v *view) OpenFile(name string, flag int, perm fs.FileMode) (kit.File, erro
 				return nil
 			}
 			w.node = c.parent.mount.tree.newInode(perm.Perm()&^umask, v.user)
-			v.add(c, w.node)
-			return nil
+			return v.add(c, w.node)
 		})
 		if err != nil {
 			return nil, pathError("open", name, errors.Unwrap(err))
@@ -244,8 +249,7 @@ func (v *view) Mkdir(name string, perm fs.FileMode) error {
 		if w.node != nil {
 			return syscall.EEXIST
 		}
-		v.add(w, w.parent.mount.tree.newInode(fs.ModeDir|perm.Perm()&^umask, v.user))
-		return nil
+		return v.add(w, w.parent.mount.tree.newInode(fs.ModeDir|perm.Perm()&^umask, v.user))
 	})
 }
 
@@ -372,8 +376,7 @@ func (v *view) Symlink(target, name string) error {
 		}
 		n := w.parent.mount.tree.newInode(fs.ModeSymlink|0o777, v.user)
 		n.target = target
-		v.add(w, n)
-		return nil
+		return v.add(w, n)
 	})
 	if err != nil {
 		return &os.LinkError{Op: "symlink", Old: target, New: name, Err: errors.Unwrap(err)}

@@ -24,7 +24,7 @@ const (
 
 // jq is gojq: the language of jq, except that keys of objects are always sorted.
 var jq = tool.Tool{
-	Name: "jq", Raw: true, Args: "[OPTIONS] FILTER [FILE]...", UsageCode: jqUsage,
+	Name: "jq", Raw: true, Holds: true, Args: "[OPTIONS] FILTER [FILE]...", UsageCode: jqUsage,
 	Help: "Process JSON\n" +
 		"\n" +
 		"\t-r\tPrint strings without quotes (-j: nor newlines)\n" +

@@ -93,7 +93,8 @@ func builtinPrintf(s *Shell, ctx context.Context, args []string) flow {
 	if len(args) < 2 || args[0] != "-v" {
 		return s.inside(ctx, program, append([]string{"printf"}, args...))
 	}
-	out, _ := newCapture()
+	out, _ := s.newCapture()
+	defer out.w.(*capture).holder.Release()
 	sub := s.fork()
 	sub.setFD(1, out)
 	fl := sub.inside(ctx, program, append([]string{"printf"}, args[2:]...))

@@ -64,6 +64,11 @@ func survey(n syntax.Node) (awaits bool, err error) {
 // deeper enters a command. It reports false, having said so, if there are too many within each other;
 // shallower leaves it.
 func (s *Shell) deeper() bool {
+	if s.refused {
+		s.depth++
+		s.cannotFork()
+		return false
+	}
 	if s.depth++; s.depth%depthStep == 0 && nesting.Deep(maxFrames) {
 		s.fail(tooDeepErr, tooDeep)
 		return false

@@ -6,9 +6,13 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
 // config is what package expand needs to know of the shell.
@@ -72,6 +76,10 @@ func (s *Shell) document(ctx context.Context, w *syntax.Word) (string, error) {
 // badExpansion reports an expansion that failed. The shell that POSIX describes ends by that.
 func (s *Shell) badExpansion(err error) flow {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return flowExit
+	}
+	if tool.IsOutOfMemory(err) {
+		s.status = kit.ExitSignal + int(syscall.SIGKILL)
 		return flowExit
 	}
 	text := err.Error()

@@ -79,6 +79,10 @@ func (s *Shell) start(ctx context.Context, args []string) (kit.Process, *script)
 	if err == nil {
 		return p, nil
 	}
+	if errors.Is(err, syscall.EAGAIN) {
+		s.cannotFork()
+		return nil, nil
+	}
 	exec, ok := errors.AsType[*kit.ExecError](err)
 	if !ok {
 		s.fail(kit.ExitNotRunnable, "%s: %v", args[0], err)

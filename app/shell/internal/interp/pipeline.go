@@ -45,8 +45,10 @@ func (s *Shell) pipeline(ctx context.Context, c *syntax.BinaryCmd) flow {
 	var wg sync.WaitGroup
 	for i, sub := range subs {
 		wg.Go(func() {
-			sub.stmt(ctx, list[i].stmt)
-			sub.finish(ctx)
+			sub.alone(func() {
+				sub.stmt(ctx, list[i].stmt)
+				sub.finish(ctx)
+			})
 		})
 	}
 	wg.Wait()

@@ -11,10 +11,13 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/aiopslab/aiopslab/app/shell/internal/stream"
+	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
 // capture collects what a command writes.
 type capture struct {
+	holder *tool.Holder
+
 	mu  sync.Mutex
 	buf bytes.Buffer
 }
@@ -22,7 +25,12 @@ type capture struct {
 func (c *capture) Write(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.buf.Write(p)
+	before := c.buf.Cap()
+	n, err := c.buf.Write(p)
+	if grown := c.buf.Cap() - before; err == nil && grown > 0 {
+		err = c.holder.Add(grown)
+	}
+	return n, err
 }
 
 func (c *capture) bytes() []byte {
@@ -33,9 +41,9 @@ func (c *capture) bytes() []byte {
 
 // newCapture returns a file that collects, and a channel that is closed when nobody can write to it
 // any more.
-func newCapture() (*file, <-chan struct{}) {
+func (s *Shell) newCapture() (*file, <-chan struct{}) {
 	done := make(chan struct{})
-	return newFile(nil, &capture{}, func() { close(done) }), done
+	return newFile(nil, &capture{holder: tool.NewHolder(s.env)}, func() { close(done) }), done
 }
 
 // newPipe returns the ends of a pipe. The end of the context breaks it, so that programs which do
@@ -55,7 +63,8 @@ func (s *Shell) commandSubstitution(ctx context.Context) func(w io.Writer, cs *s
 		if word := onlyInput(cs.Stmts); word != nil {
 			return s.catInto(ctx, w, word)
 		}
-		out, done := newCapture()
+		out, done := s.newCapture()
+		defer out.w.(*capture).holder.Release()
 		sub := s.fork()
 		sub.setFD(1, out)
 		if s.bash && !s.opts.posix && !s.opts.shopted("inherit_errexit") {
@@ -118,10 +127,10 @@ func (s *Shell) processSubstitution(ctx context.Context) func(ps *syntax.ProcSub
 			s.setFD(n, w)
 		}
 		s.substituted = append(s.substituted, n)
-		go func() {
+		go sub.alone(func() {
 			sub.stmts(ctx, ps.Stmts)
 			sub.finish(ctx)
-		}()
+		})
 		return "/dev/fd/" + strconv.Itoa(n), nil
 	}
 }

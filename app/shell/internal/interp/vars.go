@@ -153,6 +153,9 @@ func (s *Shell) setVar(name string, v expand.Variable) error {
 		v.Exported = v.Exported || old.Exported
 	}
 	v.Exported = v.Exported || s.opts.allExport
+	if err := s.holder.Add(sizeOf(v) - sizeOf(old)); err != nil {
+		return err
+	}
 	s.vars[name] = v
 	switch name {
 	case "OPTIND":
@@ -161,6 +164,16 @@ func (s *Shell) setVar(name string, v expand.Variable) error {
 		delete(s.vars, name)
 	}
 	return nil
+}
+
+// sizeOf is what a variable takes. Elements of a list are only counted, so that adding to one does
+// not cost more the longer it is.
+func sizeOf(v expand.Variable) int {
+	size := len(v.Str)
+	if n := len(v.List); n > 0 {
+		size += n * (64 + len(v.List[n-1]))
+	}
+	return size + 128*len(v.Map)
 }
 
 // get returns a variable as text.
@@ -181,6 +194,7 @@ func (s *Shell) unset(name string) error {
 	if s.vars[name].ReadOnly {
 		return readOnlyError{name, s.bash}
 	}
+	_ = s.holder.Add(-sizeOf(s.vars[name])) // Less is never too much.
 	delete(s.vars, name)
 	return nil
 }

@@ -10,15 +10,35 @@ type Lines struct {
 	r    *bufio.Reader
 	sep  byte
 	long []byte
+	hold func(int) // states memory; nil if nobody cares
+	held int
+}
+
+// holder is a source that wants to know what is kept of it.
+type holder interface{ Hold(n int) }
+
+func newLines(r io.Reader, sep byte) *Lines {
+	l := &Lines{r: bufio.NewReaderSize(r, 64<<10), sep: sep}
+	if h, ok := r.(holder); ok {
+		l.hold = h.Hold
+	}
+	return l
+}
+
+// keep makes a part of a line that does not fit the buffer last.
+func (l *Lines) keep(part []byte) {
+	l.long = append(l.long, part...)
+	if grown := cap(l.long) - l.held; l.hold != nil && grown > 0 {
+		l.held += grown
+		l.hold(grown)
+	}
 }
 
 // NewLines returns the lines of r.
-func NewLines(r io.Reader) *Lines { return &Lines{r: bufio.NewReaderSize(r, 64<<10), sep: '\n'} }
+func NewLines(r io.Reader) *Lines { return newLines(r, '\n') }
 
 // NewRecords returns the parts of r that end in sep.
-func NewRecords(r io.Reader, sep byte) *Lines {
-	return &Lines{r: bufio.NewReaderSize(r, 64<<10), sep: sep}
-}
+func NewRecords(r io.Reader, sep byte) *Lines { return newLines(r, sep) }
 
 // Next returns the next line without its newline, and whether it had one: the last line of a text may
 // lack it. The line is valid until the next call. The error is io.EOF at the end.
@@ -27,11 +47,11 @@ func (l *Lines) Next() (line []byte, ended bool, err error) {
 	for {
 		part, err := l.r.ReadSlice(l.sep)
 		if err == bufio.ErrBufferFull {
-			l.long = append(l.long, part...)
+			l.keep(part)
 			continue
 		}
 		if len(l.long) > 0 {
-			l.long = append(l.long, part...)
+			l.keep(part)
 			part = l.long
 		}
 		if err == nil {

@@ -92,7 +92,7 @@ var less = tool.Tool{
 }
 
 var tac = tool.Tool{
-	Name: "tac", Args: "[FILE]...", Help: "Concatenate FILEs and print them in reverse",
+	Name: "tac", Holds: true, Args: "[FILE]...", Help: "Concatenate FILEs and print them in reverse",
 	Run: func(_ context.Context, c *tool.Call) error {
 		return c.EachInput(c.Args, func(in tool.Input) error {
 			data, err := io.ReadAll(in)

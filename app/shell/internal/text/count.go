@@ -1,12 +1,12 @@
 package text
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"strconv"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
@@ -56,15 +56,16 @@ var wc = tool.Tool{
 }
 
 func count(r io.Reader) (n counts, err error) {
-	data, err := io.ReadAll(r)
-	if err != nil {
-		return n, err
-	}
-	n.bytes = int64(len(data))
+	in := bufio.NewReaderSize(r, 32<<10)
 	word, width := false, int64(0)
-	for len(data) > 0 {
-		r, size := utf8.DecodeRune(data)
-		data = data[size:]
+	for {
+		r, size, err := in.ReadRune()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return n, err
+		}
+		n.bytes += int64(size)
 		n.chars++
 		switch {
 		case r == '\n':

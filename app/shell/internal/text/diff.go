@@ -12,7 +12,7 @@ import (
 )
 
 var diff = tool.Tool{
-	Name: "diff",
+	Name: "diff", Holds: true,
 	Options: "a,text b,ignore-space-change B,ignore-blank-lines d,minimal i,ignore-case L:,label " +
 		"N,new-file q,brief r,recursive S:,starting-file s,report-identical-files T " +
 		"t,expand-tabs u U:,unified w,ignore-all-space color:: y c",

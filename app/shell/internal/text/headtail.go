@@ -96,7 +96,7 @@ func firstLines(c *tool.Call, r io.Reader, n int64) error {
 }
 
 func allButLast(c *tool.Call, r io.Reader, n int64, byBytes bool) error {
-	data, err := io.ReadAll(r)
+	data, err := c.Keep(r)
 	if byBytes {
 		c.Out.Write(data[:max(0, int64(len(data))-n)])
 		return err
@@ -170,7 +170,7 @@ func tailOf(c *tool.Call, r io.Reader, n int64, byBytes, fromStart bool) error {
 		_, err := io.Copy(c.Out, lines.Rest())
 		return err
 	}
-	data, err := io.ReadAll(r)
+	data, err := c.Keep(r)
 	if byBytes {
 		c.Out.Write(data[max(0, int64(len(data))-n):])
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 var sortTool = tool.Tool{
-	Name: "sort",
+	Name: "sort", Holds: true,
 	Options: "n,numeric-sort g,general-numeric-sort h,human-numeric-sort V,version-sort M,month-sort " +
 		"R,random-sort r,reverse u,unique f,ignore-case b,ignore-leading-blanks " +
 		"d,dictionary-order i,ignore-nonprinting k:,key t:,field-separator o:,output s,stable " +
@@ -282,7 +282,7 @@ func (s *sorter) check(c *tool.Call, lines []string) error {
 }
 
 var shuf = tool.Tool{
-	Name: "shuf", Options: "n:,head-count e,echo i:,input-range r,repeat z",
+	Name: "shuf", Holds: true, Options: "n:,head-count e,echo i:,input-range r,repeat z",
 	Args: "[-n NUM] [-e STRING... | -i L-H | [FILE]]", Help: "Randomly permute lines",
 	Run: func(_ context.Context, c *tool.Call) error {
 		var lines []string

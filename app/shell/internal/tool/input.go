@@ -33,7 +33,7 @@ func standardStream(name string) (fd int, ok bool) {
 // context does.
 func (c *Call) Open(name string) (io.ReadCloser, error) {
 	if fd, ok := standardStream(name); name == "-" || ok && fd == 0 {
-		return io.NopCloser(c.Stdin), nil
+		return &holding{io.NopCloser(c.Stdin), c, false}, nil
 	}
 	f, err := c.Env.FS.OpenFile(c.Env.Path(name), os.O_RDONLY, 0)
 	if err != nil {
@@ -75,6 +75,13 @@ type createdFile struct {
 type Input struct {
 	Name string
 	io.Reader
+}
+
+// Hold states what is kept of the file.
+func (in Input) Hold(n int) {
+	if h, ok := in.Reader.(interface{ Hold(n int) }); ok {
+		h.Hold(n)
+	}
 }
 
 // EachInput calls f for every file, or for standard input if there are none. Files that cannot be
@@ -127,7 +134,32 @@ func (c *Call) ReadAll(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return io.ReadAll(r)
+	return c.Keep(r)
+}
+
+// Keep reads a source to its end, which counts as memory of the tool.
+func (c *Call) Keep(r io.Reader) ([]byte, error) {
+	if c.tool.Holds {
+		return io.ReadAll(r) // It counts already.
+	}
+	return io.ReadAll(&holding{io.NopCloser(r), c, true})
+}
+
+// holding is an input of a tool that states what is kept of it: all, or what Hold is told.
+type holding struct {
+	io.ReadCloser
+	c   *Call
+	all bool
+}
+
+func (h *holding) Hold(n int) { h.c.Hold(n) }
+
+func (h *holding) Read(p []byte) (int, error) {
+	n, err := h.ReadCloser.Read(p)
+	if h.all {
+		h.c.Hold(holdFactor * n)
+	}
+	return n, err
 }
 
 // Reader makes a source end the tool when the context does, as its own input does.

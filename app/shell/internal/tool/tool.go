@@ -29,6 +29,8 @@ type Tool struct {
 	Raw bool
 	// UsageCode is the exit code when an option is wrong; 1 by default.
 	UsageCode int
+	// Holds marks a tool that keeps all it reads.
+	Holds bool
 
 	Run func(ctx context.Context, c *Call) error
 }
@@ -62,6 +64,7 @@ func (t Tool) Program() kit.Program {
 		ctx, env, detach := tty.Attach(ctx, env)
 		defer detach()
 		c := newCall(ctx, &t, env)
+		defer c.holder.Release()
 		return c.run(ctx, func() error {
 			if t.Raw {
 				c.Args = env.Args[1:]
@@ -112,6 +115,8 @@ func (c *Call) outcome(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return Killed(ctx)
+	case IsOutOfMemory(err):
+		return killedByMemory(ctx)
 	case errors.Is(err, syscall.EPIPE):
 		return kit.Exit(kit.ExitSignal + int(syscall.SIGPIPE))
 	}
@@ -146,8 +151,14 @@ func (s *source) Read(p []byte) (int, error) {
 		panic(stopped{s.ctx.Err()})
 	}
 	s.c.Work(n)
+	if s.c.tool.Holds {
+		s.c.Hold(holdFactor * n)
+	}
 	return n, err
 }
+
+// holdFactor is how much a tool that keeps its input takes for each byte of it.
+const holdFactor = 2
 
 // Reparse reads options by another declaration, for tools that have to look at their arguments first.
 func (c *Call) Reparse(declaration string, args []string) error {
