@@ -156,7 +156,7 @@ func TestSubmit(t *testing.T) {
 	} {
 		i := fake(t, tt.task, cluster())
 		r := do(t, i, tt.call)
-		if r.Submitted == tt.invalid || r.Invalid != tt.invalid || !cmp.Equal(r.Answer, tt.answer) || !strings.Contains(r.Text, tt.note) {
+		if r.Submitted == tt.invalid || r.Failed != tt.invalid || !cmp.Equal(r.Answer, tt.answer) || !strings.Contains(r.Text, tt.note) {
 			t.Errorf("%s %s: %+v", tt.task, tt.call, r)
 		}
 		if !tt.invalid && !strings.HasSuffix(r.Text, "SubmissionStatus.VALID_SUBMISSION") {
@@ -172,7 +172,7 @@ func TestUnknownAction(t *testing.T) {
 		`__class__()`:       "Invalid action: __class__.",
 		`exec_shel("ls")`:   "Did you mean exec_shell?",
 	} {
-		if r := do(t, i, call); !r.Invalid || !strings.Contains(r.Text, want) {
+		if r := do(t, i, call); !r.Failed || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", call, r)
 		}
 	}

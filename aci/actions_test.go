@@ -1,6 +1,8 @@
 package aci
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -94,7 +96,7 @@ func TestAlertsAndTopology(t *testing.T) {
 	// Nothing answers: the agent is told, and nothing breaks.
 	i = fake(t, Detection, http.NotFoundHandler())
 	for _, call := range []string{`get_logs("shop", "geo")`, `get_metrics("shop")`, `get_traces("shop")`, `get_alerts("shop")`, `get_topology("shop")`} {
-		if r := do(t, i, call); !strings.HasPrefix(r.Text, "Error: ") || r.Invalid {
+		if r := do(t, i, call); !strings.HasPrefix(r.Text, "Error: ") || !r.Failed {
 			t.Errorf("%s: %+v", call, r)
 		}
 	}
@@ -117,7 +119,7 @@ func TestExecShell(t *testing.T) {
 		{`exec_shell("x=7; cd /tmp")`, "[no output]\n"},
 		{`exec_shell("echo $x; pwd")`, "7\n/tmp\n"},
 	} {
-		if r := do(t, i, tt.call); r.Text != tt.want || r.Invalid {
+		if r := do(t, i, tt.call); r.Text != tt.want || r.Failed != (strings.HasPrefix(tt.want, "Error: ") && !strings.HasSuffix(tt.want, "]\n")) {
 			t.Errorf("%s: %q, want %q", tt.call, r.Text, tt.want)
 		}
 	}
@@ -126,19 +128,51 @@ func TestExecShell(t *testing.T) {
 	}
 	start := time.Now()
 	r := do(t, i, `exec_shell("echo begun; while :; do :; done", timeout=1)`)
-	if took := time.Since(start); !strings.HasPrefix(r.Text, "begun\n[The command was ended after 1 seconds.") || took > 20*time.Second {
+	if took := time.Since(start); !strings.HasPrefix(r.Text, "begun\n[The command was ended after 1 seconds.") || !r.Failed || took > 20*time.Second {
 		t.Errorf("%q after %s", r.Text, took)
-	}
-	// Several calls at once is a note, not silence.
-	c, err := Parse(fenced("exec_shell(\"echo 1\")\nexec_shell(\"echo 2\")"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r := i.Do(t.Context(), c); r.Text != "Note: Only the first API call, exec_shell, was made; write one call at a time.\n1\n" {
-		t.Errorf("%q", r.Text)
 	}
 	if i.Confinement() == "" {
 		t.Error("the confinement is not described")
+	}
+}
+
+// What of a response was not heeded is told once, whatever came of the rest.
+func TestNoteOnce(t *testing.T) {
+	i := fake(t, Detection, cluster())
+	for response, want := range map[string]string{
+		"exec_shell(\"echo 1\")\nexec_shell(\"echo 2\")": "Note: Only the first API call, exec_shell, was made; write one call at a time.\n1\n",
+		"exec_shel(\"echo 1\")\nexec_shell(\"echo 2\")":  "Note: Only the first API call, exec_shel, was made; write one call at a time.\nInvalid action: exec_shel.",
+		"get_logs()\nexec_shell(\"echo 2\")":             "Note: Only the first API call, get_logs, was made; write one call at a time.\nError: get_logs: ",
+	} {
+		action, r := i.Perform(t.Context(), fenced(response))
+		if !strings.HasPrefix(r.Text, want) || strings.Count(r.Text, "write one call at a time") != 1 || action == "" {
+			t.Errorf("%s: %s %q", response, action, r.Text)
+		}
+	}
+	if action, r := i.Perform(t.Context(), "hm"); action != "" || !r.Failed || !strings.HasPrefix(r.Text, "Error parsing response") {
+		t.Errorf("%s %+v", action, r)
+	}
+}
+
+// A command ends when its caller cancels it, and says so.
+func TestCancelled(t *testing.T) {
+	i := fake(t, Detection, cluster())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	go func() { // As soon as the command has begun.
+		for {
+			if _, err := i.box.Root().Stat("tmp/begun"); err == nil {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		cancel(errors.New("nobody wants it"))
+	}()
+	_, r := i.Perform(ctx, fenced(`exec_shell("echo begun | tee /tmp/begun; while :; do :; done", timeout=600)`))
+	if r.Text != "begun\n[The command was ended: nobody wants it.]\n" || !r.Failed {
+		t.Errorf("%+v", r)
+	}
+	if r := do(t, i, `exec_shell("echo after")`); r.Text != "after\n" || r.Failed {
+		t.Errorf("the shell is of no use afterwards: %+v", r)
 	}
 }
 

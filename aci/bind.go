@@ -22,6 +22,12 @@ func (e *bindError) Error() string {
 	return fmt.Sprintf("Error: %s: %s\nThe signature is %s", e.a.Name, e.problem, e.a.Signature())
 }
 
+// Check says what is wrong with arguments by name, such as a client of function calling sends them.
+func (a *Action) Check(args map[string]any) error {
+	_, _, err := a.bind(&Call{Name: a.Name, Kwargs: args})
+	return err
+}
+
 // bind puts the arguments of a call into the action's struct. note says what was dropped.
 func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
 	args = reflect.New(a.args)

@@ -76,16 +76,16 @@ func (i *Interface) open(name string) (*os.File, error) {
 // table reads a CSV file as aligned text. what is how errors call it.
 func (i *Interface) table(name, what string) Result {
 	if path.Clean("/"+name) == "/" {
-		return Result{Text: fmt.Sprintf("error: %s file '%s' not found.", what, name)}
+		return Result{Failed: true, Text: fmt.Sprintf("error: %s file '%s' not found.", what, name)}
 	}
 	f, err := i.open(name)
 	if err != nil {
-		return Result{Text: fmt.Sprintf("error: %s file '%s' not found.", what, name)}
+		return Result{Failed: true, Text: fmt.Sprintf("error: %s file '%s' not found.", what, name)}
 	}
 	defer f.Close()
 	text, err := align(io.LimitReader(f, maxTable))
 	if err != nil {
-		return Result{Text: fmt.Sprintf("Failed to read %s: %v", strings.ToLower(what), err)}
+		return Result{Failed: true, Text: fmt.Sprintf("Failed to read %s: %v", strings.ToLower(what), err)}
 	}
 	return Result{Text: text}
 }

@@ -110,22 +110,22 @@ type Result struct {
 	Text      string
 	Submitted bool
 	Answer    any  // what was submitted: string, int64, float64, bool, nil, []any or map[string]any
-	Invalid   bool // the call was not a valid action
+	Failed    bool // the action could not be taken, or was broken off; the text says why
+}
+
+// Perform does what a response asks for, and says which action that was. Whatever goes wrong is in
+// the result's text, for the agent to read; action is empty if no call could be read.
+func (i *Interface) Perform(ctx context.Context, response string) (action string, r Result) {
+	c, err := Parse(response)
+	if err != nil {
+		return "", Result{Failed: true, Text: err.Error()}
+	}
+	return c.Name, i.Do(ctx, c)
 }
 
 // Do takes an action. Whatever goes wrong is in the result's text, for the agent to read.
 func (i *Interface) Do(ctx context.Context, c *Call) Result {
-	at := slices.IndexFunc(i.actions, func(a *Action) bool { return a.Name == c.Name })
-	if at < 0 {
-		return Result{Invalid: true, Text: i.unknown(c.Name)}
-	}
-	a := i.actions[at]
-	args, note, err := a.bind(c)
-	if err != nil {
-		return Result{Invalid: true, Text: err.Error()}
-	}
-	r := a.do(ctx, i, args)
-	r.Text = i.bound(a.Name, r.Text)
+	r, note := i.do(ctx, c)
 	for _, n := range []string{note, c.Note} {
 		if n != "" {
 			r.Text = "Note: " + n + "\n" + r.Text
@@ -134,7 +134,22 @@ func (i *Interface) Do(ctx context.Context, c *Call) Result {
 	return r
 }
 
-// unknown is the reply to an action there is none of.
+func (i *Interface) do(ctx context.Context, c *Call) (r Result, note string) {
+	at := slices.IndexFunc(i.actions, func(a *Action) bool { return a.Name == c.Name })
+	if at < 0 {
+		return Result{Failed: true, Text: i.unknown(c.Name)}, ""
+	}
+	a := i.actions[at]
+	args, note, err := a.bind(c)
+	if err != nil {
+		return Result{Failed: true, Text: err.Error()}, ""
+	}
+	r = a.do(ctx, i, args)
+	r.Text = i.bound(a.Name, r.Text)
+	return r, note
+}
+
+// unknown is the reply to an unknown action.
 func (i *Interface) unknown(name string) string {
 	var names []string
 	for _, a := range i.actions {
@@ -145,5 +160,5 @@ func (i *Interface) unknown(name string) string {
 
 // failed is the result of an action that could not be done.
 func failed(format string, args ...any) Result {
-	return Result{Text: "Error: " + fmt.Sprintf(format, args...)}
+	return Result{Failed: true, Text: "Error: " + fmt.Sprintf(format, args...)}
 }

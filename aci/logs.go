@@ -37,7 +37,7 @@ var getLogs = define("get_logs", Read,
 		}
 		list := slices.DeleteFunc(pods.Items, func(p v1.Pod) bool { return !i.isOf(&p, a.Service) })
 		if len(list) == 0 {
-			return Result{Text: "Error: " + i.noPods(ctx, a.Namespace, a.Service)}
+			return Result{Failed: true, Text: "Error: " + i.noPods(ctx, a.Namespace, a.Service)}
 		}
 		q := observe.LogQuery{Namespace: a.Namespace, Service: a.Service, Level: a.Level, Previous: a.Previous}
 		if a.Since > 0 {

@@ -53,7 +53,10 @@ var execShell = define(shellAction, Write,
 		if out.Lost > 0 {
 			line("[%d bytes before the last lines were not kept.]", out.Lost)
 		}
+		ended := out.TooLarge || out.TimedOut || out.Ended != "" || ctx.Err() != nil
 		switch {
+		case ctx.Err() != nil:
+			line("[The command was ended: %v.]", context.Cause(ctx))
 		case out.Ended != "":
 			line("[The shell was ended: %s. A new one was started: files are as they were, variables, functions and the working directory are gone.]", out.Ended)
 		case out.TooLarge:
@@ -67,5 +70,5 @@ var execShell = define(shellAction, Write,
 		case b.Len() == 0:
 			line("[no output]")
 		}
-		return Result{Text: b.String()}
+		return Result{Text: b.String(), Failed: ended}
 	})

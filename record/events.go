@@ -77,6 +77,7 @@ type Step struct {
 	Response    string  `json:"response"`
 	Action      string  `json:"action,omitempty"` // empty if none could be read
 	Observation string  `json:"observation"`
+	Failed      bool    `json:"failed,omitempty"` // the action could not be taken, or was broken off
 	Thought     float64 `json:"thought_seconds"` // that the agent took
 	Took        float64 `json:"took_seconds"`    // that the action took
 }

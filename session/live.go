@@ -30,6 +30,7 @@ type Live struct {
 
 // request is a response of the agent, and where the lab's reply goes.
 type request struct {
+	ctx      context.Context // of who waits for the reply
 	response string
 	err      error // why the agent gives up instead
 	reply    chan Turn
@@ -85,19 +86,20 @@ func (l *Live) Briefing(ctx context.Context) (agent.Briefing, error) {
 }
 
 // Step takes a step: it does what the response asks for. Steps of concurrent callers are taken one
-// after another. A caller that goes away before its step is done does not undo it.
+// after another. If ctx ends, so does the command that the step runs; what it has done stays done.
 func (l *Live) Step(ctx context.Context, response string) (Turn, error) {
-	return l.ask(ctx, request{response: response, reply: make(chan Turn, 1)})
+	return l.ask(request{ctx: ctx, response: response, reply: make(chan Turn, 1)})
 }
 
 // GiveUp ends the agent's turn without a submission, as a failure of the agent. A mitigation is judged
 // all the same.
 func (l *Live) GiveUp(ctx context.Context, reason error) error {
-	_, err := l.ask(ctx, request{err: reason, reply: make(chan Turn, 1)})
+	_, err := l.ask(request{ctx: ctx, err: reason, reply: make(chan Turn, 1)})
 	return err
 }
 
-func (l *Live) ask(ctx context.Context, r request) (Turn, error) {
+func (l *Live) ask(r request) (Turn, error) {
+	ctx := r.ctx
 	select {
 	case l.requests <- r:
 	case <-l.done:
@@ -140,6 +142,19 @@ func (s seat) Act(ctx context.Context, _ string) (string, error) {
 		return r.response, r.err
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
+	}
+}
+
+// errCancelled is why a command ends whose caller does not want it any more.
+var errCancelled = errors.New("its caller cancelled it")
+
+// acting is the context of the action that was asked for last: it ends with the caller's.
+func (s seat) acting(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(s.l.current.ctx, func() { cancel(errCancelled) })
+	return ctx, func() {
+		stop()
+		cancel(nil)
 	}
 }
 

@@ -59,13 +59,13 @@ func (r *run) act(ctx context.Context) (s record.Submission, leave func()) {
 	if c, ok := a.(interface{ Close() error }); ok {
 		leave = func() { _ = c.Close() }
 	}
-	s = r.takeSteps(ctx, a, way)
+	s = r.takeSteps(ctx, a, way.aci)
 	r.event(record.DoingEvent, way.monitor.end())
 	return s, leave
 }
 
 // takeSteps lets the agent act until it submits or meets a limit.
-func (r *run) takeSteps(ctx context.Context, a agent.Agent, way *access) record.Submission {
+func (r *run) takeSteps(ctx context.Context, a agent.Agent, way performer) record.Submission {
 	steps := r.Steps
 	if steps == 0 {
 		steps = DefaultSteps
@@ -82,8 +82,10 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent, way *access) record.
 		}
 		s := record.Step{Number: n, Response: response, Thought: time.Since(asked).Seconds()}
 		acted := time.Now()
-		call, res := perform(ctx, way.aci, response)
-		s.Action, s.Observation, s.Took = call, res.Text, time.Since(acted).Seconds()
+		acting, done := during(ctx, a)
+		call, res := way.Perform(acting, response)
+		done()
+		s.Action, s.Observation, s.Failed, s.Took = call, res.Text, res.Failed, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)
 		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: res.Text})
 		if res.Submitted {
@@ -115,17 +117,19 @@ func ask(ctx context.Context, a agent.Agent, observation string) (response strin
 	return response, err
 }
 
-// perform does what a response asks for.
-func perform(ctx context.Context, i *aci.Interface, response string) (action string, res aci.Result) {
-	call, err := aci.Parse(response)
-	if err != nil {
-		return "", aci.Result{Text: err.Error(), Invalid: true}
+// performer does what responses ask for, such as an [aci.Interface].
+type performer interface {
+	Perform(ctx context.Context, response string) (action string, r aci.Result)
+}
+
+// during is the context of an action. An agent that can cancel what it has asked for says when.
+func during(ctx context.Context, a agent.Agent) (context.Context, context.CancelFunc) {
+	if c, ok := a.(interface {
+		acting(ctx context.Context) (context.Context, context.CancelFunc)
+	}); ok {
+		return c.acting(ctx)
 	}
-	res = i.Do(ctx, call)
-	if call.Note != "" {
-		res.Text += "\nNote: " + call.Note
-	}
-	return call.Name, res
+	return ctx, func() {}
 }
 
 // agentFailure says why there is no submission, and whose fault it is.

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -35,24 +36,34 @@ func TestMCP(t *testing.T) {
 	if err != nil || len(tools.Tools) < 5 {
 		t.Errorf("tools: %v, %v", tools, err)
 	}
+	var failed bool
 	call := func(name string, args map[string]any) string {
 		t.Helper()
 		res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
 		if err != nil {
 			t.Fatal(err)
 		}
+		failed = res.IsError
 		return res.Content[0].(*mcp.TextContent).Text
 	}
-	if got := call("exec_shell", map[string]any{"command": "kubectl get pods"}); !strings.Contains(got, "frontend-") {
+	if got := call("exec_shell", map[string]any{"command": "kubectl get pods"}); !strings.Contains(got, "frontend-") || failed {
 		t.Errorf("kubectl says %s", got)
 	}
-	if got := call("get_logs", map[string]any{"service": "geo"}); !strings.Contains(got, "argument missing: namespace") {
+	if got := call("get_logs", map[string]any{"service": "geo"}); !strings.Contains(got, "argument missing: namespace") || !failed {
 		t.Errorf("a wrong call: %s", got)
+	}
+	cancelled, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := client.CallTool(cancelled, &mcp.CallToolParams{Name: "exec_shell", Arguments: map[string]any{"command": "while :; do :; done", "timeout": 600}}); err == nil {
+		t.Error("an endless command has an end")
+	}
+	if got := call("exec_shell", map[string]any{"command": "echo free"}); got != "free\n" { // The other one has ended.
+		t.Errorf("after a call that was cancelled: %s", got)
 	}
 	if got := call("submit", map[string]any{"has_anomaly": "Yes"}); !strings.Contains(got, "VALID_SUBMISSION") {
 		t.Errorf("submit says %s", got)
 	}
-	if got := call("get_alerts", nil); !strings.Contains(got, "The run is over") {
+	if got := call("get_alerts", map[string]any{"namespace": "shop"}); !strings.Contains(got, "The run is over") {
 		t.Errorf("after the end: %s", got)
 	}
 	if err := client.Close(); err != nil {

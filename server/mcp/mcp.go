@@ -72,7 +72,7 @@ func New(run Run, o Options) *Server {
 	for _, a := range aci.Actions(o.Task) {
 		s.server.AddTool(&mcp.Tool{
 			Name: a.Name, Description: a.Doc + "\n\nReturns: " + a.Returns, InputSchema: a.Schema(), Annotations: annotations(a),
-		}, s.call)
+		}, s.tool(a))
 	}
 	return s
 }
@@ -98,29 +98,35 @@ func annotations(a *aci.Action) *mcp.ToolAnnotations {
 	return t
 }
 
-// call takes a step of the run.
-func (s *Server) call(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.life, cancel)()
-	var args map[string]any
-	if raw := req.Params.Arguments; len(raw) > 0 {
-		if err := json.Unmarshal(raw, &args); err != nil {
-			return failed("the arguments of %s must be a JSON object: %v", req.Params.Name, err), nil
+// tool is an action as a tool. A call is a step of the run; one with arguments that are wrong is not,
+// since nothing is done. If the client cancels a call, the command that it runs ends.
+func (s *Server) tool(a *aci.Action) mcp.ToolHandler {
+	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(s.life, cancel)()
+		var args map[string]any
+		if raw := req.Params.Arguments; len(raw) > 0 {
+			if err := json.Unmarshal(raw, &args); err != nil {
+				return failed("Error: the arguments of %s must be a JSON object: %v", a.Name, err), nil
+			}
 		}
+		if err := a.Check(args); err != nil {
+			return failed("%v", err), nil
+		}
+		if err := s.await(ctx, req); err != nil {
+			return unable(err), nil
+		}
+		turn, err := s.run.Step(ctx, agent.CallNamed(a.Name, args))
+		if err != nil {
+			return unable(err), nil
+		}
+		text := turn.Observation
+		if turn.Over {
+			text += "\nThe run is over. There is nothing more to do."
+		}
+		return &mcp.CallToolResult{IsError: turn.Failed, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
 	}
-	if err := s.await(ctx, req); err != nil {
-		return unable(err), nil
-	}
-	turn, err := s.run.Step(ctx, agent.CallNamed(req.Params.Name, args))
-	if err != nil {
-		return unable(err), nil
-	}
-	text := turn.Observation
-	if turn.Over {
-		text += "\nThe run is over. There is nothing more to do."
-	}
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
 }
 
 // await waits until the agent has its turn. Who asked for progress is told that it goes on.

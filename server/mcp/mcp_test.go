@@ -33,6 +33,8 @@ type fake struct {
 	observation string
 	ready       chan struct{} // closed when the agent has its turn
 	asked       chan struct{} // has something in it when somebody waits for that
+	acting      chan struct{} // closed when a command runs that takes long
+	ended       chan struct{} // closed when that has ended
 
 	mu    sync.Mutex
 	steps []string
@@ -40,7 +42,10 @@ type fake struct {
 }
 
 func newFake(ready bool) *fake {
-	f := &fake{ready: make(chan struct{}), asked: make(chan struct{}, 1), observation: "observed"}
+	f := &fake{
+		ready: make(chan struct{}), asked: make(chan struct{}, 1), observation: "observed",
+		acting: make(chan struct{}), ended: make(chan struct{}),
+	}
 	if ready {
 		close(f.ready)
 	}
@@ -60,7 +65,13 @@ func (f *fake) Briefing(ctx context.Context) (agent.Briefing, error) {
 	}
 }
 
-func (f *fake) Step(_ context.Context, response string) (session.Turn, error) {
+func (f *fake) Step(ctx context.Context, response string) (session.Turn, error) {
+	if strings.Contains(response, "sleep") {
+		close(f.acting)
+		<-ctx.Done()
+		close(f.ended)
+		return session.Turn{}, ctx.Err()
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.over {
@@ -68,7 +79,7 @@ func (f *fake) Step(_ context.Context, response string) (session.Turn, error) {
 	}
 	f.steps = append(f.steps, response)
 	f.over = strings.Contains(response, "submit(")
-	return session.Turn{Step: record.Step{Observation: f.observation}, Over: f.over}, nil
+	return session.Turn{Step: record.Step{Observation: f.observation, Failed: strings.Contains(response, "fails")}, Over: f.over}, nil
 }
 
 var options = mcp.Options{Task: aci.Localization, App: hotel.App(), Version: "v1"}
@@ -173,7 +184,7 @@ func TestRun(t *testing.T) {
 	if got, bad := call("submit", map[string]any{"faulty_components": []string{"geo"}}); !strings.HasPrefix(got, "observed\nThe run is over.") || bad {
 		t.Errorf("got %q, error %v", got, bad)
 	}
-	if got, bad := call("get_alerts", nil); got != "The run is over. There is nothing more to do." || !bad {
+	if got, bad := call("get_alerts", map[string]any{"namespace": "shop"}); got != "The run is over. There is nothing more to do." || !bad {
 		t.Errorf("after the end: got %q, error %v", got, bad)
 	}
 	want := []string{
@@ -186,6 +197,58 @@ func TestRun(t *testing.T) {
 	_, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "get_truth"})
 	if rpc, ok := errors.AsType[*jsonrpc.Error](err); !ok || rpc.Code != jsonrpc.CodeInvalidParams {
 		t.Errorf("an unknown tool: %v", err)
+	}
+}
+
+// A call that fails is an error to the client. One with wrong arguments costs no step, and has no need
+// to wait.
+func TestErrors(t *testing.T) {
+	run := newFake(false)
+	c := connect(t, mcp.New(run, options), nil)
+	for _, tt := range []struct {
+		name string
+		args any
+		want string
+	}{
+		{"get_logs", map[string]any{"service": "geo"}, "argument missing: namespace"},
+		{"get_logs", map[string]any{"namespace": "a", "service": 3}, "service must be a string"},
+		{"get_logs", map[string]any{"namespace": "a", "service": "b", "tial": 3}, "Did you mean tail?"},
+		{"get_logs", []string{"a", "b"}, "must be a JSON object"},
+		{"exec_shell", nil, "argument missing: command"},
+		{"exec_shell", map[string]any{"command": map[string]any{"a": "b"}}, "command must be a string"},
+		{"submit", nil, "argument missing: faulty_components"},
+	} {
+		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: tt.name, Arguments: tt.args})
+		if got := text(t, r, err); !strings.Contains(got, tt.want) || !r.IsError {
+			t.Errorf("%s %v: %q, error %v", tt.name, tt.args, got, r.IsError)
+		}
+	}
+	if len(run.steps) > 0 {
+		t.Errorf("steps were taken: %v", run.steps)
+	}
+	close(run.ready)
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "exec_shell", Arguments: map[string]any{"command": "fails"}})
+	if got := text(t, r, err); got != "observed" || !r.IsError {
+		t.Errorf("%q, error %v", got, r.IsError)
+	}
+}
+
+// Cancelling a call ends the command that it runs.
+func TestCancel(t *testing.T) {
+	run := newFake(true)
+	c := connect(t, mcp.New(run, options), nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-run.acting
+		cancel()
+	}()
+	if _, err := c.CallTool(ctx, &sdk.CallToolParams{Name: "exec_shell", Arguments: map[string]any{"command": "sleep 100"}}); err == nil {
+		t.Error("it was answered")
+	}
+	<-run.ended
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "get_alerts", Arguments: map[string]any{"namespace": "shop"}})
+	if got := text(t, r, err); got != "observed" || r.IsError {
+		t.Errorf("afterwards: %q, error %v", got, r.IsError)
 	}
 }
 
@@ -202,7 +265,7 @@ func TestWaits(t *testing.T) {
 			}
 		},
 	})
-	p := &sdk.CallToolParams{Name: "get_alerts"}
+	p := &sdk.CallToolParams{Name: "get_alerts", Arguments: map[string]any{"namespace": "shop"}}
 	p.SetProgressToken("p")
 	r, err := c.CallTool(t.Context(), p)
 	if got := text(t, r, err); got != "observed" {
@@ -214,7 +277,7 @@ func TestWaits(t *testing.T) {
 var handshake = []string{
 	`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}`,
 	`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
-	`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_alerts"}}`,
+	`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_alerts","arguments":{"namespace":"shop"}}}`,
 }
 
 // The end of the client's input ends the server, though a call still waits.
@@ -304,7 +367,7 @@ func TestHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "get_alerts"})
+	r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "get_alerts", Arguments: map[string]any{"namespace": "shop"}})
 	if got := text(t, r, err); got != "observed" {
 		t.Errorf("got %q", got)
 	}

@@ -1,0 +1,63 @@
+package session
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// stubborn is a way to the cloud whose commands go on until they are ended.
+type stubborn struct{ begun chan struct{} }
+
+func (s stubborn) Perform(ctx context.Context, response string) (string, aci.Result) {
+	if strings.Contains(response, "submit") {
+		return "submit", aci.Result{Submitted: true}
+	}
+	close(s.begun)
+	<-ctx.Done()
+	return "exec_shell", aci.Result{Text: context.Cause(ctx).Error(), Failed: true}
+}
+
+// Who cancels a step ends its command. The run goes on, and the record has the step.
+func TestCancelledStep(t *testing.T) {
+	log, err := record.Create(filepath.Join(t.TempDir(), "r.jsonl"), record.Run{ID: "r"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	l := &Live{requests: make(chan request), done: make(chan struct{})}
+	var steps []record.Step
+	r := &run{log: log, Session: &Session{Progress: func(_ string, data any) {
+		l.last = data.(record.Step)
+		steps = append(steps, l.last)
+	}}}
+	way := stubborn{make(chan struct{})}
+	over := make(chan record.Submission)
+	go func() {
+		s := r.takeSteps(t.Context(), seat{l}, way)
+		_ = seat{l}.Close()
+		over <- s
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-way.begun
+		cancel()
+	}()
+	if _, err := l.Step(ctx, "exec_shell"); err == nil {
+		t.Error("a step that was cancelled succeeded")
+	}
+	turn, err := l.Step(t.Context(), "submit")
+	if err != nil || turn.Number != 2 || !turn.Over {
+		t.Errorf("%+v, %v", turn, err)
+	}
+	if s := <-over; !s.Submitted {
+		t.Errorf("%+v", s)
+	}
+	if len(steps) != 2 || steps[0].Observation != "its caller cancelled it" || !steps[0].Failed || steps[1].Failed {
+		t.Errorf("%+v", steps)
+	}
+}
