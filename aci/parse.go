@@ -31,6 +31,10 @@ Write exactly one API call in a block of three backticks, for example:
 
 func wrong(format string, args ...any) error { return &ParseError{fmt.Sprintf(format, args...)} }
 
+// maxFences is how many fences a response may have. Each may end what any before it begins, so that
+// the time to read them grows fast.
+const maxFences = 40
+
 // shellAction is the action whose argument is a command, in which quotes are often not escaped.
 const shellAction = "exec_shell"
 
@@ -53,6 +57,9 @@ var (
 // What stands in tags such as <think> is a thought, whoever wrote it, and a call in there is not made.
 func Parse(response string) (*Call, error) {
 	response, _ = thought.Split(response, false)
+	if len(fence.FindAllStringIndex(response, maxFences+1)) > maxFences {
+		return nil, wrong("There are more than %d fences in it.", maxFences)
+	}
 	blocks := append(findTagged(response), findBlocks(response)...)
 	slices.SortStableFunc(blocks, func(a, b block) int { return a.start - b.start })
 	if len(blocks) == 0 {
@@ -143,9 +150,10 @@ func around(s string, b block) []string {
 // behind a label.
 func parseBare(s string) (*Call, error) {
 	label := regexp.MustCompile(`(?m)^[ \t]*(?:(?i:action|api|call|command)[ \t]*:[ \t]*)?` + "`?")
+	s = strings.TrimRight(s, " \t\r\n")
 	var found *Call
 	for _, m := range label.FindAllStringIndex(s, -1) {
-		rest := strings.TrimSuffix(strings.TrimRight(s[m[1]:], " \t\r\n"), "`")
+		rest := strings.TrimSuffix(s[m[1]:], "`")
 		if callStart.FindString(rest) == "" || strings.Contains(strings.SplitN(rest, "(", 2)[0], "=") {
 			continue
 		}

@@ -191,3 +191,23 @@ func TestParseJSON(t *testing.T) {
 		}
 	}
 }
+
+// A flood is read in a time that is no worse than its length. If it were, nobody would wait for the end
+// of this test.
+func TestParseFloods(t *testing.T) {
+	const size = 1 << 17
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	half := func(s string) string { return strings.Repeat(s, size/2/len(s)) }
+	nested := strings.Repeat("```\n"+strings.Repeat("f(\"x ", size/maxFences/5), maxFences)
+	for _, s := range []string{
+		fill("```"), fill("```\nx\n"), fill("f(\n"), fill("~~~```"), "exec_shell(\"" + fill("\")\n"), fill("a(1)\n"), fill("``` f(\""),
+		half("x\n") + half(" "), half("a\n") + half("`"), "f(" + fill("["), "f(" + fill("("), fill("f(\\\n"), fill("# "), fill("#\n"), fill("//\n"),
+		"```\n" + fill("#\n"), nested, "```\nexec_shell('" + fill("')\n#\n"), fill("action: "), fill("x = "), "f(" + fill("a=1,"),
+		"f(" + fill("\\\n"), "```\n" + half(" ") + half("\n"), "exec_shell(\"" + fill("\") #x\n"), "exec_shell(\"" + fill("\");\n\n"),
+		fill("<think>"), fill("</think>"), fill("<tool_call>"), fill("<tool_call>{}</tool_call>"), fill("<function=f>"), fill("{"), fill("[{"),
+		half("<tool_call>") + half("</tool_call>"), half("<think>") + half("</think>"), fill("<tool_call>{\"name\":"), fill("<parameter=a>"),
+		fill("[TOOL_CALLS]"), fill("{\"name\": "), fill("{\"name\": \"x y\"}\n"), "<function=f>" + fill("<parameter=a>x</parameter>"),
+	} {
+		_, _ = Parse(s)
+	}
+}

@@ -69,6 +69,8 @@ type Request struct {
 	MaxTokens int `json:"max_tokens,omitempty"`
 	// Temperature is left to the model if nil. One that takes none does without.
 	Temperature *float64 `json:"temperature,omitempty"`
+	// TopP is left to the model if nil.
+	TopP *float64 `json:"top_p,omitempty"`
 	// Delta is told the parts of the reply's text as they come, thoughts included if the endpoint does not
 	// part them. It may be nil. After a failure in the middle, the next attempt tells them again.
 	Delta func(text string) `json:"-"`

@@ -7,7 +7,8 @@ import (
 
 // NewSession asks for a session.
 type NewSession struct {
-	Problem  string  `json:"problem" doc:"id of the problem, one of GET /problems"`
+	Problem  string  `json:"problem,omitempty" doc:"id of the problem, one of GET /problems"`
+	Document string  `json:"document,omitempty" doc:"YAML text of a problem of one's own; if it has several, problem says which, by id or task"`
 	Agent    string  `json:"agent,omitempty" doc:"agent that works by itself, one of GET /agents; without it the caller is the agent"`
 	Name     string  `json:"name,omitempty" doc:"what the record calls the caller's agent; http by default"`
 	Seed     uint64  `json:"seed,omitempty" doc:"what load and noise are drawn from; 1 by default"`
@@ -20,6 +21,7 @@ type NewSession struct {
 // Sampling is how the model of a named agent replies. What is left out is up to the agent.
 type Sampling struct {
 	Temperature *float64 `json:"temperature,omitempty" doc:"of a named agent's model"`
+	TopP        *float64 `json:"top_p,omitempty" doc:"of a named agent's model"`
 	MaxTokens   int      `json:"max_tokens,omitempty" doc:"how long a reply of a named agent's model may be"`
 }
 
@@ -45,6 +47,12 @@ type Session struct {
 	Created time.Time `json:"created"`
 	Outcome *Outcome  `json:"outcome,omitempty" doc:"there when the state is done"`
 	Error   string    `json:"error,omitempty" doc:"why a session failed"`
+}
+
+// OpenedSession is a session that was just begun.
+type OpenedSession struct {
+	Session
+	Token string `json:"token" doc:"reaches this session and nothing else; what an agent needs"`
 }
 
 // Outcome is how a session ended.
@@ -92,6 +100,7 @@ type Turn struct {
 	Step        int    `json:"step" doc:"number of the step; 0 before the first"`
 	Action      string `json:"action" doc:"the action that was taken; empty if none could be read"`
 	Observation string `json:"observation"`
+	Failed      bool   `json:"failed,omitempty" doc:"the action could not be taken, or was broken off"`
 	Submitted   bool   `json:"submitted"`
 	Over        bool   `json:"over" doc:"the agent submitted or met a limit; the verdict is still to come"`
 }
@@ -117,13 +126,13 @@ type Event struct {
 // Simulation asks for a run of an agent, as AIOpsLab's service does.
 type Simulation struct {
 	Problem           string   `json:"problem_id"`
-	Agent             string   `json:"agent_name,omitempty" doc:"runbook by default"`
+	Agent             string   `json:"agent_name,omitempty" doc:"runbook by default; AIOpsLab's names stand for the agents that are like theirs"`
 	MaxSteps          *int     `json:"max_steps,omitempty" doc:"10 by default"`
 	Model             *string  `json:"model,omitempty" doc:"model of an agent that uses one"`
 	Temperature       *float64 `json:"temperature,omitempty"`
 	MaxTokens         *int     `json:"max_tokens,omitempty" doc:"how long a reply of the model may be"`
-	TopP              *float64 `json:"top_p,omitempty" doc:"refused: it cannot be set"`
-	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty" doc:"refused: it cannot be set"`
+	TopP              *float64 `json:"top_p,omitempty"`
+	RepetitionPenalty *float64 `json:"repetition_penalty,omitempty" doc:"taken, and not sent to the model, as in AIOpsLab"`
 }
 
 // Health says that the server is there.

@@ -59,7 +59,7 @@ func TestServerDocs(t *testing.T) {
 		if m := bodyID.FindStringSubmatch(answer); m != nil && (path == "/sessions" || path == "/envs") {
 			id = m[1]
 		}
-		delete(uncovered, method+" "+strings.ReplaceAll(path, "$ID", "{id}"))
+		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}").Replace(path))
 	}
 	if len(uncovered) > 0 {
 		t.Errorf("there is no example of %v", uncovered)

@@ -18,6 +18,9 @@ import (
 type env struct {
 	id   string
 	spec NewEnv
+	// documents are of those of its problems that are not built in, by their ids.
+	documents map[string]string
+
 	busy chan struct{} // held by whoever resets it, or ends it
 
 	// Of whoever holds busy.
@@ -36,13 +39,14 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &n); err != nil {
 		return err
 	}
-	if err := f.checkEnv(&n); err != nil {
+	documents, err := f.checkEnv(&n)
+	if err != nil {
 		return err
 	}
 	if err := f.reserve(); err != nil {
 		return err
 	}
-	e := &env{id: session.NewID(), spec: n, busy: make(chan struct{}, 1), random: newRandom(n.Seed)}
+	e := &env{id: session.NewID(), spec: n, documents: documents, busy: make(chan struct{}, 1), random: newRandom(n.Seed)}
 	if err := f.restage(r.Context(), e, n.Problems[0]); err != nil {
 		f.giveBack()
 		return err
@@ -51,34 +55,26 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	f.envs[e.id] = e
 	e.idle = time.AfterFunc(f.EnvIdle, func() { f.remove(e.id) })
 	f.mu.Unlock()
+	f.log.Info("environment begun", "id", e.id, "problems", len(n.Problems))
 	w.Header().Set("Location", "/envs/"+e.id)
-	return writeJSON(w, http.StatusCreated, e.info())
+	return writeJSON(w, http.StatusCreated, OpenedEnv{e.info(), f.tokens.issue(e.id)})
 }
 
 // checkEnv refuses what cannot be run, and fills in what was left out.
-func (f *Front) checkEnv(n *NewEnv) error {
-	if n.Problem != "" {
-		n.Problems = append(n.Problems, n.Problem)
-		n.Problem = ""
-	}
-	if len(n.Problems) == 0 {
-		return f.checkProblem("")
-	}
-	for _, id := range n.Problems {
-		if err := f.checkProblem(id); err != nil {
-			return err
-		}
+func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
+	if documents, err = f.settleEnv(n); err != nil {
+		return nil, err
 	}
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
-		return err
+		return nil, err
 	}
 	if n.Keep < 0 {
-		return fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all", n.Keep)
+		return nil, fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all", n.Keep)
 	}
 	n.Name = cmp.Or(n.Name, "gym")
 	n.Seed = cmp.Or(n.Seed, 1)
 	n.MaxSteps = cmp.Or(n.MaxSteps, session.DefaultSteps)
-	return nil
+	return documents, nil
 }
 
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
@@ -99,7 +95,7 @@ func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 		return err
 	}
 	e.lease, e.staged = l, make(chan error, 1)
-	s := Spec{e.id, NewSession{Problem: problem, Seed: e.spec.Seed}}
+	s := Spec{e.id, NewSession{Problem: problem, Document: e.documents[problem], Seed: e.spec.Seed}}
 	f.running.Go(func() {
 		var ok struct{}
 		e.staged <- l.ask(f.ctx, http.MethodPost, "/envs", s, &ok)
@@ -136,7 +132,7 @@ func (f *Front) env(r *http.Request) (*env, error) {
 	id := r.PathValue("id")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e, ok := f.envs[id]; ok {
+	if e, ok := f.envs[id]; ok && callerOf(r).reaches(id) {
 		return e, nil
 	}
 	return nil, noEnv(id)
@@ -152,16 +148,18 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &reset); err != nil {
 		return err
 	}
-	if id := reset.Options.Problem; id != "" {
-		if err := f.checkProblem(id); err != nil {
-			return err
-		}
-	}
 	e, err := f.enter(r)
 	if err != nil {
 		return err
 	}
 	defer f.leave(e)
+	if id := reset.Options.Problem; id != "" && !slices.Contains(e.spec.Problems, id) {
+		n := NewSession{Problem: id}
+		if err := f.settle(&n); err != nil {
+			return err
+		}
+		e.documents[id] = n.Document
+	}
 	s := e.next(reset)
 	first, err := f.episode(r.Context(), e, s)
 	if m, ok := errors.AsType[*failure](err); ok && (m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
@@ -183,10 +181,10 @@ func (e *env) next(r Reset) episodeSpec {
 	if r.Seed != nil {
 		e.random = newRandom(*r.Seed)
 	}
-	p := e.spec.Problems[e.random.IntN(len(e.spec.Problems))]
+	p := cmp.Or(r.Options.Problem, e.spec.Problems[e.random.IntN(len(e.spec.Problems))])
 	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
 	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
-		Problem: cmp.Or(r.Options.Problem, p), Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime,
+		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime,
 	}}}
 }
 
@@ -236,7 +234,7 @@ func (f *Front) listEnvs(w http.ResponseWriter, _ *http.Request) error {
 
 // closeEnv answers DELETE /envs/{id}. It does not wait for a step that is being taken.
 func (f *Front) closeEnv(w http.ResponseWriter, r *http.Request) error {
-	if id := r.PathValue("id"); !f.remove(id) {
+	if id := r.PathValue("id"); !callerOf(r).reaches(id) || !f.remove(id) {
 		return noEnv(id)
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -262,6 +260,8 @@ func (f *Front) remove(id string) bool {
 		}
 		<-e.busy
 		f.giveBack()
+		f.log.Info("environment ended", "id", id, "episodes", e.begun.Load())
 	})
+	f.tokens.revoke(id)
 	return true
 }

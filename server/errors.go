@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -37,7 +38,7 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h(w, r)
-	if err != nil && r.Context().Err() != nil {
+	if _, known := errors.AsType[*failure](err); err != nil && !known && r.Context().Err() != nil {
 		err = fail(http.StatusServiceUnavailable, "the server is ending") // Or they have gone, and do not care.
 	}
 	if err != nil {
@@ -53,6 +54,9 @@ func reply(w http.ResponseWriter, err error) {
 	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "10")
+	}
+	if o, ok := w.(*observed); ok {
+		o.detail = err.Error()
 	}
 	_ = writeJSON(w, status, Mistake{err.Error()})
 }
@@ -74,13 +78,10 @@ func writeJSON(w http.ResponseWriter, status int, v any) error {
 // decode reads the body of a request. Fields that it does not know are refused: who misspells a limit
 // is not to run without it. An empty body is an empty object.
 func decode(w http.ResponseWriter, r *http.Request, v any) error {
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Now().Add(bodyTimeout)) // Not every connection has deadlines.
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
 		return bodyError(err)
 	}
-	_ = c.SetReadDeadline(time.Time{})
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
 	}
@@ -99,6 +100,9 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 func bodyError(err error) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return fail(http.StatusRequestEntityTooLarge, "the body is longer than %d bytes", maxBody)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fail(http.StatusRequestTimeout, "the body took too long to arrive")
 	}
 	return fail(http.StatusBadRequest, "the body cannot be read: %v", err)
 }

@@ -56,7 +56,7 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 			return nil, err
 		}
 	}
-	p, err := problem.Find(s.Problem)
+	p, err := s.Find()
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 
 // kind of stage: the application is enough.
 func (b *fakeBackend) kind(s Spec) string {
-	p, err := problem.Find(s.Problem)
+	p, err := s.Find()
 	if err != nil {
 		return ""
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"context"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -33,7 +34,12 @@ type Options struct {
 	Check       func(NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
-	// Token is what callers must show, if it is set.
+	// Problems are further ones, beside those that are built in.
+	Problems []OwnProblem
+	// Log is told of sessions, environments and refusals. It may be nil.
+	Log *slog.Logger
+	// Token is what callers must show, if it is set. What they begin has a token of its own, which is
+	// good for that alone.
 	Token string
 	// Loopback says that only this machine can connect. Without a token, requests must be meant for it.
 	Loopback bool
@@ -44,9 +50,14 @@ type Front struct {
 	Options
 	handler  http.Handler
 	problems []string
+	own      map[string]string // the documents of problems that are not built in, by their ids
+	log      *journal
+	tokens   tokens
 	ctx      context.Context // of what goes on behind requests
 	cancel   context.CancelFunc
 	running  sync.WaitGroup // of workers
+
+	bodyTimeout time.Duration // how long a request may take to arrive
 
 	mu       sync.Mutex
 	closed   bool
@@ -65,9 +76,16 @@ func NewFront(o Options) (*Front, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Front{Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{}}
+	f := &Front{
+		Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{},
+		own: map[string]string{}, log: newJournal(o.Log), bodyTimeout: bodyTimeout,
+	}
 	for _, p := range list {
 		f.problems = append(f.problems, p.ID)
+	}
+	for _, p := range o.Problems {
+		f.problems = append(f.problems, p.ID)
+		f.own[p.ID] = p.Document
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
@@ -77,7 +95,7 @@ func NewFront(o Options) (*Front, error) {
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusNotFound, "there is no %s; GET /openapi.json tells what there is", r.URL.Path)
 	}))
-	f.handler = protect(o, plainErrors(mux))
+	f.handler = f.protect(plainErrors(mux))
 	return f, nil
 }
 
@@ -150,14 +168,6 @@ func (f *Front) hire(ctx context.Context) (*lease, error) {
 		return nil, fail(http.StatusServiceUnavailable, "the server is ending")
 	}
 	return l, nil
-}
-
-// checkProblem refuses an unknown problem.
-func (f *Front) checkProblem(id string) error {
-	if id == "" {
-		return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
-	}
-	return known("problem", id, f.problems)
 }
 
 // known refuses what is not in a list, and names all that is.

@@ -530,7 +530,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/simulate", `{"agent_name": "runbook"}`, 422, "which problem?"},
 		{"POST", "/simulate", `{"problem_id": "nope"}`, 404, "There are: "},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "agent_name": "gpt"}`, 404, "There are: runbook, oracle"},
-		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "repetition_penalty": 0.5}`, 422, "repetition_penalty"},
+		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "repetition_penalty": -1}`, 422, "repetition_penalty"},
+		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "top_p": 7}`, 422, "top_p"},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "agent_name": "oracle", "model": "m"}`, 422, "oracle has no use for m"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "temperature": 1}`, 422, "for a named agent"},
 		{"POST", "/simulate", `{"problem_id": "` + faulty + `", "max_steps": 0}`, 422, "max_steps 0"},
@@ -603,6 +604,20 @@ func TestSimulate(t *testing.T) {
 	if f.Agent != "oracle" || f.ProblemID != faulty || f.Results["success"] != true || f.SessionID == "" {
 		t.Errorf("%+v", f)
 	}
+}
+
+// AIOpsLab's own request is taken, and its agents' names stand for those that are like them.
+func TestTheirSimulation(t *testing.T) {
+	l := newLab(t, Options{}, &fakeBackend{})
+	l.front.Agents = append(l.front.Agents, "shell", "react")
+	for name, want := range map[string]string{"vllm": "shell", "gpt": "shell", "qwen": "shell", "deepseek": "shell", "generic": "shell", "openrouter": "shell", "react": "react"} {
+		f := get[session.File](l, "POST", "/simulate", `{"problem_id": "`+faulty+`", "agent_name": "`+name+`", "max_steps": 10, "model": "Qwen/Qwen2.5-Coder-3B-Instruct",
+			"repetition_penalty": 1.0, "temperature": 0.7, "top_p": 0.9, "max_tokens": 1024}`)
+		if f.Agent != want || f.Results["success"] != true {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	l.refused("POST", "/simulate", `{"problem_id": "`+faulty+`", "agent_name": "Qwen/Qwen2.5-Coder-0.5B-Instruct"}`, 404, "There are: ")
 }
 
 func TestSimulationFails(t *testing.T) {

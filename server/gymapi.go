@@ -17,12 +17,15 @@ var DefaultReward = Reward{Solved: 1}
 type NewEnv struct {
 	Problem  string   `json:"problem,omitempty" doc:"id of the problem of every episode"`
 	Problems []string `json:"problems,omitempty" doc:"ids to draw the problem of an episode from, instead of one"`
-	Name     string   `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
-	Seed     uint64   `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; 1 by default"`
-	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
-	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
-	Reward   Reward   `json:"reward,omitzero"`
-	Keep     int      `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
+	// Documents are of problems of one's own.
+	Documents []string `json:"documents,omitempty" doc:"YAML texts of problems of one's own, to draw from too"`
+
+	Name     string  `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
+	Seed     uint64  `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; 1 by default"`
+	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
+	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
+	Reward   Reward  `json:"reward,omitzero"`
+	Keep     int     `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
 }
 
 // Env is an environment.
@@ -32,6 +35,12 @@ type Env struct {
 	MaxSteps int      `json:"max_steps"`
 	Reward   Reward   `json:"reward"`
 	Episodes int      `json:"episodes" doc:"how many have begun"`
+}
+
+// OpenedEnv is an environment that was just made.
+type OpenedEnv struct {
+	Env
+	Token string `json:"token" doc:"reaches this environment and nothing else"`
 }
 
 // Reset begins an episode.

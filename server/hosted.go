@@ -103,7 +103,7 @@ func (h *hosted) note(e record.Event) {
 		var s record.Step
 		_ = e.Decode(&s) // It was made by json.Marshal.
 		h.steps = s.Number
-		h.last = Turn{Step: s.Number, Action: s.Action, Observation: s.Observation}
+		h.last = Turn{Step: s.Number, Action: s.Action, Observation: s.Observation, Failed: s.Failed}
 	case record.SubmissionEvent:
 		h.state = Grading
 		_ = e.Decode(&h.submission)
@@ -230,7 +230,7 @@ func (h *hosted) act(ctx context.Context, response string) (Turn, error) {
 	if err != nil {
 		return Turn{}, err
 	}
-	turn := Turn{Step: t.Number, Action: t.Action, Observation: t.Observation, Over: t.Over}
+	turn := Turn{Step: t.Number, Action: t.Action, Observation: t.Observation, Failed: t.Failed, Over: t.Over}
 	if t.Over {
 		<-h.over
 		h.mu.Lock()

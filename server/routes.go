@@ -28,12 +28,15 @@ func (f *Front) routes() []route {
 	ok := http.StatusOK
 	return []route{
 		{get, "/health", "Say that the server is there; the only path that needs no token", nil, ok, Health{}, "", f.health},
-		{get, "/problems", "List the ids of the problems", nil, ok, []string{}, "", f.listProblems},
-		{get, "/agents", "List the agents that work by themselves", nil, ok, []string{}, "", f.listAgents},
-		{post, "/simulate", "Take an agent through a problem, and answer when that is over, as AIOpsLab's service does", Simulation{}, ok, session.File{}, "", f.simulate},
+		{get, "/problems", "List the ids of the problems", nil, ok, []string{}, "", limited(f.listProblems)},
+		{get, "/agents", "List the agents that work by themselves", nil, ok, []string{}, "", limited(f.listAgents)},
+		{post, "/simulate", "Take an agent through a problem, and answer when that is over, as AIOpsLab's service does", Simulation{}, ok, session.File{}, "", limited(f.simulate)},
 
-		{post, "/sessions", "Begin a session: the caller is the agent, or names one", NewSession{}, http.StatusCreated, Session{}, "", f.openSession},
-		{get, "/sessions", "List the sessions", nil, ok, []Session{}, "", f.listSessions},
+		{get, "/actions/{task}", "List the actions of a task", nil, ok, []Action{}, "", f.listActions},
+		{post, "/parse", "Tell how a response is read: the call in it", Said{}, ok, Parsed{}, "", f.parse},
+
+		{post, "/sessions", "Begin a session: the caller is the agent, or names one", NewSession{}, http.StatusCreated, OpenedSession{}, "", limited(f.openSession)},
+		{get, "/sessions", "List the sessions", nil, ok, []Session{}, "", limited(f.listSessions)},
 		{get, "/sessions/{id}", "Say where a session is", nil, ok, Session{}, "", f.getSession},
 		{get, "/sessions/{id}/problem", "Wait until the agent has its turn, and tell what it is told", nil, ok, Problem{}, "", f.part("problem")},
 		{post, "/sessions/{id}/act", "Take a step", Act{}, ok, Turn{}, "", f.part("act")},
@@ -43,10 +46,10 @@ func (f *Front) routes() []route {
 		{get, "/sessions/{id}/outcome", "Wait for the outcome", nil, ok, Outcome{}, "", f.part("outcome")},
 		{get, "/sessions/{id}/events", "Stream the events of the record; what would tell the answer comes after the verdict", nil, ok, nil, "text/event-stream", f.part("events")},
 		{get, "/sessions/{id}/record", "Get the record, after the verdict", nil, ok, nil, "application/jsonl", f.part("record")},
-		{remove, "/sessions/{id}", "Cancel a session, and wait until what there is is graded", nil, ok, Session{}, "", f.cancelSession},
+		{remove, "/sessions/{id}", "Cancel a session, and wait until what there is is graded", nil, ok, Session{}, "", limited(f.cancelSession)},
 
-		{post, "/envs", "Make an environment for training", NewEnv{}, http.StatusCreated, Env{}, "", f.openEnv},
-		{get, "/envs", "List the environments", nil, ok, []Env{}, "", f.listEnvs},
+		{post, "/envs", "Make an environment for training", NewEnv{}, http.StatusCreated, OpenedEnv{}, "", limited(f.openEnv)},
+		{get, "/envs", "List the environments", nil, ok, []Env{}, "", limited(f.listEnvs)},
 		{post, "/envs/{id}/reset", "Begin an episode", Reset{}, ok, First{}, "", f.resetEnv},
 		{post, "/envs/{id}/step", "Take a step of the episode", Move{}, ok, Result{}, "", f.stepEnv},
 		{remove, "/envs/{id}", "End an environment", nil, http.StatusNoContent, nil, "", f.closeEnv},
@@ -55,6 +58,10 @@ func (f *Front) routes() []route {
 		{get, "/{$}", "Show a page with these paths", nil, ok, nil, "text/html", f.page},
 	}
 }
+
+// tokenDoc says what tokens there are.
+const tokenDoc = "The server's token is good for everything. That of a session or an environment, which is in the answer " +
+	"that makes it, is good for that one alone: it cannot begin, list or cancel sessions, nor reach another."
 
 func (f *Front) health(w http.ResponseWriter, _ *http.Request) error {
 	return writeJSON(w, http.StatusOK, Health{"healthy", "AIOpsLab"})
@@ -117,7 +124,7 @@ func document(routes []route) map[string]any {
 		"security": []any{map[string]any{"token": []string{}}, map[string]any{}},
 		"components": map[string]any{
 			"schemas":         types,
-			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer"}},
+			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer", "description": tokenDoc}},
 		},
 	}
 }

@@ -39,8 +39,10 @@ func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
 		return nil, err
 	}
 	f.keep(e)
+	f.log.Info("session begun", "id", e.first.ID, "agent", e.first.Agent, "problem", n.Problem)
 	f.running.Go(func() {
 		f.watch(e)
+		f.log.Info("session ended", e.archive.Session.summary()...)
 		l.Stop()
 		f.giveBack()
 	})
@@ -57,6 +59,7 @@ func (f *Front) keep(e *entry) {
 		select {
 		case <-f.sessions[f.order[i]].done:
 			delete(f.sessions, f.order[i])
+			f.tokens.revoke(f.order[i])
 			f.order = append(f.order[:i], f.order[i+1:]...)
 			i--
 		default:
@@ -72,6 +75,18 @@ func (f *Front) watch(e *entry) {
 		e.archive = Archive{Session: e.first}
 		e.archive.Session.State, e.archive.Session.Error = Failed, err.Error()
 	}
+}
+
+// summary is a session that has ended, for the log.
+func (s Session) summary() []any {
+	args := []any{"id", s.ID, "state", s.State, "steps", s.Steps}
+	if s.Outcome != nil {
+		args = append(args, "class", s.Outcome.Class)
+	}
+	if s.Error != "" {
+		args = append(args, "error", s.Error)
+	}
+	return args
 }
 
 // info is what is known of a session by now.
@@ -100,7 +115,7 @@ func (f *Front) entry(r *http.Request) (*entry, error) {
 	id := r.PathValue("id")
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if e, ok := f.sessions[id]; ok {
+	if e, ok := f.sessions[id]; ok && callerOf(r).reaches(id) {
 		return e, nil
 	}
 	return nil, fail(http.StatusNotFound, "there is no session %q", id)
@@ -120,12 +135,12 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header().Set("Location", "/sessions/"+e.first.ID)
-	return writeJSON(w, http.StatusCreated, e.first)
+	return writeJSON(w, http.StatusCreated, OpenedSession{e.first, f.tokens.issue(e.first.ID)})
 }
 
 // checkSession refuses what cannot be run, and fills in what was left out.
 func (f *Front) checkSession(n *NewSession) error {
-	if err := f.checkProblem(n.Problem); err != nil {
+	if err := f.settle(n); err != nil {
 		return err
 	}
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
@@ -133,6 +148,7 @@ func (f *Front) checkSession(n *NewSession) error {
 	}
 	n.Seed = cmp.Or(n.Seed, 1)
 	if n.Agent != "" {
+		n.Agent = f.likeTheirs(n.Agent)
 		return f.checkAgent(*n)
 	}
 	if n.Model != "" || n.Sampling != (Sampling{}) {
@@ -152,6 +168,9 @@ func (f *Front) checkAgent(n NewSession) error {
 	}
 	if n.MaxTokens < 0 {
 		return fail(http.StatusUnprocessableEntity, "max_tokens %d: it cannot be negative", n.MaxTokens)
+	}
+	if n.TopP != nil && (*n.TopP <= 0 || *n.TopP > 1) {
+		return fail(http.StatusUnprocessableEntity, "top_p %v: it is above 0, and 1 at most", *n.TopP)
 	}
 	if f.Check != nil {
 		if err := f.Check(n); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/session"
@@ -12,6 +13,21 @@ import (
 
 // simulationSteps are how many steps a simulation has, as in AIOpsLab.
 const simulationSteps = 10
+
+// theirs are the agents of AIOpsLab that have another name here: a model with a shell, whoever serves
+// the model.
+var theirs = map[string]string{
+	"gpt": "shell", "gpt-w-shell": "shell", "qwen": "shell", "deepseek": "shell", "vllm": "shell", "openrouter": "shell",
+	"generic": "shell", "llama": "shell",
+}
+
+// likeTheirs is the agent that an agent of AIOpsLab's stands for, or the name itself.
+func (f *Front) likeTheirs(name string) string {
+	if like := theirs[name]; like != "" && !slices.Contains(f.Agents, name) && slices.Contains(f.Agents, like) {
+		return like
+	}
+	return name
+}
 
 // simulate answers POST /simulate, as AIOpsLab's service does: when the run is over. Who goes away
 // before cancels it.
@@ -46,11 +62,8 @@ func (f *Front) simulate(w http.ResponseWriter, r *http.Request) error {
 
 // session is the session that a simulation asks for.
 func (s Simulation) session() (n NewSession, err error) {
-	switch {
-	case s.TopP != nil:
-		return n, fail(http.StatusUnprocessableEntity, "top_p cannot be set; leave it out")
-	case s.RepetitionPenalty != nil:
-		return n, fail(http.StatusUnprocessableEntity, "repetition_penalty cannot be set; leave it out")
+	if p := s.RepetitionPenalty; p != nil && *p <= 0 {
+		return n, fail(http.StatusUnprocessableEntity, "repetition_penalty %v: it is above 0", *p)
 	}
 	n = NewSession{Problem: s.Problem, Agent: cmp.Or(s.Agent, defaultAgent), MaxSteps: simulationSteps}
 	if s.MaxSteps != nil {
@@ -61,7 +74,7 @@ func (s Simulation) session() (n NewSession, err error) {
 	if s.Model != nil {
 		n.Model = *s.Model
 	}
-	n.Temperature = s.Temperature
+	n.Temperature, n.TopP = s.Temperature, s.TopP
 	if s.MaxTokens != nil {
 		n.MaxTokens = *s.MaxTokens
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -61,11 +60,7 @@ func (f *Front) lease(ctx context.Context) (*lease, error) {
 func (l *lease) pass(w http.ResponseWriter, r *http.Request) (err error) {
 	proxy := *l.proxy
 	proxy.ErrorHandler = func(_ http.ResponseWriter, _ *http.Request, e error) { err = e }
-	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	proxy.ServeHTTP(w, r)
-	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return bodyError(err)
-	}
 	if err != nil && r.Context().Err() == nil {
 		return fail(http.StatusBadGateway, "%s", l.why(err))
 	}

@@ -15,7 +15,7 @@ type File struct {
 	Agent     string         `json:"agent"`
 	SessionID string         `json:"session_id"`
 	ProblemID string         `json:"problem_id"`
-	StartTime float64        `json:"start_time"` // Unix seconds
+	StartTime float64        `json:"start_time"` // of the agent's turn, in Unix seconds
 	EndTime   float64        `json:"end_time"`
 	Trace     []grade.Turn   `json:"trace"` // of "assistant" and "env"
 	Results   map[string]any `json:"results"`
@@ -52,7 +52,7 @@ func conclude(file string, rec *record.Record, v Verdict) (*Outcome, error) {
 func aiopslab(rec *record.Record, h *history, v Verdict) File {
 	return File{
 		Agent: rec.Agent, SessionID: rec.ID, ProblemID: rec.Problem, Results: v.Results,
-		StartTime: float64(rec.Time.UnixNano()) / 1e9, EndTime: float64(h.ended.UnixNano()) / 1e9, Trace: h.trace(),
+		StartTime: float64(h.began.UnixNano()) / 1e9, EndTime: float64(h.ended.UnixNano()) / 1e9, Trace: h.trace(),
 	}
 }
 

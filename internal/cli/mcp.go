@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -41,7 +42,11 @@ over. What happens, and the verdict, is told on standard error.`,
 			if !c.Flags().Changed("addr") {
 				return serveMCP(c.Context(), s, f, p, nil)
 			}
-			if _, err := checkAddr(addr, s.Env("AIOPSLAB_TOKEN"), "AIOPSLAB_TOKEN"); err != nil {
+			token, err := envToken(s)
+			if err != nil {
+				return err
+			}
+			if _, err := checkAddr(addr, token, "AIOPSLAB_TOKEN"); err != nil {
 				return err
 			}
 			l, err := net.Listen("tcp", addr)
@@ -72,7 +77,7 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 			return
 		}
 		fmt.Fprintf(s.Stderr, "serving MCP at http://%s%s\n", l.Addr(), mcp.Path)
-		failed = server.HTTP(serving, l, s.Env("AIOPSLAB_TOKEN"))
+		failed = server.HTTP(serving, l, strings.TrimSpace(s.Env("AIOPSLAB_TOKEN")))
 	}()
 	t := newTranscript(s.Stderr, s.Terminal)
 	t.blind = true

@@ -20,8 +20,11 @@ import (
 
 // State is the world of a command.
 type State struct {
-	Args   []string // as of os.Args
-	Env    func(string) string
+	Args []string // as of os.Args
+	Env  func(string) string
+	// LookupEnv is as os.LookupEnv: it tells what is empty from what is not there.
+	LookupEnv func(string) (string, bool)
+
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -36,7 +39,7 @@ type State struct {
 // Process is the state of this process.
 func Process() *State {
 	return &State{
-		Args: os.Args, Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: os.Args, Env: os.Getenv, LookupEnv: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: term.IsTerminal(int(os.Stderr.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
@@ -28,11 +29,14 @@ const (
 	endTimeout = time.Minute
 	// idleTimeout is how long a connection is kept for another request.
 	idleTimeout = 2 * time.Minute
+	// maxHeader is how long the header of a request may be.
+	maxHeader = 64 << 10
 )
 
 type serveFlags struct {
 	addr      string
 	token     string
+	problems  string
 	sessions  int
 	results   string
 	untilEOF  bool
@@ -50,7 +54,8 @@ on demand, environments for training, and AIOpsLab's own endpoints. The server
 describes itself at /openapi.json; docs/server.md tells more.
 
 Every session has a cluster and a process of its own. Ctrl-C ends them all, and
-grades what there is.`,
+grades what there is. Standard error has a line for each session, environment
+and refused request.`,
 		Example: `  aiopslab serve
   aiopslab serve --addr 0.0.0.0:1818 --token-file token`,
 		Args: noArgs,
@@ -62,12 +67,16 @@ grades what there is.`,
 					f.modelArgs = append(f.modelArgs, "--"+given.Name+"="+given.Value.String())
 				}
 			})
+			if c.Flags().Changed("token-file") && f.token == "" {
+				return fail(ExitUsage, errors.New("--token-file: there is no name of a file"), "")
+			}
 			return serve(c.Context(), s, f)
 		},
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "where to listen; port 0 is any")
 	flags.StringVar(&f.token, "token-file", "", "`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
+	flags.StringVar(&f.problems, "problems", "", "`directory` of YAML files with problems of your own, beside the built-in ones")
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, for programs that start the server")
@@ -77,7 +86,16 @@ grades what there is.`,
 
 // open checks the flags, and returns the listener and what the front needs to know of it.
 func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
-	o := server.Options{MaxSessions: f.sessions, Token: s.Env("AIOPSLAB_TOKEN")}
+	o := server.Options{MaxSessions: f.sessions, Log: slog.New(slog.NewTextHandler(s.Stderr, nil))}
+	var err error
+	if o.Token, err = envToken(s); err != nil && f.token == "" {
+		return nil, o, err
+	}
+	if f.problems != "" {
+		if o.Problems, err = server.ReadProblems(f.problems); err != nil {
+			return nil, o, fail(ExitUsage, fmt.Errorf("--problems: %w", err), "docs/problems.md has the format.")
+		}
+	}
 	if f.sessions < 1 {
 		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")
 	}
@@ -91,7 +109,6 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 		}
 		o.Token = strings.TrimSpace(string(b))
 	}
-	var err error
 	if o.Loopback, err = checkAddr(f.addr, o.Token, "--token-file or AIOPSLAB_TOKEN"); err != nil {
 		return nil, o, err
 	}
@@ -104,6 +121,16 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	}
 	l, err := net.Listen("tcp", f.addr)
 	return l, o, fail(ExitError, err, "Choose another with --addr.")
+}
+
+// envToken is the token in the environment. One that is set and empty is a mistake, such as a secret
+// that was not found, and must not open the server to everybody.
+func envToken(s *State) (string, error) {
+	token := strings.TrimSpace(s.Env("AIOPSLAB_TOKEN"))
+	if _, set := s.LookupEnv("AIOPSLAB_TOKEN"); set && token == "" {
+		return "", fail(ExitUsage, errors.New("AIOPSLAB_TOKEN is set, and empty"), "Give it a value, or unset it to do without a token.")
+	}
+	return token, nil
 }
 
 // checkAddr refuses an address that other machines reach, unless there is a token.
@@ -163,7 +190,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	web := &http.Server{
-		Handler: front, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: front, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	failed := make(chan error, 1)

@@ -17,7 +17,6 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/llm"
-	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/server"
 	"github.com/aiopslab/aiopslab/session"
@@ -155,7 +154,7 @@ func (l *workerLab) Open(ctx context.Context, spec server.Spec, events func(reco
 }
 
 func (l *workerLab) Stage(ctx context.Context, spec server.Spec) error {
-	p, err := problem.Find(spec.Problem)
+	p, err := spec.Find()
 	if err != nil {
 		return err
 	}
@@ -195,7 +194,7 @@ func (l *workerLab) session(spec server.Spec) (run session.Session, err error) {
 		Seed:    spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
 		Self: toolCommand(l.state), Budget: l.flags.models.budget(),
 	}
-	if run.Problem, err = problem.Find(spec.Problem); err != nil {
+	if run.Problem, err = spec.Find(); err != nil {
 		return run, err
 	}
 	if run.Judge, err = l.flags.models.openJudge(l.state); err != nil {
@@ -232,6 +231,9 @@ type sampled struct {
 func (m sampled) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 	if m.how.Temperature != nil {
 		r.Temperature = m.how.Temperature
+	}
+	if m.how.TopP != nil {
+		r.TopP = m.how.TopP
 	}
 	if m.how.MaxTokens > 0 {
 		r.MaxTokens = m.how.MaxTokens

@@ -16,6 +16,8 @@ func (m *Model) request(r llm.Request) sdk.MessageNewParams {
 	params := sdk.MessageNewParams{Model: m.c.Model, MaxTokens: int64(r.MaxTokens)}
 	if r.Temperature != nil {
 		params.Temperature = param.NewOpt(*r.Temperature)
+	} else if r.TopP != nil { // It takes one of the two.
+		params.TopP = param.NewOpt(*r.TopP)
 	}
 	for _, msg := range r.Messages {
 		if msg.Role == llm.System {

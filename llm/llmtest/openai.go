@@ -56,14 +56,16 @@ func serveOpenAI(w http.ResponseWriter, req *http.Request, play func(Request) An
 			}
 		}
 		Temperature         *float64
-		MaxTokens           int `json:"max_tokens"`
-		MaxCompletionTokens int `json:"max_completion_tokens"`
+		TopP                *float64 `json:"top_p"`
+		MaxTokens           int      `json:"max_tokens"`
+		MaxCompletionTokens int      `json:"max_completion_tokens"`
 	}
 	if err := json.NewDecoder(req.Body).Decode(&body); err != nil {
 		openAIError(w, Answer{Status: http.StatusBadRequest, Message: err.Error()})
 		return
 	}
 	r := Request{Model: body.Model, Stream: body.Stream, Header: req.Header}
+	r.TopP = body.TopP
 	r.Temperature, r.MaxTokens = body.Temperature, cmp.Or(body.MaxTokens, body.MaxCompletionTokens)
 	for _, m := range body.Messages {
 		msg := llm.Message{Role: m.Role, Text: string(m.Content), For: m.ToolCallID, Thoughts: m.Thoughts + m.Reasoning}

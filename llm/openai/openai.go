@@ -140,7 +140,7 @@ func (m *Model) learn(f *llm.Failure, q quirks, r llm.Request) bool {
 		q.thoughts, q.settled = llm.Forget, true
 	case tooLarge:
 		q.limit = limit
-	case strings.Contains(text, "temperature"):
+	case strings.Contains(text, "temperature"), strings.Contains(text, "top_p"):
 		q.noTemperature = true
 	case strings.Contains(text, "stream_options"):
 		q.noUsage = true

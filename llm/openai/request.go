@@ -18,6 +18,9 @@ func (m *Model) request(r llm.Request, q quirks) sdk.ChatCompletionNewParams {
 	if r.Temperature != nil && !q.noTemperature {
 		params.Temperature = param.NewOpt(*r.Temperature)
 	}
+	if r.TopP != nil && !q.noTemperature {
+		params.TopP = param.NewOpt(*r.TopP)
+	}
 	if !q.noUsage {
 		params.StreamOptions.IncludeUsage = param.NewOpt(true)
 	}

@@ -1,4 +1,4 @@
-"""Environments for training, in the shape of Gymnasium's.
+"""Environments for training, in the shape of Gymnasium's, and made for it if it is installed.
 
     with Env("revoke_auth_mongodb-detection-1") as env:
         observation, info = env.reset(seed=1)
@@ -11,104 +11,286 @@ An action is text with one call in it, or a dictionary with ``name`` and ``argum
 episodes the application is reset in place, which is quick; a problem with another application takes a
 new cluster. At the end of an episode ``info["valid"]`` is False if it says nothing of the agent, such
 as when the machine was too busy: leave it out.
+
+With Gymnasium, ``gymnasium.make("AIOpsLab-v0", problems=...)`` makes an Env, ``make_vec`` a VectorEnv.
+Without it, both work alike, but have no spaces and give lists instead of arrays.
 """
 
 import concurrent.futures
+import string
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from . import client as _client
 
+try:
+    import gymnasium
+    import numpy
+    from gymnasium.error import ClosedEnvironmentError, ResetNeeded
+    from gymnasium.spaces import Text as _Text
+    from gymnasium.vector import VectorEnv as _VectorBase
+    from gymnasium.vector.utils import batch_space
 
-class Env:
-    """One environment. Problems are one id, or several to draw from. Settings are those of the API:
-    name, seed, max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved,
-    failed, step and invalid."""
+    from .registration import register
 
-    metadata = {"render_modes": []}
-    render_mode = None
+    _Base = gymnasium.Env
+    register()
 
-    def __init__(self, problems, client=None, **settings):
+    class AnyText(_Text):  # type: ignore[misc, valid-type]
+        """Any text of a length. The charset is what samples are made of; a cluster may well say more."""
+
+        def contains(self, x: Any) -> bool:
+            return isinstance(x, str) and len(x) <= self.max_length
+
+        def character_index(self, char: str) -> Any:
+            return super().character_index(char if char in self.character_set else "?")
+
+except ImportError:
+    numpy = None
+
+    class ClosedEnvironmentError(ValueError):  # type: ignore[no-redef]
+        """The environment is closed."""
+
+    class ResetNeeded(ValueError):  # type: ignore[no-redef]
+        """No episode is under way."""
+
+    class _Base:  # type: ignore[no-redef]
+        metadata: Dict[str, Any] = {}
+        render_mode: Optional[str] = None
+        spec: Any = None
+
+        @property
+        def unwrapped(self) -> "_Base":
+            return self
+
+        def reset(self, *, seed: Optional[int] = None, options: Optional[Dict[str, Any]] = None) -> Any:
+            return None
+
+        def __enter__(self) -> Any:
+            return self
+
+        def __exit__(self, *_: Any) -> None:
+            self.close()
+
+        def close(self) -> None:
+            return None
+
+    class _VectorBase(_Base):  # type: ignore[no-redef]
+        closed = False
+
+        def close(self, **kwargs: Any) -> None:
+            if not self.closed:
+                self.close_extras(**kwargs)
+                self.closed = True
+
+        def close_extras(self, **kwargs: Any) -> None:
+            return None
+
+
+# How long a text of either side can be, in characters.
+MAX_TEXT = 1 << 20
+
+
+def _text_space() -> Any:
+    return AnyText(max_length=MAX_TEXT, min_length=0, charset=string.printable)
+
+
+# What of the results is counted. Everything else is measured, though it may be a whole number.
+_COUNTS = ("steps", "in_tokens", "out_tokens")
+
+
+def _measured(info: Dict[str, Any]) -> Dict[str, Any]:
+    """What is known of an episode, with measures as floats, so that columns of them keep fractions."""
+    results = info.get("results")
+    if isinstance(results, dict):
+        floats = {k: float(v) for k, v in results.items() if type(v) is int and k not in _COUNTS}
+        info["results"] = {**results, **floats}
+    return info
+
+
+Action = Union[str, Dict[str, Any]]
+Step = Tuple[str, float, bool, bool, Dict[str, Any]]
+
+
+class Env(_Base):  # type: ignore[misc, valid-type]
+    """One environment. Problems are one id or YAML file, or several to draw from. Settings are those
+    of the API: name, seed, max_steps, max_time (in seconds), keep_records, and reward, a dictionary
+    with solved, failed, step and invalid. With the render mode ansi, it shows the last observation."""
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 1}
+
+    def __init__(
+        self,
+        problems: Union[str, Sequence[str]],
+        client: Optional[_client.Client] = None,
+        render_mode: Optional[str] = None,
+        **settings: Any,
+    ) -> None:
+        if render_mode is not None and render_mode not in self.metadata["render_modes"]:
+            raise ValueError("render_mode %r: there is %s" % (render_mode, ", ".join(self.metadata["render_modes"])))
+        self.id: Optional[str] = None
+        self.render_mode = render_mode
         self.client = client or _client.default()
+        if numpy is not None:
+            self.observation_space = _text_space()
+            self.action_space = _text_space()
+        self._shown: Optional[str] = None
         ids = [problems] if isinstance(problems, str) else list(problems)
-        self.id = self.client.make_env(problems=ids, **settings)
+        made = self.client.make_env(ids, **settings)
+        self.id, self.token = made["id"], made["token"]
 
-    @property
-    def unwrapped(self):
-        return self
+    def _request(self, method: str, part: str, body: Any = None) -> Any:
+        if self.id is None:
+            raise ClosedEnvironmentError("the environment is closed; make another")
+        try:
+            return self.client.request(method, "/envs/%s%s" % (self.id, part), body, self.token)
+        except _client.Error as e:
+            if e.status == 409:
+                raise ResetNeeded(str(e)) from None
+            if e.status == 404 and "environment" in str(e):
+                self.id = None  # Nobody used it for long, and the server has ended it.
+                raise ClosedEnvironmentError(str(e)) from None
+            raise
 
-    def reset(self, *, seed=None, options=None):
+    def reset(self, *, seed: Optional[int] = None, options: Optional[Dict[str, Any]] = None) -> Tuple[str, Dict[str, Any]]:
         """Begin an episode: the observation is the whole briefing. A seed begins a new sequence of
         problems and loads; ``options={"problem": id}`` chooses the problem."""
-        body = {}
+        super().reset(seed=seed, options=options)
+        body: Dict[str, Any] = {}
         if seed is not None:
-            body["seed"] = seed
+            body["seed"] = int(seed)
         if options:
-            body["options"] = options
-        answer = self.client.request("POST", "/envs/%s/reset" % self.id, body)
+            unknown = sorted(str(key) for key in options if key != "problem")
+            if unknown:
+                raise ValueError("reset has no option %s; there is: problem" % ", ".join(unknown))
+            body["options"] = dict(options)
+        answer = self._request("POST", "/reset", body)
+        self._shown = answer["observation"]
         return answer["observation"], answer["info"]
 
-    def step(self, action):
+    def step(self, action: Action) -> Step:
         """Take a step."""
-        a = self.client.request("POST", "/envs/%s/step" % self.id, {"action": action})
-        return a["observation"], a["reward"], a["terminated"], a["truncated"], a["info"]
+        if not isinstance(action, dict):
+            action = str(action)
+        a = self._request("POST", "/step", {"action": action})
+        self._shown = a["observation"]
+        return a["observation"], float(a["reward"]), a["terminated"], a["truncated"], _measured(a["info"])
 
-    def render(self):
-        return None
+    def render(self) -> Optional[str]:
+        """The last observation, in the render mode ansi."""
+        return self._shown if self.render_mode == "ansi" else None
 
-    def close(self):
+    def close(self) -> None:
         """End the environment. It may be called again."""
         id, self.id = self.id, None
         if id is not None:
-            self.client.request("DELETE", "/envs/" + id)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.close()
+            try:
+                self.client.request("DELETE", "/envs/" + id, token=self.token)
+            except _client.Error as e:
+                if e.status != 404:
+                    raise
 
 
-class VectorEnv:
+class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
     """Several environments side by side. An episode that has ended is followed by the next one in the
     step after, whose action is not heeded and whose reward is 0."""
 
-    def __init__(self, problems, num_envs, client=None, seed=1, **settings):
+    metadata: Dict[str, Any] = {"render_modes": []}
+
+    def __init__(
+        self,
+        problems: Union[str, Sequence[str]],
+        num_envs: int = 1,
+        client: Optional[_client.Client] = None,
+        seed: int = 1,
+        **settings: Any,
+    ) -> None:
         self.num_envs = num_envs
-        self._pool = concurrent.futures.ThreadPoolExecutor(num_envs)
-        self.envs = []
+        self.envs: List[Env] = []
+        self._over = [True] * num_envs
+        self._pool = concurrent.futures.ThreadPoolExecutor(max(num_envs, 1))
+        if numpy is not None:
+            mode = getattr(gymnasium.vector, "AutoresetMode", None)
+            self.metadata = {**self.metadata, "autoreset_mode": mode.NEXT_STEP if mode else "NextStep"}
+            self.single_observation_space, self.single_action_space = _text_space(), _text_space()
+            self.observation_space = batch_space(self.single_observation_space, num_envs)
+            self.action_space = batch_space(self.single_action_space, num_envs)
         try:
             for i in range(num_envs):
                 self.envs.append(Env(problems, client, seed=seed + i, **settings))
         except BaseException:
             self.close()
             raise
-        self._over = [True] * num_envs
 
-    def reset(self, *, seed=None, options=None):
-        """Begin an episode everywhere."""
-        seeds = [None if seed is None else seed + i for i in range(self.num_envs)]
+    def reset(
+        self, *, seed: Union[int, Sequence[Optional[int]], None] = None, options: Optional[Dict[str, Any]] = None
+    ) -> Tuple[Tuple[str, ...], Dict[str, Any]]:
+        """Begin an episode everywhere. A seed is that of the first; the others have those after it."""
+        self._check()
+        if seed is None or isinstance(seed, int):
+            super().reset(seed=seed, options=options)
+            seeds: List[Optional[int]] = [None if seed is None else seed + i for i in range(self.num_envs)]
+        else:
+            seeds = list(seed)
+        if len(seeds) != self.num_envs:
+            raise ValueError("there are %d seeds for %d environments" % (len(seeds), self.num_envs))
         answers = list(self._pool.map(lambda env, s: env.reset(seed=s, options=options), self.envs, seeds))
         self._over = [False] * self.num_envs
-        return tuple(zip(*answers))
+        return tuple(a[0] for a in answers), self._columns([a[1] for a in answers])
 
-    def step(self, actions):
-        """Take a step everywhere, and return lists."""
+    def step(self, actions: Sequence[Action]) -> Tuple[Tuple[str, ...], Any, Any, Any, Dict[str, Any]]:
+        """Take a step everywhere."""
+        self._check()
+        if len(actions) != self.num_envs:
+            raise ValueError("there are %d actions for %d environments" % (len(actions), self.num_envs))
         answers = list(self._pool.map(self._step, range(self.num_envs), actions))
         self._over = [terminated or truncated for _, _, terminated, truncated, _ in answers]
-        return tuple(list(column) for column in zip(*answers))
+        observations, rewards, terminated, truncated, infos = zip(*answers)
+        return observations, _array(rewards, float), _array(terminated, bool), _array(truncated, bool), self._columns(infos)
 
-    def _step(self, i, action):
+    def _step(self, i: int, action: Action) -> Step:
         if self._over[i]:
             observation, info = self.envs[i].reset()
             return observation, 0.0, False, False, info
         return self.envs[i].step(action)
 
-    def close(self):
+    def _check(self) -> None:
+        if self.closed:
+            raise ClosedEnvironmentError("the environments are closed; make others")
+
+    def _columns(self, infos: Sequence[Dict[str, Any]]) -> Dict[str, Any]:
+        """What is known of all: a column for each key, and under _key who has it."""
+        columns: Dict[str, Any] = {}
+        for key in {key: None for info in infos for key in info}:
+            has = [key in info for info in infos]
+            values = [info.get(key) for info in infos]
+            kinds = {type(v) for v, h in zip(values, has) if h}
+            kind = kinds.pop() if len(kinds) == 1 else object
+            if kind not in (bool, int, float):
+                kind = object
+            columns[key] = _array([v if h or kind is object else kind() for v, h in zip(values, has)], kind)
+            columns["_" + key] = _array(has, bool)
+        return columns
+
+    def render(self) -> Optional[Tuple[Any, ...]]:
+        return None
+
+    def close_extras(self, **kwargs: Any) -> None:
         for env in self.envs:
             env.close()
         self._pool.shutdown()
 
-    def __enter__(self):
+    def __enter__(self) -> "VectorEnv":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _array(values: Sequence[Any], kind: Any) -> Any:
+    """A column: an array if there is numpy."""
+    if numpy is None:
+        return list(values)
+    column = numpy.zeros(len(values), dtype=kind)
+    for i, v in enumerate(values):
+        column[i] = v
+    return column

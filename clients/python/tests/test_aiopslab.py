@@ -1,17 +1,34 @@
 """Tests against a server at AIOPSLAB_URL that grades detections by their answer."""
 
 import asyncio
+import configparser
+import importlib.util
 import json
 import os
 import pathlib
+import shutil
+import subprocess
+import sys
 import tempfile
 import threading
+import time
 import unittest
 
-from aiopslab import client
-from aiopslab.gym import Env, VectorEnv
+from aiopslab import client, paths
+from aiopslab.gym import ClosedEnvironmentError, Env, ResetNeeded, VectorEnv
 from aiopslab.orchestrator import Orchestrator
+from aiopslab.orchestrator.parser import ResponseParser
 from aiopslab.orchestrator.problems.registry import ProblemRegistry
+from aiopslab.session import Session, SessionItem
+from aiopslab.utils.actions import get_actions
+from aiopslab.utils.status import InvalidActionError, ResponseParsingError, SubmissionStatus
+
+OWN = """id: mine-{task}-1
+title: nothing is wrong with mine
+app: hotel-reservation
+load: {rate: 10}
+tasks: [detection]
+"""
 
 FAULTY = "revoke_auth_mongodb-detection-1"
 HEALTHY = "noop_detection_hotel_reservation-1"
@@ -59,7 +76,7 @@ class OrchestratorTest(unittest.TestCase):
         self.assertTrue(agent.observed[1].endswith("\nPlease take the next action"))
         self.assertEqual([turn["role"] for turn in out["history"]], ["assistant", "env"] * 2)
         self.assertEqual(out["history"][0]["content"], LOOK)
-        self.assertEqual(out["final_state"], "SubmissionStatus.VALID_SUBMISSION")
+        self.assertIs(out["final_state"], SubmissionStatus.VALID_SUBMISSION)
         self.assertIs(out["results"]["success"], True)
         self.assertIsInstance(out["framework_overhead"], float)
         self.assertEqual(out["outcome"]["agent"], "mine")
@@ -87,7 +104,8 @@ class OrchestratorTest(unittest.TestCase):
             session = json.loads(file.read_text())
         self.assertEqual(list(session), ["agent", "session_id", "problem_id", "start_time", "end_time", "trace", "results"])
         self.assertEqual(session["problem_id"], FAULTY)
-        self.assertEqual(session["trace"], out["history"])
+        self.assertEqual(session["trace"], [item.model_dump() for item in out["history"]])
+        self.assertLessEqual(session["start_time"], session["end_time"])
 
     def test_unknown_problem(self):
         with self.assertRaisesRegex(client.Error, "there is no problem"):
@@ -97,10 +115,178 @@ class OrchestratorTest(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "come first"):
             asyncio.run(Orchestrator().start_problem(3))
 
+    def test_own_problem(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "mine.yaml")
+            file.write_text(OWN)
+            orchestrator = Orchestrator()
+            orchestrator.register_agent(Scripted('```\nsubmit("No")\n```'), name="mine")
+            orchestrator.init_problem(str(file), task="detection")
+            out = asyncio.run(orchestrator.start_problem(max_steps=3))
+            self.assertEqual(out["outcome"]["problem"], "mine-detection-1")
+            self.assertIs(out["results"]["success"], True)
+            self.assertEqual(orchestrator.session.pid, "mine-detection-1")
+            file.write_text("id: x")
+            with self.assertRaisesRegex(client.Error, "document: title is missing"):
+                client.default().open(str(file))
+
+    def test_one_step_after_another(self):
+        """As AIOpsLab's own loops use it: by ask_agent and ask_env."""
+        orchestrator = Orchestrator()
+        agent = Scripted(LOOK, "hm", YES)
+        orchestrator.register_agent(agent, name="mine")
+        orchestrator.init_problem(FAULTY)
+
+        async def steps():
+            first = await orchestrator.ask_env(await orchestrator.ask_agent("go"))
+            second = await orchestrator.ask_env(await orchestrator.ask_agent(first))
+            return first, second, await orchestrator.ask_env(await orchestrator.ask_agent(second))
+
+        first, second, third = asyncio.run(steps())
+        self.assertIn("did get_logs", first)
+        self.assertTrue(second.startswith("Error parsing response"))
+        self.assertIs(third, SubmissionStatus.VALID_SUBMISSION)
+        self.assertEqual(agent.observed, ["go", first, second])
+        self.assertEqual(orchestrator.session.solution, "Yes")
+        self.assertEqual([item.role for item in orchestrator.session.history], ["assistant", "env"] * 3)
+        orchestrator.discard()
+
+    def test_session_stays(self):
+        """AIOpsLab's service reads the session when the problem is over."""
+        orchestrator = Orchestrator()
+        orchestrator.register_agent(Scripted(LOOK, YES), name="mine")
+        orchestrator.init_problem(FAULTY)
+        before = time.time()
+        out = asyncio.run(orchestrator.start_problem(max_steps=5))
+        raw = orchestrator.session.to_dict()
+        self.assertEqual(list(raw), ["agent", "session_id", "problem_id", "start_time", "end_time", "trace", "results"])
+        self.assertEqual(raw["session_id"], out["outcome"]["id"])
+        self.assertEqual((raw["agent"], raw["problem_id"]), ("mine", FAULTY))
+        self.assertTrue(before <= raw["start_time"] <= raw["end_time"] <= time.time())
+        raw["trace"].insert(0, {"role": "system", "content": "prompt"})
+        self.assertEqual([turn["role"] for turn in raw["trace"]], ["system", "assistant", "env", "assistant", "env"])
+        self.assertEqual(orchestrator.session.solution, "Yes")
+
     def test_registry(self):
+        registry = ProblemRegistry()
+        self.assertIsNone(registry.get_problem("nope"))
+        with self.assertRaisesRegex(ValueError, "nope not found"):
+            registry.get_problem_instance("nope")
+        self.assertEqual(registry.get_problem(FAULTY)().id, FAULTY)
+        self.assertEqual(registry.get_problem_deployment(FAULTY), "k8s")
+        self.assertEqual(registry.get_problem_count(), len(registry.get_problem_ids()))
+        problem = registry.get_problem_instance(FAULTY)
+        problem.open(name="direct")
+        self.assertIn("submit", problem.get_available_actions())
+        self.assertIn("did get_logs [a b'c]", problem.perform_action("get_logs", "a", "b'c"))
+        with self.assertRaisesRegex(InvalidActionError, "Invalid action: dance"):
+            problem.perform_action("dance")
+        self.assertIs(problem.perform_action("submit", has_anomaly="Yes"), SubmissionStatus.VALID_SUBMISSION)
+        problem.discard()
         self.assertIn(FAULTY, ProblemRegistry().PROBLEM_REGISTRY)
         self.assertIn(FAULTY, Orchestrator().probs.get_problem_ids("detection"))
         self.assertNotIn(FAULTY, Orchestrator().probs.get_problem_ids("mitigation"))
+
+
+class ParserTest(unittest.TestCase):
+    """Responses and how AIOpsLab means them."""
+
+    def parse(self, text):
+        return ResponseParser().parse(text)
+
+    def test_calls(self):
+        command = """kubectl patch svc a -n b --type='json' -p='[{"op": "replace", "path": "/spec/ports/0/targetPort", "value": 9090}]'"""
+        for call, name, args, kwargs in [
+            ("myApi()", "myApi", [], {}),
+            ("myApi(10)", "myApi", [10], {}),
+            ("myApi(10, 'error')", "myApi", [10, "error"], {}),
+            ('exec_shell("kubectl get pods -n shop")', "exec_shell", ["kubectl get pods -n shop"], {}),
+            ('exec_shell("%s")' % command, "exec_shell", [command], {}),
+            ("submit('yes')", "submit", ["yes"], {}),
+            ("submit(has_anomaly='yes')", "submit", [], {"has_anomaly": "yes"}),
+            ("submit(['a','b'])", "submit", [["a", "b"]], {}),
+            ("submit(faulty_components=['a', 'b'])", "submit", [], {"faulty_components": ["a", "b"]}),
+            ("submit({'system_level': 'x', 'fault_type': 'y'})", "submit", [{"system_level": "x", "fault_type": "y"}], {}),
+            ("submit()", "submit", [], {}),
+        ]:
+            for form in ("Action:\n```\n%s\n```", "        Action:\n        ```\n        %s\n        ```\n        "):
+                with self.subTest(call=call, form=form):
+                    got = self.parse(form % call)
+                    self.assertEqual((got["api_name"], got["args"], got["kwargs"]), (name, args, kwargs))
+
+    def test_context(self):
+        got = self.parse("Thought: look.\n\nAction:\n```get_logs('a', 'b')```\nThat will help.")
+        self.assertEqual(got["context"], ["Thought: look.\n\nAction:", "That will help."])
+
+    def test_no_call(self):
+        for text in ('```\necho "Hello World"\n```', "", "nothing"):
+            with self.assertRaisesRegex(ResponseParsingError, "^Error parsing response: "):
+                self.parse(text)
+
+    def test_actions(self):
+        actions = get_actions("detection")
+        self.assertLessEqual({"get_logs", "get_metrics", "read_metrics", "get_traces", "read_traces", "exec_shell", "submit"}, set(actions))
+        self.assertIn("get_logs(namespace: str", actions["get_logs"])
+        looks = get_actions("detection", "read")
+        self.assertIn("get_logs", looks)
+        self.assertNotIn("exec_shell", looks)
+        self.assertNotIn("submit", looks)
+
+
+class SessionTest(unittest.TestCase):
+    def test_history(self):
+        session = Session()
+        session.add(SessionItem(role="assistant", content="a"))
+        session.add([{"role": "env", "content": "b"}, {"role": "assistant", "content": "c"}])
+        session.add(None)
+        self.assertEqual([item.content for item in session.history], ["a", "b", "c"])
+        with self.assertRaises(TypeError):
+            session.add(3)
+        session.clear()
+        self.assertEqual(session.history, [])
+
+    def test_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            session = Session(results_dir=folder)
+            self.assertIsNone(session.start_time)
+            session.set_problem(None, pid="p")
+            session.set_agent("a")
+            session.start()
+            session.add({"role": "assistant", "content": "hi"})
+            session.end()
+            session.set_results({"success": True})
+            session.to_json()
+            (file,) = pathlib.Path(folder).iterdir()
+            self.assertEqual(file.name, "%s_%s.json" % (session.session_id, session.start_time))
+            other = Session(results_dir=folder)
+            other.from_json(file.name)
+            self.assertEqual(other.to_dict(), session.to_dict())
+            self.assertEqual(other.get_duration(), session.get_duration())
+
+
+class PackageTest(unittest.TestCase):
+    """What pip installs."""
+
+    def test_metadata(self):
+        if importlib.util.find_spec("setuptools") is None:
+            return  # Nobody builds the package here.
+        with tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copytree(".", folder + "/src", ignore=shutil.ignore_patterns("__pycache__", "tests"))
+            command = [sys.executable, "-W", "ignore", "-c", "import setuptools; setuptools.setup()", "-q", "egg_info", "build"]
+            subprocess.run(command, cwd=copy, check=True, capture_output=True)
+            (info,) = pathlib.Path(copy).glob("*.egg-info")
+            entries = configparser.ConfigParser()
+            entries.read(info / "entry_points.txt")
+            self.assertEqual(entries["gymnasium.envs"]["__root__"], "aiopslab.registration:register")
+            self.assertIn("Requires-Python: >=3.9", (info / "PKG-INFO").read_text())
+            built = pathlib.Path(copy, "build", "lib")
+            files = sorted(str(p.relative_to(copy)) for p in pathlib.Path(copy, "aiopslab").rglob("*") if p.is_file())
+            self.assertEqual(files, sorted(str(p.relative_to(built)) for p in built.rglob("*") if p.is_file()))
+            self.assertIn("aiopslab/py.typed", files)
+
+    def test_paths(self):
+        self.assertTrue((paths.BASE_DIR / "paths.py").exists())
+        self.assertNotIn(paths.BASE_DIR, paths.RESULTS_DIR.parents)
 
 
 class ClientTest(unittest.TestCase):
@@ -128,6 +314,27 @@ class ClientTest(unittest.TestCase):
         session = client.default().simulate(FAULTY, "oracle", max_steps=None)
         self.assertEqual([turn["role"] for turn in session["trace"]], ["system", "user", "assistant"])
 
+    def test_session_token(self):
+        lab = client.default()
+        mine, other = lab.open(HEALTHY), lab.open(HEALTHY)
+        agent = client.Session(client.Client(lab.url, mine.token), mine.id)
+        self.assertEqual(agent.problem()["task"], "detection")
+        agent.call("get_logs", namespace="a", service="b")
+        for refused, status in [
+            (client.Session(agent.client, other.id).info, 404),
+            (client.Session(agent.client, other.id).problem, 404),
+            (lambda: list(client.Session(agent.client, other.id).events()), 404),
+            (agent.client.sessions, 403),
+            (lambda: agent.client.open(HEALTHY), 403),
+            (agent.cancel, 403),
+        ]:
+            with self.assertRaises(client.Error) as e:
+                refused()
+            self.assertEqual(e.exception.status, status)
+        self.assertTrue(agent.submit("No")["solved"])
+        mine.cancel()
+        other.cancel()
+
     def test_token(self):
         with self.assertRaises(client.Error) as e:
             client.Client(os.environ["AIOPSLAB_URL"], "wrong").problems()
@@ -151,7 +358,29 @@ class GymTest(unittest.TestCase):
             _, info = env.reset(seed=1, options={"problem": HEALTHY})
             *_, info = env.step('```\nsubmit("No")\n```')
             self.assertEqual(info["class"], "solved")
+            with self.assertRaisesRegex(ResetNeeded, "reset the environment"):
+                env.step(LOOK)
+            with self.assertRaisesRegex(ValueError, "no option sede; there is: problem"):
+                env.reset(options={"sede": 3})
         env.close()
+        for use in (env.reset, lambda: env.step(LOOK)):
+            with self.assertRaisesRegex(ClosedEnvironmentError, "closed"):
+                use()
+        with self.assertRaisesRegex(ValueError, "ansi"):
+            Env(FAULTY, render_mode="human")
+
+    def test_own_problem(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "mine.yaml")
+            file.write_text(OWN)
+            with Env([str(file), HEALTHY], seed=2, render_mode="ansi") as env:
+                seen = set()
+                for _ in range(12):
+                    observation, _ = env.reset()
+                    self.assertEqual(env.render(), observation)
+                    *_, info = env.step('```\nsubmit("No")\n```')
+                    seen.add(info["problem"])
+                self.assertEqual(seen, {"mine-detection-1", HEALTHY})
 
     def test_truncated(self):
         with Env(FAULTY, max_steps=1) as env:
@@ -162,13 +391,19 @@ class GymTest(unittest.TestCase):
     def test_side_by_side(self):
         with VectorEnv(FAULTY, 3) as envs:
             observations, infos = envs.reset()
-            self.assertEqual((len(observations), len(infos)), (3, 3))
+            self.assertEqual((len(observations), infos["task"], infos["_task"]), (3, ["detection"] * 3, [True] * 3))
             for _ in range(2):
-                _, rewards, terminated, _, _ = envs.step([YES, YES, LOOK])
+                _, rewards, terminated, _, infos = envs.step([YES, YES, LOOK])
                 self.assertEqual((rewards, terminated), ([1, 1, 0], [True, True, False]))
+                self.assertEqual((infos["class"], infos["_class"]), (["solved", "solved", None], [True, True, False]))
                 _, rewards, terminated, _, _ = envs.step([YES] * 3)  # Two begin anew.
                 self.assertEqual((rewards, terminated), ([0, 0, 1], [False, False, True]))
                 envs.reset()
+            with self.assertRaisesRegex(ValueError, "2 actions for 3"):
+                envs.step([YES] * 2)
+        with self.assertRaises(ClosedEnvironmentError):
+            envs.reset()
+        envs.close()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What AIOpsLab's own code imports beside the orchestrator."""

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// maxInFlight is how many requests at once the token of a session or an environment is good for. An
+// agent takes one step after another, and watches.
+const maxInFlight = 32
+
+// caller is who sent a request, by the token they showed. The zero caller may do everything.
+type caller struct {
+	owns  string        // id of the session or environment whose token it is; empty for the server's own
+	slots chan struct{} // of its requests that are being answered
+}
+
+type callerKey struct{}
+
+// callerOf is who sent a request.
+func callerOf(r *http.Request) *caller {
+	if c, ok := r.Context().Value(callerKey{}).(*caller); ok {
+		return c
+	}
+	return &caller{}
+}
+
+// reaches reports whether a caller may know of the session or environment with an id.
+func (c *caller) reaches(id string) bool { return c.owns == "" || c.owns == id }
+
+// tokens are those of sessions and environments, by their hashes: how long it takes to find one tells
+// nothing of it.
+type tokens struct {
+	mu     sync.Mutex
+	byHash map[[sha256.Size]byte]*caller
+}
+
+// issue makes the token of a session or an environment.
+func (t *tokens) issue(id string) string {
+	token := rand.Text()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byHash == nil {
+		t.byHash = map[[sha256.Size]byte]*caller{}
+	}
+	t.byHash[sha256.Sum256([]byte(token))] = &caller{owns: id, slots: make(chan struct{}, maxInFlight)}
+	return token
+}
+
+// revoke makes the token of what is gone worthless.
+func (t *tokens) revoke(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for h, c := range t.byHash {
+		if c.owns == id {
+			delete(t.byHash, h)
+		}
+	}
+}
+
+func (t *tokens) find(token string) *caller {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.byHash[sha256.Sum256([]byte(token))]
+}
+
+// identify says who sent a request. The server's token is compared in a time that tells nothing of it.
+func (f *Front) identify(r *http.Request) (*caller, error) {
+	header := r.Header.Get("Authorization")
+	scheme, token, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		token = ""
+	}
+	own, got := sha256.Sum256([]byte(f.Token)), sha256.Sum256([]byte(token))
+	isOwn := subtle.ConstantTimeCompare(own[:], got[:]) == 1
+	c := f.tokens.find(token)
+	switch {
+	case f.Token != "" && isOwn, f.Token == "" && header == "":
+		return &caller{}, nil
+	case c != nil:
+		return c, nil
+	}
+	return nil, fail(http.StatusUnauthorized, "this needs the server's token, or that of a session, as a header 'Authorization: Bearer TOKEN'")
+}
+
+// admit holds a place for a request of a caller who has a limited number of them.
+func (c *caller) admit() (leave func(), err error) {
+	if c.slots == nil {
+		return func() {}, nil
+	}
+	select {
+	case c.slots <- struct{}{}:
+		return func() { <-c.slots }, nil
+	default:
+		return nil, fail(http.StatusTooManyRequests, "there are %d requests with this token already; wait for one to be answered", maxInFlight)
+	}
+}
+
+// as is a request of a caller.
+func (c *caller) as(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), callerKey{}, c))
+}
+
+// limited refuses a request that only the server's token is good for.
+func limited(next handler) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if c := callerOf(r); c.owns != "" {
+			return fail(http.StatusForbidden, "this needs the server's token; the one shown is good for %s alone", c.owns)
+		}
+		return next(w, r)
+	}
+}
