@@ -40,6 +40,10 @@ class Client:
         self._token = token
         self._local = threading.local()
 
+    def __reduce__(self) -> Tuple[Any, Tuple[str, Optional[str]]]:
+        """A copy, or what another process makes of it, is a client of the same server."""
+        return Client, (self.url, self._token)
+
     def request(self, method: str, path: str, body: Any = None, token: Optional[str] = None) -> Any:
         """Send a request and return the answer: a value out of JSON, or text. The token is the
         server's, unless another is given."""

@@ -226,9 +226,9 @@ class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
     ) -> Tuple[Tuple[str, ...], Dict[str, Any]]:
         """Begin an episode everywhere. A seed is that of the first; the others have those after it."""
         self._check()
-        if seed is None or isinstance(seed, int):
+        if seed is None or hasattr(seed, "__index__"):
             super().reset(seed=seed, options=options)
-            seeds: List[Optional[int]] = [None if seed is None else seed + i for i in range(self.num_envs)]
+            seeds: List[Optional[int]] = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         else:
             seeds = list(seed)
         if len(seeds) != self.num_envs:

@@ -2,6 +2,7 @@
 
 import asyncio
 import configparser
+import copy
 import importlib.util
 import json
 import os
@@ -315,7 +316,7 @@ class ClientTest(unittest.TestCase):
         self.assertEqual([turn["role"] for turn in session["trace"]], ["system", "user", "assistant"])
 
     def test_session_token(self):
-        lab = client.default()
+        lab = copy.deepcopy(client.default())
         mine, other = lab.open(HEALTHY), lab.open(HEALTHY)
         agent = client.Session(client.Client(lab.url, mine.token), mine.id)
         self.assertEqual(agent.problem()["task"], "detection")
