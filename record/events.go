@@ -78,8 +78,8 @@ type Step struct {
 	Action      string  `json:"action,omitempty"` // empty if none could be read
 	Observation string  `json:"observation"`
 	Failed      bool    `json:"failed,omitempty"` // the action could not be taken, or was broken off
-	Thought     float64 `json:"thought_seconds"` // that the agent took
-	Took        float64 `json:"took_seconds"`    // that the action took
+	Thought     float64 `json:"thought_seconds"`  // that the agent took
+	Took        float64 `json:"took_seconds"`     // that the action took
 }
 
 // Output is text that an agent wrote beside its responses.

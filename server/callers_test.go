@@ -55,7 +55,13 @@ func TestSessionToken(t *testing.T) {
 		t.Errorf("%s and %s tell apart what there is", a, b)
 	}
 	for _, tt := range [][2]string{
-		{"GET", "/sessions"}, {"POST", "/sessions"}, {"POST", "/simulate"}, {"GET", "/envs"}, {"POST", "/envs"}, {"GET", "/problems"}, {"GET", "/agents"},
+		{"GET", "/sessions"},
+		{"POST", "/sessions"},
+		{"POST", "/simulate"},
+		{"GET", "/envs"},
+		{"POST", "/envs"},
+		{"GET", "/problems"},
+		{"GET", "/agents"},
 		{"DELETE", theirs},
 		{"DELETE", path}, // Else who loses could make the run not count.
 	} {
