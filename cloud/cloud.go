@@ -15,6 +15,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"net/http"
 
 	"k8s.io/client-go/rest"
 )
@@ -44,4 +45,37 @@ type Resetter interface {
 // cluster's keys, so keep it private.
 type Snapshot interface {
 	io.WriterTo
+}
+
+// Director is an optional power of a Cloud: to let the lab read and write the API by a way that
+// nothing in the cluster can redirect, see, change or refuse. Objects in the cluster can: an
+// APIService says who answers for an API, a webhook or a policy what may be written.
+type Director interface {
+	// DirectConfig is a RESTConfig for that way. Aggregated APIs are not to be had by it.
+	DirectConfig() *rest.Config
+}
+
+// DirectConfig returns a configuration that nothing in the cluster can redirect, if the cloud has
+// one, or else its only one.
+func DirectConfig(c Cloud) *rest.Config {
+	if d, ok := c.(Director); ok {
+		return d.DirectConfig()
+	}
+	return c.RESTConfig()
+}
+
+// Gate answers the requests that reach the cluster's APIs over a wire: from pods, by Dial, or from
+// the machine that the cloud runs on.
+type Gate struct {
+	// API answers instead of the API server. It may pass requests on by RESTConfig.
+	API http.Handler
+	// Kubelet answers before a kubelet, except for the API server's own requests.
+	Kubelet func(kubelet http.Handler) http.Handler
+}
+
+// Gated is an optional power of a Cloud: to have a gate.
+type Gated interface {
+	// SetGate puts up a gate instead of the one there is; nil removes it. It is in effect for every
+	// request that begins afterwards.
+	SetGate(g *Gate)
 }

@@ -16,7 +16,7 @@ func (x *exchange) deleteCollection(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	t := x.target
-	raw := x.guard.fetch(r.Context(), t.path(), query)
+	raw := x.guard.fetch(r.Context(), t, query)
 	all, err := fields(raw)
 	if err != nil {
 		x.forward(w, r) // There is no such collection, or nobody answers. Either way it is said.
@@ -68,7 +68,7 @@ func (x *exchange) deleteEach(w http.ResponseWriter, r *http.Request, objects []
 			req.Header.Set(name, r.Header.Get(name))
 		}
 		req.Header.Set("Accept", jsonType)
-		resp, err := x.guard.agent.RoundTrip(req)
+		resp, err := x.from.do(req)
 		if err != nil {
 			x.fail(w, err)
 			return

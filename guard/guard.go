@@ -46,6 +46,9 @@ const (
 type Options struct {
 	// Upstream is the API server, with the lab's own rights, which must include impersonation.
 	Upstream *rest.Config
+	// Direct is the same API server for what the guard itself wants to know, by a way that the agent
+	// cannot redirect; nil is Upstream.
+	Direct *rest.Config
 	// User and Groups are whom the agent acts as; empty are DefaultUser and DefaultGroup.
 	User   string
 	Groups []string
@@ -60,11 +63,16 @@ type Options struct {
 type Guard struct {
 	opts     Options
 	upstream *url.URL
-	agent    http.RoundTripper // acts as the agent
-	upgrades http.RoundTripper // acts as the agent, over HTTP/1.1
-	lab      http.RoundTripper // acts as the lab
-	veil     *veil
-	journal  journal
+	direct   *url.URL
+	// Transports to upstream, by whom they act as; some over HTTP/1.1, for other protocols.
+	asAgent, asAgentUpgraded   http.RoundTripper
+	asAnyone, asAnyoneUpgraded http.RoundTripper // as whoever a request says
+	asLab                      http.RoundTripper
+	// Transports to direct.
+	asLabDirect, asAnyoneDirect http.RoundTripper
+
+	veil    *veil
+	journal journal
 
 	listener net.Listener
 	server   *http.Server
@@ -73,13 +81,16 @@ type Guard struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	// requests are those under way. After closed is set there are no new ones.
-	mu       sync.Mutex
-	closed   bool
-	requests sync.WaitGroup
-	count    atomic.Int64 // requests so far
-	once     sync.Once
-	served   chan struct{}
+	// shut ends the requests of the agent's own clients.
+	doorCtx context.Context
+	shut    context.CancelFunc
+	served  chan struct{}
+	// visits are the requests of the agent's own clients that are under way, requests are all. After
+	// left and closed are set there are no new ones.
+	mu               sync.Mutex
+	left, closed     bool
+	visits, requests sync.WaitGroup
+	total            atomic.Int64 // requests so far
 }
 
 // Start gives the agent's group its rights in the cluster and listens on a port of the loopback
@@ -111,6 +122,7 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	}
 	g := &Guard{opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal}}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	g.doorCtx, g.shut = context.WithCancel(g.ctx)
 	var err error
 	if g.veil, err = newVeil(append(Builtin(), o.Hide...), g.look); err != nil {
 		return nil, err
@@ -137,34 +149,49 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          log.New(io.Discard, "", 0), // Clients that hang up are no news.
-		BaseContext:       func(net.Listener) context.Context { return g.ctx },
+		BaseContext:       func(net.Listener) context.Context { return g.doorCtx },
 	}
 	return g, nil
 }
 
-// connect makes the transports. Answers must be readable, so they are not compressed.
-func (g *Guard) connect() error {
-	lab := rest.CopyConfig(g.opts.Upstream)
-	lab.Timeout, lab.DisableCompression = 0, true
-	u, _, err := rest.DefaultServerUrlFor(lab)
-	if err != nil {
-		return err
+// connect makes the transports. Answers must be readable, so they are not compressed. Who is at the
+// other end of an API may be of the agent's making: it learns nothing of the lab's client.
+func (g *Guard) connect() (err error) {
+	open := func(c *rest.Config, t *http.RoundTripper) {
+		if err == nil {
+			*t, err = rest.TransportFor(c)
+		}
 	}
-	g.upstream = u
-	if g.lab, err = rest.TransportFor(lab); err != nil {
-		return err
+	prepare := func(c *rest.Config, u **url.URL) *rest.Config {
+		c = rest.CopyConfig(c)
+		c.Timeout, c.DisableCompression, c.UserAgent = 0, true, ""
+		if err == nil {
+			*u, _, err = rest.DefaultServerUrlFor(c)
+		}
+		return c
 	}
+	overHTTP1 := func(c *rest.Config) *rest.Config {
+		c = rest.CopyConfig(c)
+		if c.Transport == nil {
+			c.NextProtos = []string{"http/1.1"}
+		}
+		return c
+	}
+	direct := g.opts.Upstream
+	if g.opts.Direct != nil {
+		direct = g.opts.Direct
+	}
+	lab := prepare(g.opts.Upstream, &g.upstream)
+	direct = prepare(direct, &g.direct)
 	agent := rest.CopyConfig(lab)
 	agent.Impersonate = rest.ImpersonationConfig{UserName: g.opts.User, Groups: g.opts.Groups}
-	agent.UserAgent = "" // The agent's client has its own, or none.
-	if g.agent, err = rest.TransportFor(agent); err != nil {
-		return err
-	}
-	upgrades := rest.CopyConfig(agent)
-	if upgrades.Transport == nil {
-		upgrades.NextProtos = []string{"http/1.1"}
-	}
-	g.upgrades, err = rest.TransportFor(upgrades)
+	open(lab, &g.asLab)
+	open(agent, &g.asAgent)
+	open(overHTTP1(agent), &g.asAgentUpgraded)
+	open(anyone(lab), &g.asAnyone)
+	open(overHTTP1(anyone(lab)), &g.asAnyoneUpgraded)
+	open(direct, &g.asLabDirect)
+	open(anyone(direct), &g.asAnyoneDirect)
 	return err
 }
 
@@ -237,35 +264,53 @@ func (g *Guard) Kubeconfig(namespace string) ([]byte, error) {
 	return clientcmd.Write(*k)
 }
 
-// Close ends all requests, watches and upgraded connections included, and returns when they have
-// ended. It may be called more than once.
+// Shut closes the agent's own door: it ends the requests of the agent's clients, watches and upgraded
+// connections included, and returns when they have ended. What comes over the cluster's network is
+// still answered and journalled.
+func (g *Guard) Shut() error {
+	g.mu.Lock()
+	g.left = true
+	g.mu.Unlock()
+	g.shut()
+	err := g.server.Close()
+	<-g.served
+	g.visits.Wait()
+	return err
+}
+
+// Close shuts the agent's door and ends all other requests, too. It may be called more than once.
 func (g *Guard) Close() error {
-	var err error
-	g.once.Do(func() {
-		g.mu.Lock()
-		g.closed = true
-		g.mu.Unlock()
-		g.cancel()
-		err = g.server.Close()
-		<-g.served
-		g.requests.Wait()
-		for _, rt := range []http.RoundTripper{g.agent, g.upgrades, g.lab} {
-			utilnet.CloseIdleConnectionsFor(rt)
-		}
-	})
+	g.mu.Lock()
+	g.closed = true
+	g.mu.Unlock()
+	g.cancel()
+	err := g.Shut()
+	g.requests.Wait()
+	for _, rt := range []http.RoundTripper{
+		g.asAgent, g.asAgentUpgraded, g.asAnyone, g.asAnyoneUpgraded, g.asLab, g.asLabDirect, g.asAnyoneDirect,
+	} {
+		utilnet.CloseIdleConnectionsFor(rt)
+	}
 	return err
 }
 
 // Requests is how many requests the guard got so far.
-func (g *Guard) Requests() int64 { return g.count.Load() }
+func (g *Guard) Requests() int64 { return g.total.Load() }
 
 // enter counts a request in, unless the guard is closed.
 func (g *Guard) enter() bool {
-	g.count.Add(1)
+	g.total.Add(1)
+	return g.count(&g.closed, &g.requests)
+}
+
+// visit counts a request of the agent's own clients in, unless their door is shut.
+func (g *Guard) visit() bool { return g.count(&g.left, &g.visits) }
+
+func (g *Guard) count(over *bool, in *sync.WaitGroup) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !g.closed {
-		g.requests.Add(1)
+	if !*over {
+		in.Add(1)
 	}
-	return !g.closed
+	return !*over
 }

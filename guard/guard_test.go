@@ -351,9 +351,7 @@ func TestDiscovery(t *testing.T) {
 	s.pages["/apis/chaos-mesh.org/v1alpha1"] = `{}`
 	s.pages["/apis/chaos-mesh.org"] = `{}`
 	s.pages["/version"] = `{"major":"1"}`
-	s.pages["/metrics"] = "# HELP a\na{group=\"apps\"} 1\na{group=\"chaos-mesh.org\"} 2\na{namespace=\"chaos-mesh\"} 3\n"
-	s.types["/metrics"] = "text/plain; version=0.0.4"
-	for _, p := range []string{"/debug/pprof/cmdline", "/logs/syslog", "/flagz", "/statusz", "/configz"} {
+	for _, p := range []string{"/debug/pprof/cmdline", "/logs/syslog", "/flagz", "/statusz", "/configz", "/metrics", "/metrics/slis"} {
 		s.pages[p] = "secret"
 	}
 	for path, want := range map[string]string{
@@ -364,7 +362,6 @@ func TestDiscovery(t *testing.T) {
 		"/openapi/v3":              `{"paths":{"apis/apps/v1":{"serverRelativeURL":"x"}}}`,
 		"/openapi/v3/apis/apps/v1": `{"openapi":"3.0.0"}`,
 		"/version":                 `{"major":"1"}`,
-		"/metrics":                 "# HELP a\na{group=\"apps\"} 1\n",
 	} {
 		if code, got := s.do(t, "GET", path, ""); want != "" && (code != 200 || got != want) {
 			t.Errorf("%s: %d %s, want %s", path, code, got, want)
@@ -375,7 +372,7 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("%s: %d %s", path, code, got)
 		}
 	}
-	for _, path := range []string{"/debug/pprof/cmdline", "/logs/syslog", "/flagz", "/statusz", "/configz"} {
+	for _, path := range []string{"/debug/pprof/cmdline", "/logs/syslog", "/flagz", "/statusz", "/configz", "/metrics", "/metrics/slis"} {
 		if code, got := s.do(t, "GET", path, ""); code != 403 || !strings.Contains(got, `"reason":"Forbidden"`) || !strings.Contains(got, path) {
 			t.Errorf("%s: %d %s", path, code, got)
 		}

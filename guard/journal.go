@@ -35,7 +35,11 @@ type Entry struct {
 	Name        string    `json:"name,omitempty"`
 	Subresource string    `json:"subresource,omitempty"`
 	UserAgent   string    `json:"user_agent,omitempty"`
-	DryRun      bool      `json:"dry_run,omitempty"` // nothing was changed
+	// User is who wrote, and From the address it came from, if it came over the cluster's network
+	// with credentials of its own; empty for the agent's own clients.
+	User   string `json:"user,omitempty"`
+	From   string `json:"from,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed
 	// Command is what an exec runs.
 	Command []string `json:"command,omitempty"`
 	// ContentType is the request's; it tells the kinds of patches apart.
@@ -195,5 +199,5 @@ func (x *exchange) after(ctx context.Context, doc []byte, all []field) []byte {
 	if x.entry.DryRun || t.Name == "" {
 		return nil
 	}
-	return x.cleaned(x.guard.fetch(ctx, t.path(), nil))
+	return x.cleaned(x.guard.fetch(ctx, t, nil))
 }

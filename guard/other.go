@@ -18,25 +18,24 @@ import (
 type filter func(contentType string, doc []byte) ([]byte, error)
 
 // closedPaths are those that tell of the machine the API server runs on, its command line, its users
-// and their clients.
-var closedPaths = []string{"debug", "logs", "flagz", "statusz", "configz"}
+// and their clients. Its metrics count, for every resource, who did what how often.
+var closedPaths = []string{"debug", "logs", "flagz", "statusz", "configz", "metrics"}
 
 // openPaths are those with nothing to hide.
 var openPaths = []string{"version", "healthz", "livez", "readyz", "openid", ".well-known"}
 
-// serveOther answers requests that are not about resources: discovery, documents, health and
-// metrics.
-func (g *Guard) serveOther(w http.ResponseWriter, r *http.Request) {
+// serveOther answers requests that are not about resources: discovery, documents and health.
+func (g *Guard) serveOther(w http.ResponseWriter, r *http.Request, from *caller) {
 	p := strings.TrimSuffix(r.URL.Path, "/")
 	if p != "" && path.Clean(p) != p {
 		writeNoPage(w)
 		return
 	}
 	parts := strings.Split(strings.TrimPrefix(p, "/"), "/")
-	x := &exchange{guard: g}
+	x := &exchange{guard: g, from: from}
 	switch {
 	case slices.Contains(closedPaths, parts[0]):
-		writeStatus(w, g.forbidden(strings.ToLower(r.Method), "path \""+r.URL.Path+"\"", "it is for the cluster's own administrators"))
+		writeStatus(w, forbidden(from.name(r.Context()), strings.ToLower(r.Method), "path \""+r.URL.Path+"\"", "it is for the cluster's own administrators"))
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		writeStatus(w, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
@@ -53,8 +52,6 @@ func (g *Guard) serveOther(w http.ResponseWriter, r *http.Request) {
 	case p == "/openapi/v3":
 		x.json, x.filter = true, g.veil.openAPI
 	case strings.HasPrefix(p, "/openapi/v3/") && !(len(parts) > 3 && parts[2] == "apis" && g.veil.hidesGroup(parts[3])):
-	case p == "/metrics" || p == "/metrics/slis":
-		x.text, x.filter = true, g.veil.metrics
 	default:
 		writeNoPage(w)
 		return

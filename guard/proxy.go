@@ -30,6 +30,7 @@ const (
 // exchange is a request that is passed on, and what is done with the answer.
 type exchange struct {
 	guard  *Guard
+	from   *caller
 	target target
 	answer *answer // filters objects; nil for other documents
 	filter filter  // filters other documents; nil for none
@@ -39,27 +40,39 @@ type exchange struct {
 	before []byte  // the object before a write
 }
 
-// handler answers all requests.
+// handler answers the requests of the agent's own clients.
 func (g *Guard) handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.enter() {
+		if !g.visit() {
 			writeStatus(w, unavailable())
 			return
 		}
-		defer g.requests.Done()
-		switch t, resource := parseTarget(r.Method, r.URL); {
-		case !g.authenticates(r):
+		defer g.visits.Done()
+		if !g.authenticates(r) {
 			writeStatus(w, newStatus(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized"))
-		case resource && impersonated(r) != "":
-			// Discovery is the same for all, and clients show no more than "unknown" of a refusal there.
-			writeStatus(w, newStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
-				"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", impersonated(r), g.opts.User))
-		case resource:
-			g.serveResource(w, r, t)
-		default:
-			g.serveOther(w, r)
+			return
 		}
+		g.serve(w, r, g.agent())
 	})
+}
+
+// serve answers all requests.
+func (g *Guard) serve(w http.ResponseWriter, r *http.Request, from *caller) {
+	if !g.enter() {
+		writeStatus(w, unavailable())
+		return
+	}
+	defer g.requests.Done()
+	switch t, resource := parseTarget(r.Method, r.URL); {
+	case resource && impersonated(r) != "":
+		// Discovery is the same for all, and clients show no more than "unknown" of a refusal there.
+		writeStatus(w, newStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
+			"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", impersonated(r), from.name(r.Context())))
+	case resource:
+		g.serveResource(w, r, from, t)
+	default:
+		g.serveOther(w, r, from)
+	}
 }
 
 func (g *Guard) authenticates(r *http.Request) bool {
@@ -85,15 +98,14 @@ func impersonated(r *http.Request) string {
 
 // forward passes a request on and the answer back.
 func (x *exchange) forward(w http.ResponseWriter, r *http.Request) {
-	g := x.guard
 	p := httputil.ReverseProxy{
-		Rewrite: x.rewrite, Transport: g.agent, ModifyResponse: x.modify, FlushInterval: -1,
+		Rewrite: x.rewrite, Transport: x.from.via, ModifyResponse: x.modify, FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { x.fail(w, err) },
 		ErrorLog:     log.New(io.Discard, "", 0),
 	}
 	if r.Header.Get("Upgrade") != "" {
 		if x.streams() {
-			p.Transport = g.upgrades
+			p.Transport = x.from.upgrades
 		} else {
 			// Streams of objects inside another protocol could not be read.
 			r.Header.Del("Upgrade")
@@ -106,7 +118,7 @@ func (x *exchange) forward(w http.ResponseWriter, r *http.Request) {
 // streams reports whether the answer is a stream of somebody else than the API server.
 func (x *exchange) streams() bool { return x.target.Verb == "connect" || x.target.Subresource == "log" }
 
-// rewrite makes the agent's request one to the API server. The transport adds whom it is from.
+// rewrite makes a request one to the API server. It says whom it is from, unless the transport does.
 func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	out, up := pr.Out, x.guard.upstream
 	out.URL.Scheme, out.URL.Host, out.Host = up.Scheme, up.Host, up.Host
@@ -118,11 +130,14 @@ func (x *exchange) rewrite(pr *httputil.ProxyRequest) {
 	}
 	h := out.Header
 	for name := range h {
-		if name == "Authorization" || strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, impersonate) {
+		if strings.HasPrefix(name, "X-Remote-") || strings.HasPrefix(name, impersonate) {
 			delete(h, name)
 		}
 	}
-	withoutTokens(h)
+	x.from.credit(h)
+	if !x.from.network {
+		withoutTokens(h)
+	}
 	if !x.streams() || x.filter != nil {
 		h.Del("Accept-Encoding")
 		h.Del("Range")
@@ -273,11 +288,18 @@ func (x *exchange) refuse(w http.ResponseWriter, err *apierrors.StatusError) {
 	writeStatus(w, err)
 }
 
+// aggregation is the group that the aggregator itself serves: there is no other way to it.
+const aggregation = "apiregistration.k8s.io"
+
 // fetch reads from the API with the lab's rights. It returns nil if there is nothing to read.
-func (g *Guard) fetch(ctx context.Context, path string, query url.Values) []byte {
-	u := *g.upstream
+func (g *Guard) fetch(ctx context.Context, t target, query url.Values) []byte {
+	base, via := g.direct, g.asLabDirect
+	if t.Group == aggregation {
+		base, via = g.upstream, g.asLab
+	}
+	u := *base
 	u.Path, u.RawPath = "", ""
-	full, err := u.Parse(strings.TrimSuffix(g.upstream.Path, "/") + path)
+	full, err := u.Parse(strings.TrimSuffix(base.Path, "/") + t.path())
 	if err != nil {
 		return nil
 	}
@@ -287,7 +309,7 @@ func (g *Guard) fetch(ctx context.Context, path string, query url.Values) []byte
 		return nil
 	}
 	req.Header.Set("Accept", jsonType)
-	resp, err := g.lab.RoundTrip(req)
+	resp, err := via.RoundTrip(req)
 	if err != nil {
 		return nil
 	}
@@ -301,8 +323,11 @@ func (g *Guard) fetch(ctx context.Context, path string, query url.Values) []byte
 // look reads an object with the lab's rights, or returns nil.
 func (g *Guard) look(o object) []byte {
 	t := target{Group: o.group, Version: o.version, Resource: o.resource, Namespace: o.namespace, Name: o.name}
-	return g.fetch(g.ctx, t.path(), nil)
+	return g.fetch(g.ctx, t, nil)
 }
+
+// kubeletAdvice says what of a kubelet is open.
+const kubeletAdvice = "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource and /stats/summary are open"
 
 // nodePaths are the paths of a kubelet that are open, and how their answers are filtered.
 func (v *veil) nodePaths() map[string]filter {
@@ -325,10 +350,13 @@ func (x *exchange) nodeProxy(r *http.Request) bool {
 var writes = []string{"create", "update", "patch", "delete", "deletecollection"}
 
 // serveResource answers a request about objects.
-func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, t target) {
-	x := &exchange{guard: g, target: t}
+func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *caller, t target) {
+	x := &exchange{guard: g, from: from, target: t}
 	if t.journalled(r.Method) {
 		x.entry = newEntry(t, r)
+		if from.network {
+			x.entry.User, x.entry.From = from.name(r.Context()), from.address
+		}
 	}
 	switch {
 	case t.ambiguous(r.URL):
@@ -345,7 +373,7 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, t target) 
 		x.refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, t.Namespace))
 		return
 	case t.Resource == "nodes" && t.Subresource == "proxy" && !x.nodeProxy(r):
-		x.refuse(w, g.forbidden("connect to", "the kubelet's path \"/"+strings.Join(t.Rest, "/")+"\"", "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource and /stats/summary are open"))
+		x.refuse(w, forbidden(from.name(r.Context()), "connect to", "the kubelet's path \"/"+strings.Join(t.Rest, "/")+"\"", kubeletAdvice))
 		return
 	}
 	write := slices.Contains(writes, t.Verb)
@@ -357,7 +385,7 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, t target) 
 	judged := t.Name != "" && (write || t.Subresource != "") && g.veil.needsObject(t.Group, t.Resource)
 	journalled := x.entry != nil && t.Verb != "connect" && t.Name != ""
 	if judged || journalled {
-		x.before = g.fetch(r.Context(), t.path(), nil)
+		x.before = g.fetch(r.Context(), t, nil)
 		o := t.object()
 		if o.raw = x.before; judged && o.raw != nil && g.veil.hides(o) {
 			x.before = nil

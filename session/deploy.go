@@ -21,7 +21,7 @@ const deployTimeout = 5 * time.Minute
 func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
-	o, err := observe.New(c.RESTConfig(), c.Dial)
+	o, err := observe.New(cloud.DirectConfig(c), c.Dial)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	client, err := manifest.NewClient(c.RESTConfig())
+	client, err := manifest.NewClient(cloud.DirectConfig(c))
 	if err != nil {
 		return err
 	}

@@ -103,6 +103,7 @@ type run struct {
 	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
 	secrets              []secret
 	stop                 context.CancelCauseFunc
+	guard                *guard.Guard // nil until the agent has its turn
 }
 
 // Run takes the agent through the problem. It returns an error only if there is no record to tell of
@@ -198,6 +199,7 @@ func (r *run) work(ctx context.Context) {
 	defer r.stop(nil)
 	r.withhold(record.ProblemEvent, describe(r.Problem))
 	defer func() {
+		r.leaveGate()
 		if r.stage != nil && r.Stage == nil {
 			r.stage.Close()
 		}
@@ -246,7 +248,7 @@ func (r *run) prepare(ctx context.Context) (err error) {
 	if err := r.keepHealthy(ctx); err != nil {
 		return err
 	}
-	return r.inject(ctx)
+	return holdTurn(ctx, turnDelay(r.Problem, r.Seed), r.inject)
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.
@@ -345,12 +347,12 @@ func (r *run) newAccess(ctx context.Context) (a *access, err error) {
 		return nil, err
 	}
 	a.guard, err = guard.Start(ctx, guard.Options{
-		Upstream: r.stage.cloud.RESTConfig(),
-		Journal:  r.journal,
+		Upstream: r.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(r.stage.cloud), Journal: r.journal,
 	})
 	if err != nil {
 		return nil, err
 	}
+	r.putUpGate(a.guard)
 	if a.kubeconfig, err = a.guard.Kubeconfig(r.Problem.App.Namespace); err != nil {
 		return nil, err
 	}
@@ -379,7 +381,7 @@ func (a *access) close() {
 		a.monitor.end()
 	}
 	if a.guard != nil {
-		_ = a.guard.Close()
+		_ = a.guard.Shut()
 	}
 	if a.dir != "" {
 		_ = os.RemoveAll(a.dir)

@@ -60,20 +60,21 @@ func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 
 // newStage deploys an application for one run.
 func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
-	client, err := kubernetes.NewForConfig(c.RESTConfig())
+	// What the lab itself reads and writes must not depend on what agents do to the API.
+	client, err := kubernetes.NewForConfig(cloud.DirectConfig(c))
 	if err != nil {
 		return nil, err
 	}
 	if err := Deploy(ctx, c, a); err != nil {
 		return nil, fmt.Errorf("deploy %s: %w", a.Name, err)
 	}
-	o, err := observe.New(c.RESTConfig(), c.Dial)
+	o, err := observe.New(cloud.DirectConfig(c), c.Dial)
 	if err != nil {
 		return nil, err
 	}
 	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[problem.Load]grade.Look{}}
 	s.env = &fault.Env{
-		Client: client, Config: c.RESTConfig(), Dial: c.Dial, App: a,
+		Client: client, Config: cloud.DirectConfig(c), Dial: c.Dial, App: a,
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)

@@ -110,6 +110,8 @@ var (
 	_ cloud.Cloud    = (*Cloud)(nil)
 	_ cloud.Resetter = (*Cloud)(nil)
 	_ cloud.Chaos    = (*Cloud)(nil)
+	_ cloud.Director = (*Cloud)(nil)
+	_ cloud.Gated    = (*Cloud)(nil)
 )
 
 func (o *Options) complete() error {
@@ -425,6 +427,19 @@ func (c *Cloud) stopLoops() {
 
 // RESTConfig implements cloud.Cloud. Requests do not leave the process.
 func (c *Cloud) RESTConfig() *rest.Config { return c.plane.RESTConfig("aiopslab") }
+
+// DirectConfig implements cloud.Director.
+func (c *Cloud) DirectConfig() *rest.Config { return c.plane.DirectConfig("aiopslab") }
+
+// SetGate implements cloud.Gated. Kubelets and controllers, which are in the process, do not meet the
+// gate.
+func (c *Cloud) SetGate(g *cloud.Gate) {
+	if g == nil {
+		g = &cloud.Gate{}
+	}
+	c.plane.SetGate(g.API)
+	c.fleet.SetGate(g.Kubelet)
+}
 
 // Dial implements cloud.Cloud.
 func (c *Cloud) Dial(ctx context.Context, network, address string) (net.Conn, error) {

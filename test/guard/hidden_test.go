@@ -105,7 +105,7 @@ func TestNothingToFind(t *testing.T) {
 	if count < 50 {
 		t.Errorf("only %d resources were looked at", count)
 	}
-	for _, path := range []string{"/", "/apis", "/version", "/openapi/v2", "/openapi/v3", "/metrics", "/api/v1/nodes/node-1/proxy/metrics", "/api/v1/nodes/node-1/proxy/metrics/cadvisor", "/api/v1/nodes/node-1/proxy/stats/summary", "/readyz?verbose"} {
+	for _, path := range []string{"/", "/apis", "/version", "/openapi/v2", "/openapi/v3", "/api/v1/nodes/node-1/proxy/metrics", "/api/v1/nodes/node-1/proxy/metrics/cadvisor", "/api/v1/nodes/node-1/proxy/stats/summary", "/readyz?verbose"} {
 		uri, query, _ := strings.Cut(path, "?")
 		req := a.client.Discovery().RESTClient().Get().AbsPath(uri)
 		if query != "" {

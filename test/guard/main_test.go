@@ -31,6 +31,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/metricsserver"
 	"github.com/aiopslab/aiopslab/app/nginx"
 	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -128,7 +129,7 @@ func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 		t.Fatal(err)
 	}
 	var err error
-	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.cloud.RESTConfig(), Hide: hide, Journal: func(e guard.Entry) {
+	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.cloud.RESTConfig(), Direct: lab.cloud.DirectConfig(), Hide: hide, Journal: func(e guard.Entry) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.entries = append(a.entries, e)
@@ -136,7 +137,9 @@ func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
+	lab.cloud.SetGate(&cloud.Gate{API: a.guard.Network(), Kubelet: a.guard.Kubelet})
 	t.Cleanup(func() {
+		lab.cloud.SetGate(nil)
 		if err := a.guard.Close(); err != nil {
 			t.Error(err)
 		}

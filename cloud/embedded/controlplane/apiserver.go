@@ -13,6 +13,7 @@ import (
 	crdopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apiserver/pkg/admission"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/egressselector"
@@ -37,7 +38,8 @@ type Dialer = func(ctx context.Context, network, address string) (net.Conn, erro
 type apiServer struct {
 	self    *loopback.Transport
 	config  *rest.Config // the server's own identity, over self
-	stopped chan error   // receives one value when the server has shut down
+	doors   *doors
+	stopped chan error // receives one value when the server has shut down
 }
 
 // slowHooks are post-start hooks that poll with a leading second of sleep; bootstrap does their work.
@@ -60,6 +62,8 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	}
 	useNetwork(c, cfg.Dial)
 	documents := useLazyOpenAPI(c)
+	d := &doors{}
+	d.open(c)
 
 	completed, err := c.Complete()
 	if err != nil {
@@ -79,7 +83,7 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	for _, v3 := range openAPIConfigs(c) {
 		v3.Definitions = nil
 	}
-	s := &apiServer{self: self, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
+	s := &apiServer{self: self, doors: d, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
 	self.Serve(aggregator.GenericAPIServer.Handler)
 	go func() { s.stopped <- prepared.Run(ctx) }()
 	return s, nil
@@ -158,6 +162,7 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 		return fail(err)
 	}
 	s.GenericServerRunOptions.ComponentGlobalsRegistry = registry
+	s.Admission.GenericAdmission.Decorators = append(s.Admission.GenericAdmission.Decorators, admission.DecoratorFunc(decorateAdmission))
 	s.SecureServing.Listener = cfg.Listener
 	s.SecureServing.BindAddress, s.SecureServing.BindPort = net.IPv4(127, 0, 0, 1), cfg.Port
 	// The address pods reach the server at. A loopback address is not allowed here.

@@ -64,6 +64,7 @@ func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinition
 		return nil, nil, nil, fmt.Errorf("configure kube-apiserver: %w", err)
 	}
 	resources := controlplane.DefaultAPIResourceConfigSource()
+	genericapiserver.SetHostnameFuncForTests(hostName) // The name of the server's lease is made of it.
 	g := genericapiserver.NewConfig(legacyscheme.Codecs)
 	g.Flagz = s.Flagz
 	g.MergedResourceConfig = resources

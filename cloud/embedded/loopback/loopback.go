@@ -36,9 +36,22 @@ var errNotStarted = errors.New("the API server has not started")
 
 // Transport is an http.RoundTripper that calls a handler. It is safe for concurrent use.
 type Transport struct {
+	// Trusted marks the requests, so that the handler can tell them from those of others; see
+	// [Trusted]. Set it before the first request.
+	Trusted bool
+
 	mu      sync.RWMutex
 	handler http.Handler
 }
+
+type mark struct{}
+
+// Local reports whether a request, by its context, comes from inside the process. What comes over a
+// wire has no way to look like it.
+func Local(ctx context.Context) bool { return ctx.Value(mark{}) != nil }
+
+// Trusted reports whether a request comes by a transport that is Trusted.
+func Trusted(ctx context.Context) bool { return ctx.Value(mark{}) == true }
 
 // Config returns a client configuration over the transport with a token of its own.
 func (t *Transport) Config() *rest.Config {
@@ -73,10 +86,10 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errNotStarted
 	}
 	if req.Header.Get("Upgrade") != "" {
-		return upgrade(h, req)
+		return t.upgrade(h, req)
 	}
 	for begin := time.Now(); ; {
-		res, err := call(h, req)
+		res, err := t.call(h, req)
 		if err != nil || !toComeBack(req, res) || time.Since(begin) > comeBackWithin {
 			return res, err
 		}
@@ -94,8 +107,8 @@ func toComeBack(req *http.Request, res *http.Response) bool {
 	return res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && (req.Body == nil || req.Body == http.NoBody)
 }
 
-func call(h http.Handler, req *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancel(req.Context())
+func (t *Transport) call(h http.Handler, req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(context.WithValue(req.Context(), mark{}, t.Trusted))
 	in := req.Clone(ctx)
 	in.Proto, in.ProtoMajor, in.ProtoMinor = "HTTP/2.0", 2, 0
 	in.RequestURI, in.RemoteAddr = req.URL.RequestURI(), remoteAddr

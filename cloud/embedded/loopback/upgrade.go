@@ -10,21 +10,21 @@ import (
 
 // upgrade sends a request for another protocol, such as exec's. Whoever speaks that takes the
 // connection over, so the request gets one: a pipe, with HTTP/1.1 at both ends.
-func upgrade(h http.Handler, req *http.Request) (*http.Response, error) {
+func (t *Transport) upgrade(h http.Handler, req *http.Request) (*http.Response, error) {
 	client, server := net.Pipe()
 	s := &http.Server{
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			r.RemoteAddr = remoteAddr
-			h.ServeHTTP(w, r)
+			r.RemoteAddr, r.TLS = remoteAddr, req.TLS
+			h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), mark{}, t.Trusted)))
 		}),
 		ErrorLog: log.New(io.Discard, "", 0), // A client that hangs up is no news.
 	}
 	_ = s.Serve(&single{conn: server}) // It ends when there is no second connection; the first lives on.
-	t := &http.Transport{
+	pipe := &http.Transport{
 		DialContext:       func(context.Context, string, string) (net.Conn, error) { return client, nil },
 		DisableKeepAlives: true, DisableCompression: true,
 	}
-	resp, err := t.RoundTrip(req)
+	resp, err := pipe.RoundTrip(req)
 	if err != nil {
 		client.Close()
 	}

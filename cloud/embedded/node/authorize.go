@@ -12,6 +12,24 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
+// gated shows requests to the fleet's gate, if it has one. Those with a certificate of the privileged
+// group are the API server's, which has asked its own gate: no certificate request for that group is
+// ever granted.
+func (k *kubelet) gated(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := next
+		if gate := k.node.fleet.gate.Load(); gate != nil && !ofServer(r) {
+			h = (*gate)(next)
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+func ofServer(r *http.Request) bool {
+	return r.TLS != nil && len(r.TLS.VerifiedChains) > 0 &&
+		slices.Contains(r.TLS.VerifiedChains[0][0].Subject.Organization, user.SystemPrivilegedGroup)
+}
+
 // authorized lets through who may use the node's API, as a kubelet with webhook authorization does:
 // a certificate or a token says who asks, and the API server says whether they may.
 func (k *kubelet) authorized(next http.Handler) http.Handler {

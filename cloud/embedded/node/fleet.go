@@ -5,8 +5,10 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -66,6 +68,7 @@ type Fleet struct {
 	cfg    Config
 	nodes  map[string]*Node
 	tokens *token.Manager
+	gate   atomic.Pointer[func(http.Handler) http.Handler]
 
 	mu      sync.Mutex
 	running *watches // nil while the kubelets are stopped
@@ -102,6 +105,16 @@ func NewFleet(cfg Config) (*Fleet, error) {
 		f.nodes[spec.Name] = n
 	}
 	return f, nil
+}
+
+// SetGate has a handler stand before the kubelets' APIs, except for the API server's requests. Nil
+// removes it.
+func (f *Fleet) SetGate(gate func(kubelet http.Handler) http.Handler) {
+	if gate == nil {
+		f.gate.Store(nil)
+		return
+	}
+	f.gate.Store(&gate)
 }
 
 // Node returns a node by name, or nil.

@@ -37,7 +37,7 @@ func (k *kubelet) serve() error {
 	}
 	cfg := k.node.fleet.cfg
 	k.server = &http.Server{
-		Handler:   k.authorized(k.routes()),
+		Handler:   k.gated(k.authorized(k.routes())),
 		ErrorLog:  log.New(io.Discard, "", 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cfg.TLS}, ClientCAs: cfg.ClientCA, ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"http/1.1"}},
 	}

@@ -1,0 +1,97 @@
+package guard
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"net/http"
+	"strings"
+
+	"k8s.io/client-go/rest"
+)
+
+// caller is whom a request is from, and how it goes on to the API server as theirs.
+type caller struct {
+	guard    *Guard
+	via      http.RoundTripper
+	upgrades http.RoundTripper // the same over HTTP/1.1
+
+	// Of somebody in the cluster's network: their credentials, which go on as they are.
+	network       bool
+	authorization []string
+	tls           *tls.ConnectionState
+	address       string
+	user          string // once it is known
+}
+
+// agent is the agent by its own token.
+func (g *Guard) agent() *caller {
+	return &caller{guard: g, via: g.asAgent, upgrades: g.asAgentUpgraded, user: g.opts.User}
+}
+
+// somebody is who sent a request over the cluster's network.
+func (g *Guard) somebody(r *http.Request) *caller {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return &caller{
+		guard: g, via: g.asAnyone, upgrades: g.asAnyoneUpgraded,
+		network: true, authorization: r.Header.Values("Authorization"), tls: r.TLS, address: host,
+	}
+}
+
+// credit gives a request to the API server what it needs to be the caller's. A transport of the
+// agent adds that itself.
+func (c *caller) credit(h http.Header) {
+	h.Del("Authorization")
+	for _, v := range c.authorization {
+		h.Add("Authorization", v)
+	}
+}
+
+// do sends a request of the guard's own making as the caller.
+func (c *caller) do(req *http.Request) (*http.Response, error) {
+	c.credit(req.Header)
+	req.TLS = c.tls
+	return c.via.RoundTrip(req)
+}
+
+const anonymous = "system:anonymous"
+
+// name is the caller's, as the API server knows it.
+func (c *caller) name(ctx context.Context) string {
+	if c.user != "" {
+		return c.user
+	}
+	c.user = anonymous
+	direct := *c
+	direct.via = c.guard.asAnyoneDirect
+	u := c.guard.direct.JoinPath("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+	review := `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(review))
+	if err != nil {
+		return c.user
+	}
+	req.Header.Set("Content-Type", jsonType)
+	req.Header.Set("Accept", jsonType)
+	resp, err := direct.do(req)
+	if err != nil {
+		return c.user
+	}
+	var answer struct {
+		Status struct {
+			UserInfo struct{ Username string }
+		}
+	}
+	if b, err := readAnswer(resp); err == nil && json.Unmarshal(bytes.TrimSpace(b), &answer) == nil && answer.Status.UserInfo.Username != "" {
+		c.user = answer.Status.UserInfo.Username
+	}
+	return c.user
+}
+
+// anyone is a configuration without credentials, for those who bring their own.
+func anyone(c *rest.Config) *rest.Config {
+	a := rest.AnonymousClientConfig(c)
+	a.UserAgent = ""
+	return a
+}

@@ -1,0 +1,104 @@
+package guard
+
+import (
+	"errors"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+var errStillThere = errors.New("what the agent did has no effect yet")
+
+// directClient is the lab's own, by the way that agents cannot redirect.
+func directClient(t *testing.T) kubernetes.Interface {
+	t.Helper()
+	c, err := kubernetes.NewForConfig(lab.cloud.DirectConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestRedirectedAPI has the agent send an API of the cluster elsewhere.
+func TestRedirectedAPI(t *testing.T) {
+	a := newAgent(t)
+	labApplies(t, a.ns, deployment)
+	a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p",
+		`{"spec":{"insecureSkipTLSVerify":true,"service":{"name":"mine","namespace":"` + a.ns + `","port":443}}}`}, "patched")
+	t.Cleanup(func() {
+		a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p", `{"spec":{"insecureSkipTLSVerify":null,"service":null}}`}, "patched")
+		await(t, func() (any, error) {
+			return lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{})
+		})
+	})
+	await(t, func() (any, error) {
+		if _, err := lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{}); err == nil {
+			return nil, errStillThere
+		}
+		return nil, nil
+	})
+	direct := directClient(t)
+	list, err := direct.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
+		t.Fatalf("the lab is blind: %+v, %v", list, err)
+	}
+	d := &list.Items[0]
+	d.Labels = map[string]string{"by": "lab"}
+	if _, err := direct.AppsV1().Deployments(a.ns).Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+		t.Errorf("the lab cannot write: %v", err)
+	}
+}
+
+// TestWebhooksOfTheAgent has the agent refuse everything by webhooks and a policy.
+func TestWebhooksOfTheAgent(t *testing.T) {
+	a := newAgent(t)
+	ctx := t.Context()
+	nowhere := "https://10.96.0.99/"
+	fail, none := admissionregistrationv1.Fail, admissionregistrationv1.SideEffectClassNone
+	here := &metav1.LabelSelector{MatchLabels: map[string]string{v1.LabelMetadataName: a.ns}}
+	rules := []admissionregistrationv1.RuleWithOperations{{
+		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
+		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"configmaps"}},
+	}}
+	second := int32(1)
+	client := admissionregistrationv1.WebhookClientConfig{URL: &nowhere}
+	registration := a.client.AdmissionregistrationV1()
+	mutating, err := registration.MutatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "mine-"},
+		Webhooks: []admissionregistrationv1.MutatingWebhook{{
+			Name: "mutate.mine.example", ClientConfig: client, FailurePolicy: &fail, SideEffects: &none, Rules: rules,
+			NamespaceSelector: here, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &second,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	validating, err := registration.ValidatingWebhookConfigurations().Create(ctx, &admissionregistrationv1.ValidatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "mine-"},
+		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
+			Name: "validate.mine.example", ClientConfig: client, FailurePolicy: &fail, SideEffects: &none, Rules: rules,
+			NamespaceSelector: here, AdmissionReviewVersions: []string{"v1"}, TimeoutSeconds: &second,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = registration.MutatingWebhookConfigurations().Delete(ctx, mutating.Name, metav1.DeleteOptions{})
+		_ = registration.ValidatingWebhookConfigurations().Delete(ctx, validating.Name, metav1.DeleteOptions{})
+	})
+	configMap := func(name string) *v1.ConfigMap { return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}} }
+	await(t, func() (any, error) {
+		_, err := a.client.CoreV1().ConfigMaps(a.ns).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}, metav1.CreateOptions{})
+		if err == nil {
+			return nil, errStillThere
+		}
+		return nil, nil
+	})
+	if _, err := directClient(t).CoreV1().ConfigMaps(a.ns).Create(ctx, configMap("lab"), metav1.CreateOptions{}); err != nil {
+		t.Errorf("the lab cannot write: %v", err)
+	}
+}
