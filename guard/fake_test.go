@@ -29,11 +29,12 @@ type fake struct {
 	types    map[string]string         // their content types, where they are not JSON
 	events   chan string               // what watches send
 	requests []*http.Request           // of the agent, without bodies
+	everyone map[string]*http.Request  // the last one by its credentials
 	reviews  int                       // of the agent's rights
 }
 
 func newFake(t *testing.T) *fake {
-	f := &fake{objects: map[string]map[string]any{}, pages: map[string]string{}, types: map[string]string{}, events: make(chan string, 100)}
+	f := &fake{everyone: map[string]*http.Request{}, objects: map[string]map[string]any{}, pages: map[string]string{}, types: map[string]string{}, events: make(chan string, 100)}
 	f.Server = httptest.NewServer(f)
 	t.Cleanup(f.Close)
 	return f
@@ -79,17 +80,27 @@ func (f *fake) last() *http.Request {
 	return f.requests[len(f.requests)-1]
 }
 
+// lastOf is the newest request with the given credentials.
+func (f *fake) lastOf(authorization string) *http.Request {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.everyone[authorization]
+}
+
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.everyone[r.Header.Get("Authorization")] = r
 	if r.Header.Get("Impersonate-User") != "" {
 		f.requests = append(f.requests, r)
 	}
 	path := r.URL.Path
 	t, resource := parseTarget(r.Method, r.URL)
 	switch page, ok := f.pages[path]; {
-	case r.Header.Get("Authorization") != "Bearer lab":
+	case r.Header.Get("Authorization") == "Bearer pod" && strings.HasSuffix(path, "/selfsubjectreviews"):
+		f.answer(w, 201, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": "a-pod"}}})
+	case r.Header.Get("Authorization") != "Bearer lab" && r.Header.Get("Authorization") != "Bearer pod":
 		f.answer(w, 401, map[string]any{"kind": "Status", "apiVersion": "v1", "code": 401})
 	case strings.HasSuffix(path, "/subjectaccessreviews"):
 		f.reviews++ // The first finds the binding not known yet.

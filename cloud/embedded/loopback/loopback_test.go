@@ -344,3 +344,37 @@ func TestComeBack(t *testing.T) {
 		t.Errorf("%s after %d requests", res.Status, asked)
 	}
 }
+
+// TestMarks: a handler can tell requests from inside the process, and those of a trusted transport.
+func TestMarks(t *testing.T) {
+	var local, trusted bool
+	h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		local, trusted = Local(r.Context()), Trusted(r.Context())
+	})
+	for _, trust := range []bool{false, true} {
+		for _, protocol := range []string{"", "SPDY/3.1"} {
+			tr := &Transport{Trusted: trust}
+			tr.Serve(h)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://server/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if protocol != "" {
+				req.Header.Set("Connection", "Upgrade")
+				req.Header.Set("Upgrade", protocol)
+			}
+			res, err := tr.RoundTrip(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if !local || trusted != trust {
+				t.Errorf("over %q: local %v, trusted %v, want %v", protocol, local, trusted, trust)
+			}
+		}
+	}
+	h.ServeHTTP(nil, (&http.Request{}).WithContext(t.Context()))
+	if local || trusted {
+		t.Error("a request over a wire looks like one from inside")
+	}
+}
