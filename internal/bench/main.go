@@ -45,6 +45,7 @@ var benches = []bench{
 	{"apps", "applications deployed, and the load one holds", benchApps},
 	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
+	{"guard", "what the guard adds to an API call", benchGuard},
 	{"ways", "what each way for an agent to come in adds to an action", benchWays},
 	{"gym", "episodes of a training loop", benchGym},
 	{"sessions", "sessions that one server holds at once", benchSessions},
