@@ -13,7 +13,8 @@ import (
 // there is a fault, nor on how soon it shows.
 func TestTurnTellsNothing(t *testing.T) {
 	d := &problem.Document{Faults: []problem.FaultSpec{{Kind: "misconfig_app", Target: "geo"}}}
-	faulty, twin := &problem.Problem{Document: d}, &problem.Problem{Document: d, Healthy: true}
+	faulty := &problem.Problem{Document: d, Task: problem.Detection}
+	twin := &problem.Problem{Document: d, Task: problem.Detection, Healthy: true}
 	turn := func(p *problem.Problem, seed uint64, shows time.Duration) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
@@ -44,6 +45,9 @@ func TestTurnTellsNothing(t *testing.T) {
 	// A fault must show before the turn begins, whatever is drawn.
 	if got := turn(faulty, 1, time.Minute); got != time.Minute {
 		t.Errorf("a fault that shows after a minute gives a turn after %v", got)
+	}
+	if got := turn(&problem.Problem{Document: d, Task: problem.Mitigation}, 1, time.Second); got != time.Second {
+		t.Errorf("a mitigation, where all know of the fault, begins after %v", got)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
