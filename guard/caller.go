@@ -89,9 +89,10 @@ func (c *caller) name(ctx context.Context) string {
 	return c.user
 }
 
-// anyone is a configuration without credentials, for those who bring their own.
+// anyone is a configuration without credentials, for those who bring their own. A transport of the
+// configuration's own goes the same way, and has none.
 func anyone(c *rest.Config) *rest.Config {
 	a := rest.AnonymousClientConfig(c)
-	a.UserAgent = ""
+	a.Transport, a.UserAgent = c.Transport, ""
 	return a
 }
