@@ -28,12 +28,12 @@ func TestRedirectedAPI(t *testing.T) {
 	labApplies(t, a.ns, deployment)
 	a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p",
 		`{"spec":{"insecureSkipTLSVerify":true,"service":{"name":"mine","namespace":"` + a.ns + `","port":443}}}`}, "patched")
-	t.Cleanup(func() {
+	defer func() {
 		a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p", `{"spec":{"insecureSkipTLSVerify":null,"service":null}}`}, "patched")
 		await(t, func() (any, error) {
 			return lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{})
 		})
-	})
+	}()
 	await(t, func() (any, error) {
 		if _, err := lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{}); err == nil {
 			return nil, errStillThere
@@ -86,10 +86,10 @@ func TestWebhooksOfTheAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	defer func() {
 		_ = registration.MutatingWebhookConfigurations().Delete(ctx, mutating.Name, metav1.DeleteOptions{})
 		_ = registration.ValidatingWebhookConfigurations().Delete(ctx, validating.Name, metav1.DeleteOptions{})
-	})
+	}()
 	configMap := func(name string) *v1.ConfigMap { return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}} }
 	await(t, func() (any, error) {
 		_, err := a.client.CoreV1().ConfigMaps(a.ns).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}, metav1.CreateOptions{})
