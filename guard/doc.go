@@ -50,5 +50,6 @@
 // agent has no part in those calls, with two exceptions that are the same in any cluster: it can
 // register webhooks and policies, which see and change writes, and APIServices, which send requests
 // for an API elsewhere. Neither has effect on the lab: it uses a way of its own, see
-// [github.com/aiopslab/aiopslab/cloud.Director], and so does the guard for what it wants to know.
+// [github.com/aiopslab/aiopslab/cloud.Director], and so does the guard for what it wants to know. And
+// the APIServices of the API server's own APIs cannot be changed.
 package guard

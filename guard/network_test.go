@@ -108,3 +108,32 @@ func TestKubeletsOverTheNetwork(t *testing.T) {
 		t.Errorf("a POST: %d", code)
 	}
 }
+
+// TestOwnAPIs: who answers for an API of the API server's own is not the agent's to say.
+func TestOwnAPIs(t *testing.T) {
+	s := newSetup(t)
+	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
+	s.add(t, services+"/v1.apps", `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1","metadata":{"labels":{"kube-aggregator.kubernetes.io/automanaged":"onstart"}}}`)
+	s.add(t, services+"/v1.mine", `{"kind":"APIService","apiVersion":"apiregistration.k8s.io/v1"}`)
+	for _, c := range []struct {
+		method, path string
+		refused      bool
+	}{
+		{"PATCH", "/v1.apps", true},
+		{"PUT", "/v1.apps", true},
+		{"DELETE", "/v1.apps", true},
+		{"PATCH", "/v1.apps/status", true},
+		{"DELETE", "", true},
+		{"PATCH", "/v1.mine", false},
+		{"DELETE", "/v1.mine", false},
+		{"GET", "/v1.apps", false},
+	} {
+		code, got := s.do(t, c.method, services+c.path, `{"spec":{}}`)
+		if (code == http.StatusForbidden) != c.refused {
+			t.Errorf("%s %s: %d %s", c.method, c.path, code, got)
+		}
+	}
+	if !s.has(services + "/v1.apps") {
+		t.Error("it is gone")
+	}
+}

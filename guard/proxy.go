@@ -393,6 +393,10 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 			return
 		}
 	}
+	if write && t.Group == aggregation && ownAPI(t, x.before) {
+		x.refuse(w, forbidden(from.name(r.Context()), t.Verb, "an APIService of the API server's own", "register APIs of your own under other names"))
+		return
+	}
 	if !x.streams() {
 		x.answer = &answer{veil: g.veil, target: t}
 	}
@@ -401,6 +405,14 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		return
 	}
 	x.forward(w, r)
+}
+
+// ownAPI reports whether a write is to an APIService that the API server keeps itself. One that is
+// sent elsewhere would leave its controllers blind, and what they remember of it outlives even a
+// reset of the cluster.
+func ownAPI(t target, before []byte) bool {
+	const keeper = "kube-aggregator.kubernetes.io/automanaged"
+	return t.Verb == "deletecollection" || object{raw: before}.labels()[keeper] != ""
 }
 
 // readBody reads the body of a write, so that it can be journalled. It reports false if it has

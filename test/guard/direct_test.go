@@ -2,11 +2,14 @@ package guard
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -22,37 +25,60 @@ func directClient(t *testing.T) kubernetes.Interface {
 	return c
 }
 
-// TestRedirectedAPI has the agent send an API of the cluster elsewhere.
+// TestRedirectedAPI sends an API of the cluster elsewhere. An agent may not, and who can does not blind
+// the lab.
 func TestRedirectedAPI(t *testing.T) {
 	a := newAgent(t)
 	labApplies(t, a.ns, deployment)
-	a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p",
-		`{"spec":{"insecureSkipTLSVerify":true,"service":{"name":"mine","namespace":"` + a.ns + `","port":443}}}`}, "patched")
+	elsewhere := `{"spec":{"insecureSkipTLSVerify":true,"service":{"name":"mine","namespace":"` + a.ns + `","port":443}}}`
+	for _, args := range [][]string{
+		{"patch", "apiservice", "v1.apps", "--type=merge", "-p", elsewhere},
+		{"label", "apiservice", "v1.apps", "kube-aggregator.kubernetes.io/automanaged-"},
+		{"delete", "apiservice", "v1.apps"},
+		{"delete", "--raw", "/apis/apiregistration.k8s.io/v1/apiservices"},
+	} {
+		if out, err := a.kubectl(t, "", args...); err == nil || !strings.Contains(out, "orbidden") {
+			t.Errorf("kubectl %v: %v\n%s", args, err, out)
+		}
+	}
+	ctx, api := t.Context(), lab.client.Discovery().RESTClient()
+	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
+	if err := api.Patch(types.MergePatchType).AbsPath(services, "v1.apps").Body([]byte(elsewhere)).Do(ctx).Error(); err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
-		a.run(t, "", []string{"patch", "apiservice", "v1.apps", "--type=merge", "-p", `{"spec":{"insecureSkipTLSVerify":null,"service":null}}`}, "patched")
+		// What is sent back is remembered as stale. What is new is not.
+		if err := api.Delete().AbsPath(services, "v1.apps").Do(ctx).Error(); err != nil {
+			t.Error(err)
+		}
 		await(t, func() (any, error) {
-			return lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{})
+			_, _, err := lab.client.Discovery().ServerGroupsAndResources()
+			return nil, err
 		})
+		const own = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.apps","labels":{"kube-aggregator.kubernetes.io/automanaged":"onstart"}},
+			"spec":{"group":"apps","version":"v1","groupPriorityMinimum":17800,"versionPriority":15}}`
+		if err := api.Post().AbsPath(services).Body([]byte(own)).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Error(err)
+		}
+		await(t, func() (any, error) { return a.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}) })
 	}()
 	await(t, func() (any, error) {
-		if _, err := lab.client.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{}); err == nil {
+		if _, err := lab.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}); err == nil {
 			return nil, errStillThere
 		}
 		return nil, nil
 	})
-	direct := directClient(t)
-	list, err := direct.AppsV1().Deployments(a.ns).List(t.Context(), metav1.ListOptions{})
+	direct := directClient(t).AppsV1().Deployments(a.ns)
+	list, err := direct.List(ctx, metav1.ListOptions{})
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
 		t.Fatalf("the lab is blind: %+v, %v", list, err)
 	}
-	d := &list.Items[0]
-	d.Labels = map[string]string{"by": "lab"}
-	if _, err := direct.AppsV1().Deployments(a.ns).Update(t.Context(), d, metav1.UpdateOptions{}); err != nil {
+	if _, err := direct.Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"by":"lab"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("the lab cannot write: %v", err)
 	}
 }
 
-// TestWebhooksOfTheAgent has the agent refuse everything by webhooks and a policy.
+// TestWebhooksOfTheAgent has the agent refuse writes by webhooks.
 func TestWebhooksOfTheAgent(t *testing.T) {
 	a := newAgent(t)
 	ctx := t.Context()
