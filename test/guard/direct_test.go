@@ -73,7 +73,7 @@ func TestRedirectedAPI(t *testing.T) {
 	if err != nil || len(list.Items) != 1 || list.Items[0].Name != "shop" {
 		t.Fatalf("the lab is blind: %+v, %v", list, err)
 	}
-	if _, err := direct.Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"by":"lab"}}}`), metav1.PatchOptions{}); err != nil {
+	if _, err := direct.Patch(ctx, "shop", types.MergePatchType, []byte(`{"metadata":{"labels":{"by":"us"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Errorf("the lab cannot write: %v", err)
 	}
 }
@@ -124,7 +124,7 @@ func TestWebhooksOfTheAgent(t *testing.T) {
 		}
 		return nil, nil
 	})
-	if _, err := directClient(t).CoreV1().ConfigMaps(a.ns).Create(ctx, configMap("lab"), metav1.CreateOptions{}); err != nil {
+	if _, err := directClient(t).CoreV1().ConfigMaps(a.ns).Create(ctx, configMap("ours"), metav1.CreateOptions{}); err != nil {
 		t.Errorf("the lab cannot write: %v", err)
 	}
 }
