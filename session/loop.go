@@ -26,7 +26,8 @@ func (r *run) agentTurn(ctx context.Context) {
 	defer cancel()
 	r.phase("agent")
 	r.began = time.Now()
-	if r.found, _ = r.stage.actors(ctx); r.found.left == nil {
+	var err error
+	if r.found, err = r.stage.actors(ctx); err != nil {
 		r.found = r.healthyActors
 	}
 	s, leave := r.act(turn)
