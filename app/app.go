@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/app/ask"
 )
 
 // App is an application: plain Kubernetes manifests, and what one must know of it to use it.
@@ -35,6 +37,12 @@ type Service struct {
 	Name  string
 	Kind  string // "service", "mongodb", "redis", "memcached" or "infrastructure"
 	Calls []string
+
+	// Ask asks whoever is at an address something that only the service can answer. Without it, no more is
+	// asked than its Kind tells; see package ask. Port is where, if it is not the first port of the Kubernetes
+	// Service whose target the container declares.
+	Ask  ask.Question
+	Port int
 }
 
 // Host is the frontend's address inside the cluster.

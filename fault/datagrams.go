@@ -34,6 +34,9 @@ func duplicateProbe(ctx context.Context, e *Env, service string) (string, error)
 	if symptom, err := podSymptom(ctx, e, service); symptom != "" || err != nil {
 		return symptom, err
 	}
+	if err := ask(ctx, e, service, askTimeout); err != nil {
+		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
+	}
 	o, err := read(e.App)
 	if err != nil {
 		return "", err

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/aiopslab/aiopslab/app"
+	questions "github.com/aiopslab/aiopslab/app/ask"
 	"github.com/aiopslab/aiopslab/cloud"
 )
 
@@ -71,11 +72,11 @@ func (p cpuParams) probe(ctx context.Context, e *Env, service string) (string, e
 	if took > p.Slow {
 		return fmt.Sprintf("%s takes %v for a request that costs next to nothing", service, took.Round(time.Millisecond)), nil
 	}
+	if err := ask(ctx, e, service, askTimeout); err != nil {
+		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
+	}
 	return "", nil
 }
-
-// unsampled is a trace that nobody keeps, so that requests of ours leave no spans.
-const unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 
 // checkHealth returns how long gRPC's own health check takes: the median.
 func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, error) {
@@ -93,7 +94,7 @@ func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, er
 		return 0, err
 	}
 	defer conn.Close()
-	ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", unsampled)
+	ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", questions.Unsampled)
 	client := healthpb.NewHealthClient(conn)
 	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil { // It connects.
 		return 0, err

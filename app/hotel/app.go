@@ -35,6 +35,12 @@ func App() *app.App {
 	services = append(services, store("mongodb", "mongodb-geo", "mongodb-rate", "mongodb-profile", "mongodb-recommendation", "mongodb-user", "mongodb-reservation")...)
 	services = append(services, store("memcached", "memcached-rate", "memcached-profile", "memcached-reserve")...)
 	services = append(services, store("infrastructure", "consul", "jaeger")...)
+	for i := range services {
+		services[i].Ask = questions[services[i].Name]
+		if services[i].Name == "jaeger" {
+			services[i].Port = 16686
+		}
+	}
 	return &app.App{
 		Name: "hotel-reservation", Title: "Hotel Reservation", Namespace: "test-hotel-reservation",
 		Description: "A hotel reservation application built with Go and gRPC. Its services find hotels near a place, show profiles, rates and availability, recommend hotels, check users and take reservations.",

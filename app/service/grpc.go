@@ -41,7 +41,8 @@ func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.traceServed, s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
 	)
-	healthpb.RegisterHealthServer(srv, health.NewServer())
+	s.health = health.NewServer()
+	healthpb.RegisterHealthServer(srv, s.health)
 	return srv
 }
 
@@ -54,7 +55,11 @@ func (s *Service) handle(costs Costs) grpc.UnaryServerInterceptor {
 		}
 		resp, err := next(ctx, req)
 		if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
-			s.Log.ErrorContext(ctx, method+" failed", slog.Any("error", err))
+			level := slog.LevelError
+			if !blamesServer(status.Code(err)) {
+				level = slog.LevelInfo // The caller asked for what cannot be had, such as a login without the password.
+			}
+			s.Log.Log(ctx, level, method+" failed", slog.Any("error", err))
 		}
 		return resp, err
 	}
@@ -68,6 +73,9 @@ func (s *Service) ServeGRPC(ctx context.Context, srv *grpc.Server, address strin
 		return s.Fatal(ctx, "cannot listen", err)
 	}
 	s.metrics.grpc.InitializeMetrics(srv)
+	for name := range srv.GetServiceInfo() {
+		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)

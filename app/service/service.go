@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc/health"
 
 	"github.com/aiopslab/aiopslab/app/kit"
 )
@@ -49,6 +50,7 @@ type Service struct {
 	called    callSpans // of its own
 	closers   []func(context.Context) error
 	server    *http.Server // of the metrics
+	health    *health.Server
 	serving   sync.WaitGroup
 }
 

@@ -47,6 +47,12 @@ func App() *app.App {
 			services = append(services, app.Service{Name: name, Kind: s.kind})
 		}
 	}
+	for i := range services {
+		services[i].Ask = questions[services[i].Name]
+		if services[i].Name == "jaeger" {
+			services[i].Port = 16686
+		}
+	}
 	return &app.App{
 		Name: "social-network", Title: "Social Network", Namespace: "test-social-network",
 		Description: "A social network with unidirectional follow relationships. Its services keep users, the graph of who follows whom, posts with mentions, links and media, and the timelines on which they are read.",

@@ -1,0 +1,156 @@
+// Package ask asks a running service something that only it can answer, in its own protocol: that a
+// port is open, or that anything at all answers there, says nothing of who does.
+//
+//	question := ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error { ... })
+//	err := question(ctx, dial, "geo.test-hotel-reservation:8083")
+//
+// Questions change nothing that users see. They leave no spans, and no lines in logs but those of a
+// connection.
+package ask
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+)
+
+// Dial connects to an address.
+type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Question asks whoever is at an address, on a new connection, and says what is wrong with the answer.
+// It ends with the context.
+type Question = func(ctx context.Context, dial Dial, address string) error
+
+// Unsampled is a trace that nobody keeps, so that requests of ours leave no spans.
+const Unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
+
+// Of is the question to a server of a kind that has its own protocol, and to any service otherwise: of
+// that one no more is known than that it speaks gRPC or HTTP.
+func Of(kind string) Question {
+	switch kind {
+	case "redis":
+		return redis
+	case "memcached":
+		return memcached
+	case "mongodb":
+		return mongodb
+	}
+	return anyService
+}
+
+// GRPC asks by calls.
+func GRPC(calls func(ctx context.Context, c grpc.ClientConnInterface) error) Question {
+	return func(ctx context.Context, dial Dial, address string) error {
+		wire, err := dial(ctx, "tcp", address) // Its errors say more than those of a call.
+		if err != nil {
+			return err
+		}
+		defer wire.Close()
+		once := make(chan net.Conn, 1)
+		once <- wire
+		client, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+				select {
+				case c := <-once:
+					return c, nil
+				default:
+					return nil, io.EOF
+				}
+			}))
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		err = calls(metadata.AppendToOutgoingContext(ctx, "traceparent", Unsampled), client)
+		if s, ok := status.FromError(err); ok && err != nil {
+			return fmt.Errorf("%v: %s", s.Code(), s.Message())
+		}
+		return err
+	}
+}
+
+// Serves asks a gRPC server whether it has a service, such as "geo.Geo".
+func Serves(ctx context.Context, c grpc.ClientConnInterface, service string) error {
+	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{Service: service})
+	if err == nil && r.Status != healthpb.HealthCheckResponse_SERVING {
+		err = fmt.Errorf("%s is %s", service, r.Status)
+	}
+	return err
+}
+
+// maxAnswer is how much of an answer is read.
+const maxAnswer = 1 << 20
+
+// Page asks for a page, and has the answer checked.
+func Page(path string, check func(status int, body []byte) error) Question {
+	return func(ctx context.Context, dial Dial, address string) error {
+		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
+		defer transport.CloseIdleConnections()
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("traceparent", Unsampled)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		if err != nil {
+			return err
+		}
+		return check(resp.StatusCode, body)
+	}
+}
+
+// All asks several questions, one after the other.
+func All(questions ...Question) Question {
+	return func(ctx context.Context, dial Dial, address string) error {
+		for _, q := range questions {
+			if err := q(ctx, dial, address); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// Wrong is the error of an answer that is not the service's.
+func Wrong(format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	if r := []rune(text); len(r) > 120 {
+		text = string(r[:120]) + "..."
+	}
+	return fmt.Errorf("it answers %s", text)
+}
+
+// anyService asks for gRPC's own health check, and otherwise for a page.
+func anyService(ctx context.Context, dial Dial, address string) error {
+	grpcErr := GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
+		ctx, cancel := context.WithTimeout(ctx, anyWait)
+		defer cancel()
+		return Serves(ctx, c, "")
+	})(ctx, dial, address)
+	if grpcErr == nil || ctx.Err() != nil {
+		return grpcErr
+	}
+	return Page("/", func(status int, _ []byte) error {
+		if status >= http.StatusInternalServerError {
+			return Wrong("%d %s", status, http.StatusText(status))
+		}
+		return nil
+	})(ctx, dial, address)
+}
+
+// anyWait is how long a server that may not speak gRPC has to say so.
+const anyWait = time.Second
