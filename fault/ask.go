@@ -15,6 +15,15 @@ import (
 // askTimeout is how long a service may take to answer what costs it next to nothing.
 const askTimeout = 2 * time.Second
 
+// Ask asks a service of the application something that only it can answer, and says what is wrong with
+// the answer. Of a name that is no service of it, nothing is asked.
+func Ask(ctx context.Context, e *Env, name string) error {
+	if _, ok := e.App.Service(name); !ok {
+		return nil
+	}
+	return ask(ctx, e, name, askTimeout)
+}
+
 // ask asks a service something that only it can answer, on a new connection through its Kubernetes
 // Service, as its clients would.
 func ask(ctx context.Context, e *Env, name string, timeout time.Duration) error {

@@ -42,6 +42,8 @@ type Look struct {
 	Workloads []Workload      `json:"workloads"`
 	// Services are the names of the Services.
 	Services []string `json:"services,omitempty"`
+	// Serving is who answers for them.
+	Serving []Serving `json:"serving,omitempty"`
 	// Late is how late the load itself was with one in a hundred requests of the last few seconds. If that is
 	// much, the machine is too busy for the look to say anything.
 	Late time.Duration `json:"late"`
@@ -53,7 +55,8 @@ type Look struct {
 
 // Complaints are what is worse in a look than it was in the baseline. None is a healthy system.
 func Complaints(baseline, now Look) []string {
-	return append(Broken(baseline, now), loadComplaints(baseline.Load, now.Load)...)
+	list := append(Broken(baseline, now), loadComplaints(baseline.Load, now.Load)...)
+	return append(impostors(baseline, now, len(list) > 0), list...)
 }
 
 // Broken is the part of the complaints that is about the system itself: what is gone, not ready or
@@ -77,6 +80,7 @@ func Broken(baseline, now Look) []string {
 			add("service %s is gone", s)
 		}
 	}
+	list = append(list, deserted(baseline, now)...)
 	return append(list, now.Symptoms...)
 }
 

@@ -59,6 +59,9 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 	for _, service := range services.Items {
 		l.Services = append(l.Services, service.Name)
 	}
+	if l.Serving, err = s.identify(ctx, services.Items); err != nil {
+		return l, err
+	}
 	for _, f := range faults {
 		symptom, err := f.Manifest(ctx, s.env)
 		if err != nil {

@@ -35,8 +35,9 @@ type Stage struct {
 	load     *Load // nil until the first run
 	// healthy is how the application looks when it is well, under each load it has had.
 	healthy  map[problem.Load]grade.Look
-	snapshot cloud.Snapshot // of the application before any run; nil if there can be only one
-	used     bool           // by a run, since it was deployed or reset
+	served   []grade.Serving // who answered when it was well; nil until then
+	snapshot cloud.Snapshot  // of the application before any run; nil if there can be only one
+	used     bool            // by a run, since it was deployed or reset
 }
 
 // NewStage deploys an application for one run after another: before each it is reset, so that it is
@@ -100,7 +101,7 @@ func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64) (baseline 
 		return baseline, err
 	}
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
-		s.healthy[l] = baseline
+		s.healthy[l], s.served = baseline, baseline.Serving
 	}
 	return baseline, err
 }
