@@ -33,6 +33,9 @@ type Briefing struct {
 	Actions      []*aci.Action
 	// Kubeconfig reaches the cluster through the guard, with the agent's own rights.
 	Kubeconfig []byte
+	// Scratch is where temporary files go, which are removed with it however the run ends; empty is the
+	// system's directory for them.
+	Scratch string
 	// Note records an event of the agent's own, such as what it asked a model. It is never nil.
 	Note func(kind string, data any)
 	// Model is the chat model of an agent that has one. What it is asked is recorded, and the budget

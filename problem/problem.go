@@ -83,6 +83,8 @@ type Document struct {
 
 	// File is where it was read from; of a built-in one, the name alone.
 	File string `yaml:"-"`
+	// Source is what was read.
+	Source []byte `yaml:"-"`
 
 	builtIn bool
 }

@@ -30,7 +30,7 @@ const (
 // Parse reads a document and returns its problems. The name is for errors. It may be about a built-in
 // application or one of those given.
 func Parse(name string, data []byte, more ...*app.App) ([]*Problem, error) {
-	d := &Document{File: name}
+	d := &Document{File: name, Source: data}
 	r := &reader{d: d, apps: append(Apps(), more...), wrong: &strict.Problems{File: name}}
 	var err error
 	if r.places, err = strict.DecodePlaces(name, data, d); err != nil {

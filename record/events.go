@@ -14,6 +14,7 @@ const (
 	ModelEvent      = "model"      // what an agent asked its model, and the reply: llm.Exchange
 	RetryEvent      = "retry"      // an attempt at asking the model that failed, with another to come: llm.Attempt
 	CutEvent        = "cut"        // Cut
+	ActionEvent     = "action"     // Action, when it begins; a step follows when it is done
 	StepEvent       = "step"       // Step
 	WriteEvent      = "write"      // what the agent changed through the API
 	LogEvent        = "log"        // Output, that an external agent logged
@@ -22,6 +23,7 @@ const (
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
 	FaultEvent      = "fault"      // Fault, once for each that showed
+	DeathEvent      = "death"      // Death, of the environment
 	HoldEvent       = "hold"       // how long a mitigated system must be well: grade.Holding
 	LookEvent       = "look"       // the system after the agent was done
 	BlindEvent      = "blind"      // Blind
@@ -69,6 +71,19 @@ type Cut struct {
 	Shortened    []int `json:"shortened,omitempty"`    // numbers of the steps of whose observations only the ends are left
 	Tokens       int   `json:"tokens"`                 // of what is sent, about
 	Limit        int   `json:"limit"`                  // what it is kept below
+}
+
+// Action is one that the agent has asked for and that is under way from now on.
+type Action struct {
+	Number   int    `json:"number"` // of its step
+	Response string `json:"response"`
+	Action   string `json:"action,omitempty"` // empty if none could be read
+}
+
+// Death is the end of an environment before its run was over.
+type Death struct {
+	Why   string `json:"why"`
+	Class string `json:"class"` // whose fault it is
 }
 
 // Step is one response of the agent and what it led to.

@@ -1,19 +1,21 @@
 // Package record is a run's event log: one file of JSON lines, appended to and never rewritten.
 // Session files, reports, replay and grading are functions of it.
 //
-//	log, err := record.Create("runs/42.jsonl", record.Run{ID: "42", Problem: "noop-1", Agent: "runbook"})
+//	log, err := record.Create("runs/42.jsonl", record.Run{ID: "42", Agent: "runbook"})
 //	err = log.Append("step", step)
 //	...
 //	r, err := record.Read("runs/42.jsonl")
 //	for _, e := range r.Events { ... }
 //
-// The first line names the format and its version. A process that is killed loses at most the line
-// it was writing, and [Read] says so instead of failing.
+// The first line names the format and its version. It does not name the problem, for an agent that is
+// a program could read it; an event does, when the agent is done. A process that is killed loses at
+// most the line it was writing, and [Read] says so instead of failing.
 package record
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +28,9 @@ import (
 const (
 	// Format is what the first line of a log says it is.
 	Format = "aiopslab-run"
-	// Version is that of the events. Readers refuse a newer one.
-	Version = 1
+	// Version is that of the events. Readers refuse a newer one. The first had the problem in its first
+	// line.
+	Version = 2
 	// maxLine is the longest line a reader accepts.
 	maxLine = 64 << 20
 )
@@ -35,10 +38,11 @@ const (
 // ErrNotARecord is the error for a file that is no event log.
 var ErrNotARecord = errors.New("not a run record")
 
-// Run is what is known when a run begins.
+// Run is what is known when a run begins. The problem is in no first line: a reader has it from the
+// [ProblemEvent], and it is empty if there is none yet.
 type Run struct {
 	ID      string `json:"id"`
-	Problem string `json:"problem"`
+	Problem string `json:"problem,omitempty"`
 	Agent   string `json:"agent"`
 	Seed    uint64 `json:"seed"`
 }
@@ -85,6 +89,7 @@ func Create(file string, run Run) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{f: f, now: time.Now}
+	run.Problem = ""
 	if err := l.write(header{Format, Version, run, l.now()}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -212,7 +217,23 @@ func read(from io.Reader) (*Record, error) {
 			return nil, fmt.Errorf("line %d: event %d where %d is expected", n, e.Seq, len(r.Events)+1)
 		}
 		r.Events = append(r.Events, e)
+		if err := r.learn(e); err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
+		}
 	}
+}
+
+// learn takes the problem's id from the event that has it.
+func (r *Record) learn(e Event) error {
+	if e.Kind != ProblemEvent {
+		return nil
+	}
+	var p struct {
+		ID string `json:"id"`
+	}
+	err := e.Decode(&p)
+	r.Problem = cmp.Or(p.ID, r.Problem)
+	return err
 }
 
 // readLine returns the next line without its end, and whether it had one.

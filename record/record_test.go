@@ -33,7 +33,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Run != (Run{"1", "p", "a", 7}) || len(r.Events) != 50 || r.Torn {
+	if r.Run != (Run{"1", "", "a", 7}) || len(r.Events) != 50 || r.Torn {
 		t.Errorf("%+v, %d events, torn %v", r.Run, len(r.Events), r.Torn)
 	}
 	seen := map[int]bool{}
@@ -100,6 +100,29 @@ func TestBadFiles(t *testing.T) {
 		if _, err := read(strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
 		}
+	}
+}
+
+// Who reads the file while the agent works does not learn the problem. Who reads the record does, once
+// it is told, and that of an older version.
+func TestProblemIsNotInTheFirstLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "run.jsonl")
+	log, err := Create(file, Run{ID: "1", Problem: "the-secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(file); err != nil || bytes.Contains(b, []byte("secret")) {
+		t.Errorf("%s, %v", b, err)
+	}
+	if err := errors.Join(log.Append(ProblemEvent, map[string]string{"id": "the-secret"}), log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Read(file); err != nil || r.Problem != "the-secret" {
+		t.Errorf("%+v, %v", r, err)
+	}
+	old := `{"format":"aiopslab-run","version":1,"id":"1","problem":"old"}` + "\n"
+	if r, err := read(strings.NewReader(old)); err != nil || r.Problem != "old" {
+		t.Errorf("%+v, %v", r, err)
 	}
 }
 

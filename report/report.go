@@ -111,7 +111,7 @@ type Builder struct {
 	actions map[string]map[string]*Use
 	shell   map[string]map[string]*Use
 	report  Report
-	// Runs by id and problem. A copy that was made before a run was finished says nothing.
+	// Runs by id and agent. A copy that was made before a run was finished says nothing.
 	finished   map[[2]string]bool
 	unfinished map[[2]string]*Run
 }
@@ -139,7 +139,7 @@ func (b *Builder) Add(r *Run) {
 		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
 		b.finished, b.unfinished = map[[2]string]bool{}, map[[2]string]*Run{}
 	}
-	run := [2]string{r.ID, r.Problem}
+	run := [2]string{r.ID, r.Agent} // What its problem is, a record tells late.
 	if r.Unfinished {
 		b.unfinished[run] = r
 		return

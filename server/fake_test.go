@@ -121,7 +121,7 @@ type fakeRun struct {
 func (r *fakeRun) run(ctx context.Context) {
 	defer close(r.done)
 	agentName := r.spec.Agent + r.spec.Name
-	file := filepath.Join(r.backend.dir, r.problem.ID+"_"+r.spec.ID+".jsonl")
+	file := filepath.Join(r.backend.dir, r.spec.ID+".jsonl")
 	log, err := record.Create(file, record.Run{ID: r.spec.ID, Problem: r.problem.ID, Agent: agentName, Seed: r.spec.Seed})
 	if err != nil {
 		r.err = err

@@ -147,14 +147,14 @@ func (a *aftermath) hopeless(l grade.Look) bool {
 
 // watchAftermath watches the system after the agent is done: until a mitigation has held, or it is
 // clear that it will not; until it is as the agent was to find it, if nothing was to be mitigated.
-func (r *run) watchAftermath(ctx context.Context, interrupted bool) {
-	hold := r.holding(ctx)
-	r.event(record.HoldEvent, hold)
+func (l *Local) watchAftermath(ctx context.Context, interrupted bool) {
+	hold := l.holding(ctx)
+	l.tell(record.HoldEvent, hold)
 	a := &aftermath{
-		eyes: r.stage, task: r.Problem.Task, baseline: r.baseline, faults: r.faults, hold: hold.Least(),
-		quiet: quietFor(r.faults), limit: aftermathTimeout + hold.Least(), times: times{began: r.began, done: time.Now()},
-		saw:   func(l grade.Look) { r.event(record.LookEvent, l) },
-		blind: func(err error) { r.event(record.BlindEvent, record.Blind{Error: err.Error()}) },
+		eyes: l.stage, task: l.setting.Problem.Task, baseline: l.baseline, faults: l.faults, hold: hold.Least(),
+		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(), times: times{began: l.began, done: time.Now()},
+		saw:   func(look grade.Look) { l.tell(record.LookEvent, look) },
+		blind: func(err error) { l.tell(record.BlindEvent, record.Blind{Error: err.Error()}) },
 	}
 	if interrupted {
 		a.limit = interruptedAftermath

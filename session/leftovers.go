@@ -236,18 +236,18 @@ func runsOn(e guard.Entry) bool {
 }
 
 // holding is how long the system must be well after the agent is done.
-func (r *run) holding(ctx context.Context) grade.Holding {
+func (l *Local) holding(ctx context.Context) grade.Holding {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	var h grade.Holding
-	for _, f := range r.faults {
+	for _, f := range l.faults {
 		h.Extend(fault.HoldOf(f))
 	}
-	now, err := r.stage.actors(ctx)
+	now, err := l.stage.actors(ctx)
 	if err != nil {
 		h.Extend(leftHold, fmt.Sprintf("what the agent left behind could not be listed: %v", err))
 	}
-	left := now.since(r.healthyActors, r.found)
+	left := now.since(l.healthyActors, l.found)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
 		if a := left[name]; a.runs {
 			h.Leave(a.hold, name)
@@ -255,7 +255,7 @@ func (r *run) holding(ctx context.Context) grade.Holding {
 			h.Extend(a.hold, "of "+name)
 		}
 	}
-	if n := r.runOn.Load(); n > 0 {
+	if n := l.runOn.Load(); n > 0 {
 		h.Leave(leftHold, fmt.Sprintf("%d commands in containers that may go on", n))
 	}
 	return h

@@ -6,20 +6,22 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// stubborn is a way to the cloud whose commands go on until they are ended.
-type stubborn struct{ begun chan struct{} }
+// stubborn is an environment whose commands go on until they are ended.
+type stubborn struct {
+	*mortal
+	begun chan struct{}
+}
 
-func (s stubborn) Perform(ctx context.Context, response string) (string, aci.Result) {
+func (s stubborn) Act(ctx context.Context, response string, _ func(string)) (Reply, error) {
 	if strings.Contains(response, "submit") {
-		return "submit", aci.Result{Submitted: true}
+		return Reply{Action: "submit", Submitted: true}, nil
 	}
 	close(s.begun)
 	<-ctx.Done()
-	return "exec_shell", aci.Result{Text: context.Cause(ctx).Error(), Failed: true}
+	return Reply{Action: "exec_shell", Text: context.Cause(ctx).Error(), Failed: true}, nil
 }
 
 // Who cancels a step ends its command. The run goes on, and the record has the step.
@@ -35,10 +37,11 @@ func TestCancelledStep(t *testing.T) {
 		l.last = data.(record.Step)
 		steps = append(steps, l.last)
 	}}}
-	way := stubborn{make(chan struct{})}
+	way := stubborn{&mortal{}, make(chan struct{})}
+	r.Environment = way
 	over := make(chan record.Submission)
 	go func() {
-		s := r.takeSteps(t.Context(), seat{l}, way)
+		s := r.takeSteps(t.Context(), seat{l})
 		_ = seat{l}.Close()
 		over <- s
 	}()

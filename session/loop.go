@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -17,21 +16,25 @@ import (
 const maxResponse = 1 << 20
 
 // agentTurn lets the agent act until it submits or meets a limit, and records what came of it.
-func (r *run) agentTurn(ctx context.Context) {
+func (r *run) agentTurn(ctx context.Context, way Admission) {
 	limit := r.Time
 	if limit == 0 {
 		limit = DefaultTime
 	}
 	turn, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent's time is up: %v", limit))
 	defer cancel()
+	turn, end := context.WithCancelCause(turn)
+	defer end(nil)
+	go func() { // Who waits for an agent in vain would wait for long.
+		select {
+		case <-r.Environment.Done():
+			end(r.Environment.Err())
+		case <-turn.Done():
+		}
+	}()
 	r.phase("agent")
-	r.began = time.Now()
-	var err error
-	if r.found, err = r.stage.actors(ctx); err != nil {
-		r.found = r.healthyActors
-	}
-	s, leave := r.act(turn)
-	defer leave() // The agent may take its time to go, which is none that it needed.
+	s, leave := r.act(turn, way)
+	defer leave() // The agent may take its time to go. It did not need that to solve the problem.
 	if !s.Submitted && ctx.Err() != nil {
 		s.Class, s.Reason = string(Inconclusive), "interrupted"
 		if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
@@ -42,31 +45,33 @@ func (r *run) agentTurn(ctx context.Context) {
 }
 
 // act takes the agent's steps. The agent has no way to the cloud afterwards; leave lets it go.
-func (r *run) act(ctx context.Context) (s record.Submission, leave func()) {
+func (r *run) act(ctx context.Context, way Admission) (s record.Submission, leave func()) {
 	leave = func() {}
-	way, err := r.newAccess(ctx)
-	if err != nil {
-		return record.Submission{Class: string(Infra), Reason: err.Error()}, leave
-	}
-	defer way.close()
+	defer func() {
+		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissTimeout)
+		defer cancel()
+		if death, ok := errors.AsType[*Death](r.Environment.Dismiss(after)); ok {
+			d := *death
+			d.Idle = true
+			r.died(&d)
+		}
+	}()
 	b := r.briefing(way)
 	r.event(record.BriefingEvent, record.Briefing{
-		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: way.aci.Confinement(),
+		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: way.Confinement,
 	})
 	a, err := r.Agent.New(b)
 	if err != nil {
-		return agentFailure(fmt.Errorf("make the agent: %w", err)), leave
+		return r.failure(fmt.Errorf("make the agent: %w", err)), leave
 	}
 	if c, ok := a.(interface{ Close() error }); ok {
 		leave = func() { _ = c.Close() }
 	}
-	s = r.takeSteps(ctx, a, way.aci)
-	r.event(record.DoingEvent, way.monitor.end())
-	return s, leave
+	return r.takeSteps(ctx, a), leave
 }
 
 // takeSteps lets the agent act until it submits or meets a limit.
-func (r *run) takeSteps(ctx context.Context, a agent.Agent, way performer) record.Submission {
+func (r *run) takeSteps(ctx context.Context, a agent.Agent) record.Submission {
 	steps := r.Steps
 	if steps == 0 {
 		steps = DefaultSteps
@@ -79,27 +84,28 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent, way performer) recor
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
-			return agentFailure(err)
+			return r.failure(err)
 		}
 		s := record.Step{Number: n, Response: response, Thought: time.Since(asked).Seconds()}
 		acted := time.Now()
 		acting, done := during(ctx, a)
-		call, res := way.Perform(acting, response)
+		reply, err := r.Environment.Act(acting, response, func(action string) {
+			r.event(record.ActionEvent, record.Action{Number: n, Response: response, Action: action})
+		})
 		done()
-		s.Action, s.Observation, s.Failed, s.Took = call, res.Text, res.Failed, time.Since(acted).Seconds()
+		if err != nil {
+			return r.failure(err)
+		}
+		s.Action, s.Observation, s.Failed, s.Took = reply.Action, reply.Text, reply.Failed, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)
-		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: res.Text})
-		if res.Submitted {
-			answer, err := json.Marshal(res.Answer)
-			if err != nil {
-				answer, _ = json.Marshal(fmt.Sprint(res.Answer))
-			}
-			return record.Submission{Submitted: true, Answer: answer}
+		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: reply.Text})
+		if reply.Submitted {
+			return record.Submission{Submitted: true, Answer: reply.Answer}
 		}
 		if ctx.Err() != nil {
-			return agentFailure(context.Cause(ctx))
+			return r.failure(context.Cause(ctx))
 		}
-		observation = res.Text + "\n" + aci.NextAction
+		observation = reply.Text + "\n" + aci.NextAction
 	}
 	return record.Submission{Class: string(AgentFailed), Reason: fmt.Sprintf("no submission within %d steps", steps)}
 }
@@ -112,15 +118,10 @@ func ask(ctx context.Context, a agent.Agent, observation string) (response strin
 		}
 	}()
 	response, err = a.Act(ctx, observation)
-	if len(response) > maxResponse {
-		response = response[:maxResponse]
+	if more := len(response) - maxResponse; more > 0 {
+		response = fmt.Sprintf("%s\n[%d more bytes were not read]", response[:maxResponse], more)
 	}
 	return response, err
-}
-
-// performer does what responses ask for, such as an [aci.Interface].
-type performer interface {
-	Perform(ctx context.Context, response string) (action string, r aci.Result)
 }
 
 // during is the context of an action. An agent that can cancel what it has asked for says when.
@@ -133,11 +134,26 @@ func during(ctx context.Context, a agent.Agent) (context.Context, context.Cancel
 	return ctx, func() {}
 }
 
-// agentFailure says why there is no submission, and whose fault it is.
-func agentFailure(err error) record.Submission {
+// perform does what a response asks for. Begun is told of the action before it is taken.
+func perform(ctx context.Context, i *aci.Interface, response string, begun func(action string)) (action string, res aci.Result) {
+	call, err := aci.Parse(response)
+	if err != nil {
+		begun("")
+		return "", aci.Result{Failed: true, Text: err.Error()}
+	}
+	begun(call.Name)
+	return call.Name, i.Do(ctx, call)
+}
+
+// failure says why there is no submission, and whose fault it is.
+func (r *run) failure(err error) record.Submission {
 	class := AgentFailed
-	if errors.Is(err, agent.ErrUnavailable) {
+	if errors.Is(err, agent.ErrUnavailable) || errors.Is(err, errNoWay) {
 		class = Infra
 	}
-	return record.Submission{Class: string(class), Reason: err.Error()}
+	reason := err.Error()
+	if death, ok := errors.AsType[*Death](err); ok {
+		class, reason = r.died(death)
+	}
+	return record.Submission{Class: string(class), Reason: reason}
 }

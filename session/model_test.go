@@ -137,7 +137,7 @@ func TestMeterBudget(t *testing.T) {
 func TestMeterErrors(t *testing.T) {
 	m, events := metered(&parrot{fail: &llm.Failure{Status: 401, Message: "Incorrect API key: sk-abcdefghijklmnopqrst"}}, Budget{})
 	_, err := m.Chat(context.Background(), say("a"))
-	if s := agentFailure(err); s.Class != string(Infra) {
+	if s := new(run).failure(err); s.Class != string(Infra) {
 		t.Errorf("%v is %s", err, s.Class)
 	}
 	if x := (*events)[0]; x.Reply.Attempts != 3 || !strings.Contains(x.Error, "401") || strings.Contains(x.Error, "sk-abc") {
@@ -145,7 +145,7 @@ func TestMeterErrors(t *testing.T) {
 	}
 	m, _ = metered(&parrot{fail: &llm.Failure{Status: 413}}, Budget{})
 	_, err = m.Chat(context.Background(), say("a"))
-	if s := agentFailure(err); s.Class != string(AgentFailed) {
+	if s := new(run).failure(err); s.Class != string(AgentFailed) {
 		t.Errorf("%v is %s", err, s.Class)
 	}
 }

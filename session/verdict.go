@@ -90,6 +90,7 @@ type history struct {
 	writes     int
 	journal    []guard.Entry
 	submission *record.Submission
+	death      *record.Death
 	changes    changes
 	doing      Doing
 	hold       grade.Holding
@@ -137,6 +138,9 @@ func decode(rec *record.Record) (*history, error) {
 		case record.SubmissionEvent:
 			h.submission, h.ended = new(record.Submission), e.Time
 			err = e.Decode(h.submission)
+		case record.DeathEvent:
+			h.death = new(record.Death)
+			err = e.Decode(h.death)
 		case record.ModelEvent:
 			err = h.models.add(e)
 		case record.JudgementEvent:
@@ -176,6 +180,9 @@ func Grade(rec *record.Record) (Verdict, error) {
 	if c := Class(s.Class); !s.Submitted && c != AgentFailed {
 		return Verdict{c, s.Reason, h.metrics(nil)}, nil
 	}
+	if h.death != nil {
+		return h.judgeDead(), nil
+	}
 	if len(h.looks) == 0 || h.blind != "" {
 		if v, judged := h.unseen(); judged {
 			return v, nil
@@ -184,13 +191,30 @@ func Grade(rec *record.Record) (Verdict, error) {
 	return h.judge(), nil
 }
 
-// judge grades a run that came to its end.
-func (h *history) judge() Verdict {
+// judgeDead grades a run whose environment died, as far as the record allows: an answer that was
+// submitted is right or wrong all the same, and a mitigation counts if it had held before.
+func (h *history) judgeDead() Verdict {
+	res, err := h.compare()
+	switch {
+	case err != nil:
+		return Verdict{GraderFailed, err.Error(), h.metrics(nil)}
+	case h.truth.Task == problem.Mitigation && !res.Success():
+		return Verdict{Class(h.death.Class), h.death.Why, h.metrics(res)}
+	case !h.submission.Submitted && h.truth.Task != problem.Mitigation:
+		res["success"] = false
+		return Verdict{AgentFailed, h.submission.Reason, h.metrics(res)}
+	case res.Success():
+		return Verdict{Solved, h.praise(), h.metrics(res)}
+	}
+	return Verdict{AgentFailed, h.blame(res), h.metrics(res)}
+}
+
+// compare holds what the agent submitted, or the system that it left, against what is right.
+func (h *history) compare() (res grade.Result, err error) {
 	var answer any
 	if len(h.submission.Answer) > 0 {
 		_ = json.Unmarshal(h.submission.Answer, &answer) // It was made by json.Marshal.
 	}
-	var res grade.Result
 	switch h.truth.Task {
 	case problem.Detection:
 		res = grade.Detection(answer, h.truth.correct().(string))
@@ -205,7 +229,16 @@ func (h *history) judge() Verdict {
 	case problem.Mitigation:
 		res = grade.Mitigation(h.baseline, h.looks, h.hold)
 	default:
-		return Verdict{GraderFailed, fmt.Sprintf("the record has a task %q", h.truth.Task), h.metrics(nil)}
+		return nil, fmt.Errorf("the record has a task %q", h.truth.Task)
+	}
+	return res, nil
+}
+
+// judge grades a run that came to its end.
+func (h *history) judge() Verdict {
+	res, err := h.compare()
+	if err != nil {
+		return Verdict{GraderFailed, err.Error(), h.metrics(nil)}
 	}
 	if !h.submission.Submitted && h.truth.Task != problem.Mitigation {
 		res["success"] = false

@@ -21,8 +21,10 @@ import (
 const (
 	// maxLine is how long a line of the agent may be.
 	maxLine = 1 << 20
-	// maxLogs is how much of what the agent logs is kept in a record.
-	maxLogs = 1 << 20
+	// maxLogs is how much of what the agent logs is kept in a record, and logCost what a line costs of
+	// that beside its text: a thousand lines are the most.
+	maxLogs = 256 << 10
+	logCost = 256
 )
 
 // limits are how long the lab waits for a program.
@@ -53,15 +55,16 @@ type child struct {
 	asked   bool // an observation was sent and not replied to
 	failure error
 	logs    []string
-	room    int // what may still be logged
+	room    int   // what may still be logged
+	lost    int64 // bytes of logs that are not kept
 }
 
-func start(b agent.Briefing, argv []string, dir string, wait limits) (_ *child, err error) {
+func start(b agent.Briefing, argv []string, wait limits) (_ *child, err error) {
 	c := &child{
 		note: b.Note, wait: wait, room: maxLogs,
 		reply: make(chan string, 1), logged: make(chan struct{}, 1), over: make(chan struct{}),
 	}
-	if c.dir, err = os.MkdirTemp(dir, "aiopslab-exec-"); err != nil {
+	if c.dir, err = os.MkdirTemp(b.Scratch, "aiopslab-exec-"); err != nil {
 		return nil, fmt.Errorf("%w: %w", agent.ErrUnavailable, err)
 	}
 	defer func() {
@@ -228,10 +231,12 @@ func (c *child) log(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.room <= 0 {
+		c.lost += int64(len(text))
 		return
 	}
-	if c.room -= len(text) + 1; c.room <= 0 {
-		text = fmt.Sprintf("[more than %d bytes; the rest is not kept]", maxLogs)
+	if c.room -= len(text) + logCost; c.room <= 0 {
+		c.lost += int64(len(text))
+		text = "[it logs too much: from here on, nothing is kept]"
 	}
 	c.logs = append(c.logs, text)
 	select {
@@ -265,6 +270,9 @@ func (c *child) Close() error {
 	<-c.over
 	<-c.quiet
 	c.flush()
+	if c.lost > 0 {
+		c.note(record.LogEvent, record.Output{Text: fmt.Sprintf("[%d bytes of logs were not kept]", c.lost), Dropped: c.lost})
+	}
 	if text, gone := c.tail.text(); text != "" {
 		c.note(record.StderrEvent, record.Output{Text: text, Dropped: gone})
 	}

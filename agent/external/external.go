@@ -29,8 +29,8 @@ import (
 const Prefix = "exec:"
 
 // Entry makes the agent from a command line, which is split into words as a shell does it. That the
-// program is there is checked at once. Temporary files go below dir; empty is the system's.
-func Entry(command, dir string) (agent.Entry, error) {
+// program is there is checked at once.
+func Entry(command string) (agent.Entry, error) {
 	argv, err := split(command)
 	if err != nil {
 		return agent.Entry{}, err
@@ -40,7 +40,7 @@ func Entry(command, dir string) (agent.Entry, error) {
 	}
 	return agent.Entry{
 		Name: Prefix + command, Doc: "the program " + argv[0],
-		New: func(b agent.Briefing) (agent.Agent, error) { return start(b, argv, dir, patience) },
+		New: func(b agent.Briefing) (agent.Agent, error) { return start(b, argv, patience) },
 	}, nil
 }
 

@@ -67,6 +67,15 @@ var children = map[string]func(){
 			say(`{"type":"call","name":"get_logs","arguments":{"namespace":"shop","service":"geo"}}`)
 		}
 	},
+	"logs too much": func() {
+		in := input()
+		in()
+		in()
+		for range 100_000 {
+			say(`{"type":"log","text":"la"}`)
+		}
+		say(`{"type":"action","text":"submit()"}`)
+	},
 	"leaves after submitting": func() {
 		in := input()
 		in()
@@ -223,8 +232,8 @@ func launch(t testing.TB, does string, wait limits) (*child, *notes) {
 	n := &notes{}
 	c, err := start(agent.Briefing{
 		Task: problem.Detection, Namespace: "shop", Description: "Find <it> & fix it.", Actions: aci.Actions("detection"),
-		Kubeconfig: []byte("apiVersion: v1"), Note: n.note,
-	}, []string{os.Args[0]}, dir, wait)
+		Kubeconfig: []byte("apiVersion: v1"), Note: n.note, Scratch: dir,
+	}, []string{os.Args[0]}, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -338,6 +347,21 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// Of a flood of small lines a part is recorded, and how much there was more.
+func TestLogsTooMuch(t *testing.T) {
+	c, n := launch(t, "logs too much", patience)
+	if _, err := c.Act(within(t, time.Minute), "x"); err != nil {
+		t.Error(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	all := n.all()
+	if lines := strings.Count(all, "la"); lines < 100 || lines > 2000 || !strings.Contains(all, "bytes of logs were not kept]") {
+		t.Errorf("%d lines were recorded: %s", lines, all[max(0, len(all)-200):])
+	}
+}
+
 func TestHangs(t *testing.T) {
 	for name, reads := range map[string]bool{"hang": true, "hang without reading, holding on": false, "family": true} {
 		t.Run(name, func(t *testing.T) {
@@ -386,7 +410,7 @@ func alive(pid int) bool {
 func TestExamples(t *testing.T) {
 	for name, command := range map[string]string{"python": "python3 ../../examples/agent.py", "shell": "sh ../../examples/agent.sh"} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Entry(command, t.TempDir())
+			e, err := Entry(command)
 			if errors.Is(err, exec.ErrNotFound) {
 				t.Skip(err)
 			}
@@ -448,10 +472,10 @@ func TestSplit(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	if _, err := Entry("no-such-program --flag", ""); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+	if _, err := Entry("no-such-program --flag"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("got %v", err)
 	}
-	e, err := Entry("sh -c 'exit 0'", "")
+	e, err := Entry("sh -c 'exit 0'")
 	if err != nil || e.Name != "exec:sh -c 'exit 0'" || e.KnowsTruth {
 		t.Errorf("got %+v, %v", e, err)
 	}

@@ -37,8 +37,6 @@ type Options struct {
 	Command []string // with its arguments
 	// Shell says that the command is a shell for a person, which is ended with the run.
 	Shell bool
-	// Dir is where temporary files go. Its name must be short, for a socket.
-	Dir string
 	// Self is this program's file. It is kubectl and submit when it is called by these names.
 	Self string
 	// Stdin, Stdout and Stderr are the command's. What there is to know is told on Stderr.
@@ -75,10 +73,11 @@ type desk struct {
 	mode      *term.State // of the terminal, before the command; nil if there is none
 }
 
-// sit lays out what the command needs.
+// sit lays out what the command needs. The name of the briefing's scratch directory must be short, for
+// a socket.
 func sit(b agent.Briefing, o Options) (d *desk, err error) {
 	d = &desk{o: o, briefing: b}
-	if d.dir, err = os.MkdirTemp(o.Dir, "aiopslab-sh-"); err != nil {
+	if d.dir, err = os.MkdirTemp(b.Scratch, "sh"); err != nil {
 		return nil, err
 	}
 	defer func() {

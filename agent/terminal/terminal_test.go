@@ -72,11 +72,11 @@ func work(t *testing.T, ctx context.Context, task problem.Task, command ...strin
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(tmp)
-	e, err := Entry(Options{Command: command, Dir: tmp, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out})
+	e, err := Entry(Options{Command: command, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := e.New(agent.Briefing{Task: task, Namespace: "shop", Description: "Find it.", Kubeconfig: []byte("apiVersion: v1\n")})
+	a, err := e.New(agent.Briefing{Task: task, Scratch: tmp, Namespace: "shop", Description: "Find it.", Kubeconfig: []byte("apiVersion: v1\n")})
 	if err != nil {
 		t.Fatal(err)
 	}

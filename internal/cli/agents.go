@@ -39,7 +39,7 @@ func agents(s *State) []agent.Entry {
 // "exec:COMMAND" one that is a program.
 func findAgent(s *State, name string) (agent.Entry, error) {
 	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
-		e, err := external.Entry(command, tempDir(s))
+		e, err := external.Entry(command)
 		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it speaks with the lab.")
 	}
 	if file, ok := strings.CutPrefix(name, replayPrefix); ok {

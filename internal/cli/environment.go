@@ -20,6 +20,16 @@ type environment struct {
 	Server     string    `json:"server"` // URL of the Kubernetes API
 	Kubeconfig string    `json:"kubeconfig"`
 	Control    string    `json:"control"` // socket
+
+	restore func() error // takes it out of the user's kubeconfig; nil if it is in none
+}
+
+// leave takes the environment out of the user's kubeconfig.
+func (e *environment) leave() error {
+	if e.restore == nil {
+		return nil
+	}
+	return e.restore()
 }
 
 const infoFile = "environment.json"

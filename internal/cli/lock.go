@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"syscall"
@@ -70,40 +68,6 @@ func lock(dir string) (*os.File, error) {
 		return nil, err
 	}
 	return f, nil
-}
-
-// queueUp waits for the lock of a file, and returns how to give it back, which may be done more than
-// once. An empty name is no lock.
-func queueUp(ctx context.Context, file string) (giveBack func(), err error) {
-	if file == "" {
-		return func() {}, nil
-	}
-	f, err := os.OpenFile(file, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	locked := make(chan error, 1)
-	go func() {
-		err := syscall.EINTR
-		for errors.Is(err, syscall.EINTR) {
-			err, _ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX).(syscall.Errno)
-		}
-		if err != 0 {
-			locked <- err
-		}
-		close(locked)
-	}()
-	giveBack = sync.OnceFunc(func() { _ = f.Close() })
-	select {
-	case err := <-locked:
-		if err != nil {
-			giveBack()
-			return nil, fmt.Errorf("lock %s: %w", file, err)
-		}
-		return giveBack, nil
-	case <-ctx.Done(): // The file is closed with the process.
-		return nil, context.Cause(ctx)
-	}
 }
 
 func sameFile(f *os.File, path string) bool {

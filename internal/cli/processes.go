@@ -1,164 +1,196 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/llm"
+	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/server"
+	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/session/process"
 )
 
-const (
-	// workerTimeout is how long a worker may take until it can be asked.
-	workerTimeout = time.Minute
-	// keptStderr is how much of what a worker writes to standard error is kept.
-	keptStderr = 64 << 10
-	// idleConns are how many connections to a worker are kept for further requests.
-	idleConns = 16
-)
-
-// processes are workers that are processes of this program.
+// processes are the environments of a server, each in a process of its own. Records, agents and their
+// models are this process'.
 type processes struct {
-	program string
-	args    []string // behind the name of the command
-	dir     string   // of their sockets and locks
-	setups  int      // how many set their environments up at a time
-	started atomic.Int64
+	state   *State
+	results string
+	models  modelFlags
+	ceiling int64
+	dir     string // of their files
+	// setups has a place for each that may be set up at a time. Setting up takes a processor for
+	// seconds; if many did so at once, none would be in time.
+	setups chan struct{}
 }
 
-// Start starts a worker. It ends when this process does, however that ends: its standard input is
-// closed then.
-func (p *processes) Start(ctx context.Context) (server.WorkerProcess, error) {
-	ctx, cancel := context.WithTimeout(ctx, workerTimeout)
-	defer cancel()
-	n := p.started.Add(1)
-	socket := filepath.Join(p.dir, strconv.FormatInt(n, 10))
-	queue := filepath.Join(p.dir, fmt.Sprintf("queue-%d", n%int64(p.setups)))
-	cmd := exec.Command(p.program, append([]string{"worker", "--socket", socket, "--queue", queue}, p.args...)...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C on the terminal is for the server alone.
-	cmd.WaitDelay = answerTimeout
-	// Nothing below it needs the token.
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AIOPSLAB_TOKEN=") })
-	stdin, err := cmd.StdinPipe()
+// Start starts the process of an environment, whose cluster comes up when it is its turn, and returns
+// who speaks for it.
+func (p *processes) Start(context.Context) (server.WorkerProcess, error) {
+	dir, err := os.MkdirTemp(p.dir, "env-")
 	if err != nil {
 		return nil, err
 	}
-	ready := make(chan struct{})
-	w := &process{cmd: cmd, end: sync.OnceFunc(func() { _ = stdin.Close() }), done: make(chan struct{})}
-	cmd.Stdout = signalWriter{sync.OnceFunc(func() { close(ready) })}
-	cmd.Stderr = &w.stderr
-	if err := cmd.Start(); err != nil {
+	env, err := startEnvironment(p.state, dir, p.ceiling)
+	if err != nil {
+		os.RemoveAll(dir)
 		return nil, err
 	}
-	w.Transport = &http.Transport{
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
-		},
-		MaxIdleConnsPerHost: idleConns, DisableCompression: true,
-	}
-	go w.wait()
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &lodging{processes: p, env: env, cancel: cancel, opened: make(chan struct{}), settled: func() {}}
+	go func() {
+		defer close(l.opened)
+		if l.settled, l.err = p.queueUp(ctx); l.err == nil {
+			l.err = env.Open(ctx)
+		}
+	}()
+	return newSpokesman(l), nil
+}
+
+// queueUp waits for a place among those that are set up, and returns how to give it back, which may be
+// done more than once.
+func (p *processes) queueUp(ctx context.Context) (giveBack func(), err error) {
 	select {
-	case <-ready:
-		return w, nil
-	case <-w.done:
-		return nil, w.Err()
+	case p.setups <- struct{}{}:
+		return sync.OnceFunc(func() { <-p.setups }), nil
 	case <-ctx.Done():
-		w.Kill()
-		<-w.done
-		return nil, fmt.Errorf("it does not start: %w", context.Cause(ctx))
+		return func() {}, context.Cause(ctx)
 	}
 }
 
-// process is a worker.
-type process struct {
-	*http.Transport
-	cmd     *exec.Cmd
-	stderr  tail
-	end     func()
-	stopped atomic.Bool
-	done    chan struct{}
+// lodging is one environment of a server.
+type lodging struct {
+	*processes
+	env    *process.Environment
+	cancel context.CancelFunc
+	opened chan struct{} // closed when there is a cluster, or there will be none
+
+	// Known then.
+	settled func() // lets the next be set up
 	err     error
 }
 
-func (w *process) wait() {
-	defer close(w.done)
-	err := w.cmd.Wait()
-	w.CloseIdleConnections()
-	w.end()
-	if !w.stopped.Load() {
-		w.err = errors.New(epitaph(w.stderr.String(), err))
+// up waits for the cluster.
+func (l *lodging) up(ctx context.Context) error {
+	select {
+	case <-l.opened:
+		return l.err
+	case <-l.env.Done():
+		return l.env.Err()
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 
-// epitaph says why a worker died: the message of a panic, or the last it said.
-func epitaph(stderr string, err error) string {
-	line := lastLine(stderr, err)
-	for l := range strings.Lines(stderr) {
-		if strings.HasPrefix(l, "panic: ") || strings.HasPrefix(l, "fatal error: ") {
-			line = strings.TrimSpace(l)
-			break
+// Close ends the process, and removes its files.
+func (l *lodging) Close() {
+	l.cancel()
+	l.env.Close()
+	<-l.opened
+	l.settled()
+	_ = os.RemoveAll(l.env.Dir)
+}
+
+func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record.Event)) (server.Run, error) {
+	run, err := l.session(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.up(ctx); err != nil {
+		return nil, err
+	}
+	run.Events = func(e record.Event) {
+		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
+			l.settled()
 		}
+		events(e)
 	}
-	if status := fmt.Sprint(err); line != status {
-		line += " (" + status + ")"
+	if spec.Agent == "" {
+		return run.Open(ctx), nil
 	}
-	return line
+	return server.Solo(ctx, run), nil
 }
 
-func (w *process) Stop() {
-	w.stopped.Store(true)
-	w.end()
-}
-
-// Kill kills the worker, and what its agent has started.
-func (w *process) Kill() { _ = syscall.Kill(-w.cmd.Process.Pid, syscall.SIGKILL) }
-
-func (w *process) Done() <-chan struct{} { return w.done }
-
-func (w *process) Err() error {
-	<-w.done
-	return w.err
-}
-
-// signalWriter calls a function when something is written.
-type signalWriter struct{ f func() }
-
-func (w signalWriter) Write(b []byte) (int, error) {
-	w.f()
-	return len(b), nil
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, b...)
-	if over := len(t.b) - keptStderr; over > 0 {
-		t.b = t.b[over:]
+func (l *lodging) Stage(ctx context.Context, spec server.Spec) error {
+	p, err := spec.Find()
+	if err != nil {
+		return err
 	}
-	return len(b), nil
+	if err := l.up(ctx); err != nil {
+		return err
+	}
+	defer l.settled()
+	return l.env.Keep(ctx, p)
 }
 
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.Clone(t.b))
+func (l *lodging) Episode(ctx context.Context, spec server.Spec, events func(record.Event)) (server.Run, error) {
+	run, err := l.session(spec)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.up(ctx); err != nil {
+		return nil, err
+	}
+	if !l.env.Fits(run.Problem) {
+		return nil, server.ErrMisfit
+	}
+	run.Events = events
+	return run.Open(ctx), nil
+}
+
+// session is the run of a spec.
+func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
+	run = session.Session{
+		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Environment: l.env, Results: l.results, Scratch: l.env.Dir,
+		Seed: spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
+		Budget: l.models.budget(),
+	}
+	if run.Problem, err = spec.Find(); err != nil {
+		return run, err
+	}
+	if run.Judge, err = l.models.openJudge(l.state); err != nil {
+		return run, err
+	}
+	if spec.Agent != "" {
+		run.Agent, run.Model, err = openAgent(l.state, l.models, spec.NewSession)
+	}
+	return run, err
+}
+
+// openAgent returns the named agent of a session, and its model.
+func openAgent(s *State, models modelFlags, n server.NewSession) (agent.Entry, llm.Model, error) {
+	a, err := findAgent(s, n.Agent)
+	if err != nil {
+		return a, nil, err
+	}
+	if n.Model != "" {
+		models.model = n.Model
+	}
+	m, err := models.open(s, a)
+	if err != nil || m == nil {
+		return a, nil, err
+	}
+	return a, sampled{m, n.Sampling}, nil
+}
+
+// sampled is a model that is asked to reply in a certain way.
+type sampled struct {
+	llm.Model
+	how server.Sampling
+}
+
+func (m sampled) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
+	if m.how.Temperature != nil {
+		r.Temperature = m.how.Temperature
+	}
+	if m.how.TopP != nil {
+		r.TopP = m.how.TopP
+	}
+	if m.how.MaxTokens > 0 {
+		r.MaxTokens = m.how.MaxTokens
+	}
+	return m.Model.Chat(ctx, r)
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -34,12 +35,14 @@ type State struct {
 	OutTerminal bool
 	// Agents are further ones that --agent can name.
 	Agents []agent.Entry
+
+	own bool // Args are a copy of the command line, which can be hidden
 }
 
 // Process is the state of this process.
 func Process() *State {
 	return &State{
-		Args: os.Args, Env: os.Getenv, LookupEnv: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Args: ownArguments(), own: runtime.GOOS == "linux", Env: os.Getenv, LookupEnv: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Terminal: term.IsTerminal(int(os.Stderr.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
 }

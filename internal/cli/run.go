@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,9 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/session/process"
 )
 
 // defaultResults is where records go.
@@ -28,6 +28,7 @@ type runFlags struct {
 	seed    uint64
 	results string
 	output  string
+	memory  memoryFlag
 	blind   bool // the transcript does not tell what is wrong
 	models  modelFlags
 }
@@ -50,6 +51,7 @@ func (f *runFlags) addRun(c *cobra.Command) {
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
 	flags.Uint64Var(&f.seed, "seed", 1, "what load and noise are drawn from")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
+	f.memory.add(c)
 	completeFlag(c, "task", taskNames)
 	completeArgs(c, problemIDs, true, true)
 }
@@ -120,10 +122,13 @@ func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, 
 	return verdictStatus(outcome)
 }
 
-// holdSession has a session on a fresh cluster, and tells of it. Its run is up to work.
+// holdSession has a session in an environment of its own, and tells of it. Its run is up to work.
 func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry, t *transcript,
 	work func(context.Context, session.Session) (*session.Outcome, error),
 ) (outcome *session.Outcome, err error) {
+	if err := checkResults(f.results); err != nil {
+		return nil, err
+	}
 	model, err := f.models.open(s, a)
 	if err != nil {
 		return nil, err
@@ -135,13 +140,21 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err := f.models.check(ctx, s); err != nil {
 		return nil, err
 	}
+	hideArguments(s)
 	t.begin(p, a)
-	err = withCluster(ctx, s, t.progress, func(ctx context.Context, c *embedded.Cloud) error {
-		var err error
+	began := false
+	err = withEnvironment(ctx, s, f.memory.bytes, t.progress, func(ctx context.Context, env *process.Environment) error {
 		outcome, err = work(ctx, session.Session{
-			Problem: p, Agent: a, Cloud: c, Results: f.results, Scratch: tempDir(s), Seed: f.seed, Steps: f.steps, Time: f.time,
-			Self: toolCommand(s), Model: model, Budget: f.models.budget(), Judge: judge, Progress: t.event,
+			Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir, Seed: f.seed, Steps: f.steps, Time: f.time,
+			Model: model, Budget: f.models.budget(), Judge: judge,
+			Progress: func(kind string, data any) {
+				began = began || kind == record.BriefingEvent
+				t.event(kind, data)
+			},
 		})
+		if err == nil && ctx.Err() != nil && !began { // There is nothing to tell.
+			return interrupted
+		}
 		return err
 	})
 	if err != nil {
@@ -170,48 +183,6 @@ func verdictCode(c session.Class) int {
 		return ExitEnvironment
 	}
 	return ExitInconclusive
-}
-
-// withCluster calls f with a fresh cluster, and takes the cluster down. The context that f gets ends
-// with the first signal; the second kills the process.
-func withCluster(ctx context.Context, s *State, progress func(string), f func(ctx context.Context, c *embedded.Cloud) error) (err error) {
-	tmp := tempDir(s)
-	if err := checkTemp(tmp); err != nil {
-		return err
-	}
-	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
-		return err
-	}
-	ctx, cancel := untilSignal(ctx, func() { progress("stopping; press Ctrl-C again to stop at once") })
-	defer cancel()
-	dir, err := newDir(tmp)
-	if err != nil {
-		return fail(ExitEnvironment, err, tempHint)
-	}
-	defer func() {
-		if rerr := os.RemoveAll(dir); err == nil && rerr != nil {
-			err = fmt.Errorf("clean up: %w", rerr)
-		}
-	}()
-	c, err := embedded.Start(ctx, embedded.Options{Images: builtinImages(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {}})
-	if err != nil {
-		return startFailure(err)
-	}
-	defer func() {
-		if cerr := c.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("take the cluster down: %w", cerr)
-		}
-	}()
-	ready, stop := context.WithTimeout(ctx, readyTimeout)
-	defer stop()
-	if err := c.WaitReady(ready); err != nil {
-		if ctx.Err() != nil {
-			return exitStatus(ExitSignal + 2)
-		}
-		return startFailure(errors.Join(c.Err(), err))
-	}
-	c.Settle()
-	return f(ctx, c)
 }
 
 // toolCommand runs a tool of this program, confined.

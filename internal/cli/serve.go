@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/aiopslab/aiopslab/server"
 )
@@ -34,14 +33,14 @@ const (
 )
 
 type serveFlags struct {
-	addr      string
-	token     string
-	problems  string
-	sessions  int
-	results   string
-	untilEOF  bool
-	models    modelFlags
-	modelArgs []string // as a worker is given them
+	addr     string
+	token    string
+	problems string
+	sessions int
+	results  string
+	untilEOF bool
+	memory   memoryFlag
+	models   modelFlags
 }
 
 func newServe(s *State) *cobra.Command {
@@ -60,13 +59,6 @@ and refused request.`,
   aiopslab serve --addr 0.0.0.0:1818 --token-file token`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
-			models := &cobra.Command{}
-			new(modelFlags).add(models)
-			c.Flags().Visit(func(given *pflag.Flag) {
-				if models.Flags().Lookup(given.Name) != nil {
-					f.modelArgs = append(f.modelArgs, "--"+given.Name+"="+given.Value.String())
-				}
-			})
 			if c.Flags().Changed("token-file") && f.token == "" {
 				return fail(ExitUsage, errors.New("--token-file: there is no name of a file"), "")
 			}
@@ -80,6 +72,7 @@ and refused request.`,
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, for programs that start the server")
+	f.memory.add(c)
 	f.models.add(c)
 	return c
 }
@@ -160,6 +153,9 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := checkResults(results); err != nil {
+		return err
+	}
 	l, o, err := f.open(s)
 	if err != nil {
 		return err
@@ -181,7 +177,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 		}()
 	}
 	o.Workers = &processes{
-		program: self(s), args: append([]string{"--results", results}, f.modelArgs...), dir: dir, setups: runtime.NumCPU(),
+		state: s, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir, setups: make(chan struct{}, runtime.NumCPU()),
 	}
 	front, err := server.NewFront(o)
 	if err != nil {

@@ -48,7 +48,7 @@ judged all the same.`,
 				return err
 			}
 			o := terminal.Options{
-				Command: args[1:], Dir: tempDir(s), Self: self(s),
+				Command: args[1:], Self: self(s),
 				Stdin: file(s.Stdin, os.Stdin), Stdout: file(s.Stdout, os.Stdout), Stderr: file(s.Stderr, os.Stderr),
 			}
 			if len(o.Command) == 0 {

@@ -28,17 +28,17 @@ func TestStage(t *testing.T) {
 	if err := c.WaitReady(ctx); err != nil {
 		t.Fatal(err)
 	}
-	stage, err := session.NewStage(ctx, c, find(t, "revoke_auth_mongodb-detection-1").App)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stage.Close()
-	if other := find(t, "noop_detection_social_network-1"); stage.Fits(other) {
-		t.Errorf("the stage of a hotel fits %s", other.ID)
-	}
 	program, err := exec.LookPath("aiopslab")
 	if err != nil {
 		t.Fatal(err)
+	}
+	env := &session.Local{Cloud: c, Self: []string{program, "tool"}}
+	if err := env.Keep(ctx, find(t, "revoke_auth_mongodb-detection-1").App); err != nil {
+		t.Fatal(err)
+	}
+	defer env.Close()
+	if other := find(t, "noop_detection_social_network-1"); env.Fits(other) {
+		t.Errorf("the stage of a hotel fits %s", other.ID)
 	}
 	wreck := agent.Call("exec_shell", "kubectl delete deployment --all && kubectl delete service frontend && kubectl get deployments")
 	look := agent.Call("exec_shell", "kubectl get deployments --no-headers | wc -l")
@@ -59,8 +59,7 @@ func TestStage(t *testing.T) {
 	} {
 		start := time.Now()
 		s := session.Session{
-			Problem: find(t, e.problem), Agent: agent.Entry{Name: "outside"}, Stage: stage, Results: t.TempDir(), Seed: 7,
-			Self: []string{program, "tool"},
+			Problem: find(t, e.problem), Agent: agent.Entry{Name: "outside"}, Environment: env, Results: t.TempDir(), Seed: 7,
 		}
 		l := s.Open(ctx)
 		if _, err := l.Briefing(ctx); err != nil {

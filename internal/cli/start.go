@@ -21,9 +21,9 @@ const (
 	readyTimeout = 2 * time.Minute
 	// minFree is the free space an environment needs to start: etcd allocates its files ahead.
 	minFree = 64 << 20
-	// maxTempLen is how long the temporary directory's name may be: the control socket's address
-	// starts with it, and has room for 103 bytes on every system.
-	maxTempLen = 103 - len("/aiopslab-env-4294967295/control")
+	// maxTempLen is how long the temporary directory's name may be: the address of a socket starts with
+	// it, and has room for 103 bytes on every system.
+	maxTempLen = 103 - len("/aiopslab-env-4294967295/sh4294967295/submit")
 
 	tempHint = "Choose another directory with AIOPSLAB_TMPDIR."
 )
@@ -137,7 +137,7 @@ func publish(c *embedded.Cloud, kubeconfig string) (environment, error) {
 		return e, err
 	}
 	if kubeconfig != "" {
-		if err := addToKubeconfig(kubeconfig, b); err != nil {
+		if e.restore, err = addToKubeconfig(kubeconfig, b); err != nil {
 			return e, fmt.Errorf("--kubeconfig: %w", err)
 		}
 	}

@@ -105,6 +105,11 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
 	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
 	c, e, err := startInterruptibly(ctx, signals, opts, f.kubeconfig, a)
+	defer func() {
+		if rerr := e.leave(); err == nil && rerr != nil {
+			err = fmt.Errorf("restore the kubeconfig: %w", rerr)
+		}
+	}()
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,7 @@ type verifyFlags struct {
 	repeat  int
 	results string
 	output  string
+	memory  memoryFlag
 }
 
 // cell is a problem and an agent, and what must come of it.
@@ -77,6 +78,7 @@ all of it holds.`,
 	flags.IntVarP(&f.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run")
 	flags.StringVar(&f.results, "results", "", "`directory` of the records; by default they are kept only of what does not hold")
+	f.memory.add(c)
 	outputFlag(c, &f.output, dataFormats...)
 	completeFlag(c, "suite", suiteNames)
 	completeFlag(c, "agents", func() []string { return provers })
@@ -151,12 +153,18 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	for range f.repeat {
 		cells = append(cells, f.cells(problems)...)
 	}
-	results, err := os.MkdirTemp(tempDir(s), "aiopslab-verify-")
+	if _, err := environments(tempDir(s)); err != nil { // Cleans up after the killed.
+		return err
+	}
+	results, err := newDir(tempDir(s))
 	if err != nil {
 		return fail(ExitEnvironment, err, tempHint)
 	}
 	defer os.RemoveAll(results)
 	if f.results != "" {
+		if err := checkResults(f.results); err != nil {
+			return err
+		}
 		results = f.results
 	}
 	ctx, cancel := untilSignal(ctx, func() {})
@@ -175,7 +183,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	for range f.workers {
 		workers.Go(func() {
 			for c := range work {
-				c.run(ctx, program, results)
+				c.run(ctx, program, results, f.memory.String())
 				mu.Lock()
 				done++
 				mark := "ok  "
@@ -211,11 +219,11 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 }
 
 // run runs the cell in a process of its own.
-func (c *cell) run(ctx context.Context, program, results string) {
+func (c *cell) run(ctx context.Context, program, results, memory string) {
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
 	for range verifyTries {
-		cmd := exec.CommandContext(ctx, program, append(c.name(), "--agent", c.Agent, "--results", results, "-o", "json")...)
+		cmd := exec.CommandContext(ctx, program, append(c.name(), "--agent", c.Agent, "--results", results, "--max-memory", memory, "-o", "json")...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		var stdout, stderr bytes.Buffer

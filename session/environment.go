@@ -1,0 +1,94 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// Environment is where runs take place: a cluster, an application under load, its faults, and
+// everything that an agent can make run. A [Local] is one in this process. Those of a campaign or a
+// server are processes of their own, which can die at any moment without the record and the verdict
+// being lost: any method may return a [*Death] then.
+//
+// One run uses it at a time: Prepare, any number of Act and Export, Dismiss, Watch. An environment
+// that can have another run is prepared anew.
+type Environment interface {
+	// Prepare brings about the situation that the agent is to find, and gives the agent its way to the
+	// cloud. Tell is told of what happens, in order, until the run is over: phases, the baseline,
+	// faults, writes, looks.
+	Prepare(ctx context.Context, s Setting, tell Tell) (Admission, error)
+	// Act does what a response asks for. Begun is told of the action that was read from it, which is
+	// empty if none could be. When ctx ends, the action ends, with what there is of a result.
+	Act(ctx context.Context, response string, begun func(action string)) (Reply, error)
+	// Export writes the telemetry of an interval into a new directory, and returns its name.
+	Export(ctx context.Context, i agent.Interval) (string, error)
+	// Dismiss takes the agent's way to the cloud away, and ends what it left running there.
+	Dismiss(ctx context.Context) error
+	// Watch looks at the system after the agent was done: until a mitigation has held or cannot any
+	// more, for a short time if the run was interrupted, once if nothing was to be mitigated. Then it
+	// undoes the faults.
+	Watch(ctx context.Context, interrupted bool) error
+	// Done is closed when the environment has died. It is nil if that cannot happen.
+	Done() <-chan struct{}
+	// Err says how it has died.
+	Err() *Death
+}
+
+// Tell takes an event.
+type Tell func(kind string, data any)
+
+// Setting is what a run needs of its environment.
+type Setting struct {
+	Problem *problem.Problem
+	Seed    uint64
+	// Baseline is how long the healthy system is watched before a fault comes.
+	Baseline time.Duration
+}
+
+// Admission is an agent's way to the cloud.
+type Admission struct {
+	Kubeconfig  []byte         `json:"kubeconfig"`
+	Confinement string         `json:"confinement"` // what holds the agent's shell in
+	Healthy     agent.Interval `json:"healthy"`     // when the system was known to be well
+}
+
+// Reply is what came of a response.
+type Reply struct {
+	Action    string          `json:"action"` // empty if none could be read
+	Text      string          `json:"text"`
+	Failed    bool            `json:"failed,omitempty"`
+	Submitted bool            `json:"submitted"`
+	Answer    json.RawMessage `json:"answer,omitempty"` // what was submitted
+}
+
+// ErrMisfit is the error of an environment that holds another application than the problem's.
+var ErrMisfit = errors.New("the environment holds another application")
+
+// Death is how an environment ended before its run was over.
+type Death struct {
+	Why string
+	// Exhausted says that it used up memory or its stack. It does not do so by itself, so who acted in
+	// it has made it.
+	Exhausted bool
+	// Idle says that nothing that the agent had asked for was under way.
+	Idle bool
+}
+
+func (d *Death) Error() string { return "the environment died: " + d.Why }
+
+// blame says whose fault the death is, after the agent has had its way to the cloud.
+func (d *Death) blame() (Class, string) {
+	switch {
+	case !d.Idle:
+		return AgentFailed, "the agent's action ended the environment: " + d.Why
+	case d.Exhausted:
+		return AgentFailed, "what the agent left running ended the environment: " + d.Why
+	}
+	return Infra, fmt.Sprintf("%v; no action of the agent was under way", d)
+}

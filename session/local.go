@@ -1,0 +1,301 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// Local is an environment in this process.
+type Local struct {
+	// Cloud is the environment's alone, and left to the caller to close.
+	Cloud   cloud.Cloud
+	Scratch string // directory for temporary files; empty for the system's
+	// Self runs a tool of this program, confined: the agent's kubectl and helm. See [aci.Options].
+	Self []string
+
+	stage *Stage
+	keeps bool // the stage is for one run after another
+
+	// Of the run.
+	setting  Setting
+	tell     Tell
+	baseline grade.Look // how the healthy system looks
+	healthy  agent.Interval
+	faults   []fault.Fault
+	way      *access
+	// What acts by itself in the healthy system, and when the agent's turn began.
+	healthyActors, found actors
+	began                time.Time
+	guard                *guard.Guard // nil until the agent has its turn
+	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
+}
+
+var _ Environment = (*Local)(nil)
+
+// Keep deploys an application for one run after another: before each it is reset, so that it is as if
+// nothing had happened. The cloud must be a [cloud.Resetter].
+func (l *Local) Keep(ctx context.Context, a *app.App) (err error) {
+	if l.stage != nil {
+		return nil
+	}
+	l.keeps = true
+	l.stage, err = NewStage(ctx, l.Cloud, a)
+	return err
+}
+
+// Fits reports whether a problem can be run here: no application is deployed, or the problem's is.
+func (l *Local) Fits(p *problem.Problem) bool { return l.stage == nil || l.stage.Fits(p) }
+
+// Close ends the load. The application stays where it is.
+func (l *Local) Close() {
+	if l.way != nil {
+		l.way.close()
+		l.way = nil
+	}
+	l.leaveGate()
+	if l.stage != nil {
+		l.stage.Close()
+	}
+}
+
+// Done is nil: this process would be gone, too.
+func (l *Local) Done() <-chan struct{} { return nil }
+
+// Err is nil.
+func (l *Local) Err() *Death { return nil }
+
+func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name: name}) }
+
+// Prepare brings about the situation that the agent is to find.
+func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
+	l.leaveGate()
+	l.setting, l.tell, l.faults, l.healthy = s, tell, nil, agent.Interval{}
+	l.runOn.Store(0)
+	if l.stage == nil {
+		l.phase("deploying " + s.Problem.App.Name)
+		if l.stage, err = newStage(ctx, l.Cloud, s.Problem.App); err != nil {
+			return a, err
+		}
+	}
+	if !l.Fits(s.Problem) {
+		return a, ErrMisfit
+	}
+	l.phase("waiting until its users are served")
+	if l.baseline, err = l.stage.set(ctx, s.Problem.Document.Load, s.Seed); err != nil {
+		return a, err
+	}
+	tell(record.BaselineEvent, l.baseline)
+	if l.healthyActors, err = l.stage.actors(ctx); err != nil {
+		return a, err
+	}
+	if err := l.keepHealthy(ctx); err != nil {
+		return a, err
+	}
+	if err := holdTurn(ctx, turnDelay(s.Problem, s.Seed), l.inject); err != nil {
+		return a, err
+	}
+	if l.way, err = l.newAccess(ctx); err != nil {
+		return a, err
+	}
+	l.began = time.Now()
+	if l.found, err = l.stage.actors(ctx); err != nil {
+		l.found = l.healthyActors
+	}
+	return Admission{Kubeconfig: l.way.kubeconfig, Confinement: l.way.aci.Confinement(), Healthy: l.healthy}, nil
+}
+
+// keepHealthy lets an agent that learns from telemetry have its baseline.
+func (l *Local) keepHealthy(ctx context.Context) error {
+	wait := l.setting.Baseline
+	if wait == 0 {
+		return nil
+	}
+	l.phase(fmt.Sprintf("watching the healthy system for %v", wait))
+	l.healthy.From = time.Now()
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	l.healthy.To = time.Now()
+	return nil
+}
+
+// inject brings the faults about and waits until each can be seen.
+func (l *Local) inject(ctx context.Context) error {
+	p := l.setting.Problem
+	faults, err := p.Bind()
+	if err != nil {
+		return err
+	}
+	l.phase("injecting") // The agent never learns of it, and a healthy twin has the phase too.
+	ctx, cancel := context.WithTimeout(ctx, manifestTimeout)
+	defer cancel()
+	for i, f := range faults {
+		spec := p.Faults()[i]
+		if err := f.Inject(ctx, l.stage.env); err != nil {
+			return fmt.Errorf("inject %s into %s: %w", spec.Kind, spec.Target, err)
+		}
+		l.faults = append(l.faults, f)
+	}
+	for i, f := range faults {
+		spec := p.Faults()[i]
+		var symptom string
+		err := poll(ctx, lookInterval/4, func() (bool, error) {
+			var err error
+			symptom, err = f.Manifest(ctx, l.stage.env)
+			return symptom != "", err
+		})
+		if err != nil {
+			return fmt.Errorf("%s in %s does not show: %w", spec.Kind, spec.Target, err)
+		}
+		l.tell(record.FaultEvent, record.Fault{Kind: spec.Kind, Target: spec.Target, Symptom: symptom, Time: time.Now()})
+	}
+	return nil
+}
+
+// errNoWay is the error of who acts before or after an agent's turn.
+var errNoWay = errors.New("no agent has its turn")
+
+// Act does what a response asks for.
+func (l *Local) Act(ctx context.Context, response string, begun func(action string)) (Reply, error) {
+	if l.way == nil {
+		return Reply{}, errNoWay
+	}
+	call, res := perform(ctx, l.way.aci, response, begun)
+	r := Reply{Action: call, Text: res.Text, Failed: res.Failed, Submitted: res.Submitted}
+	if res.Submitted {
+		var err error
+		if r.Answer, err = json.Marshal(res.Answer); err != nil {
+			r.Answer, _ = json.Marshal(fmt.Sprint(res.Answer))
+		}
+	}
+	return r, nil
+}
+
+// Export writes the telemetry of an interval.
+func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
+	if l.way == nil {
+		return "", errNoWay
+	}
+	dir, err := os.MkdirTemp(l.way.dir, "telemetry-")
+	if err != nil {
+		return "", err
+	}
+	w := observe.Window{Namespace: l.setting.Problem.App.Namespace, From: i.From, To: i.To}
+	return l.stage.observer.Export(ctx, w, dir, observe.CSV)
+}
+
+// Dismiss takes the agent's way to the cloud away.
+func (l *Local) Dismiss(context.Context) error {
+	if l.way != nil {
+		l.tell(record.DoingEvent, l.way.monitor.end())
+		l.way.close()
+		l.way = nil
+	}
+	return nil
+}
+
+// Watch looks at the system after the agent was done.
+func (l *Local) Watch(ctx context.Context, interrupted bool) error {
+	if l.stage == nil {
+		return nil
+	}
+	defer l.leaveGate()
+	l.watchAftermath(ctx, interrupted)
+	if l.keeps {
+		return nil // It is reset before its next run.
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer cancel()
+	for _, f := range l.faults {
+		if err := f.Recover(ctx, l.stage.env); err != nil {
+			l.phase("recovering: " + err.Error())
+		}
+	}
+	return nil
+}
+
+// access is an agent's way to the cloud.
+type access struct {
+	aci        *aci.Interface
+	guard      *guard.Guard
+	kubeconfig []byte
+	dir        string // of temporary files
+	monitor    *monitor
+}
+
+// newAccess puts the guard and the agent's interface before the cloud.
+func (l *Local) newAccess(ctx context.Context) (a *access, err error) {
+	a = &access{}
+	defer func() {
+		if err != nil {
+			a.close()
+		}
+	}()
+	if a.dir, err = os.MkdirTemp(l.Scratch, "aiopslab-agent-"); err != nil {
+		return nil, err
+	}
+	root := filepath.Join(a.dir, "root")
+	if err := os.Mkdir(root, 0o700); err != nil {
+		return nil, err
+	}
+	a.guard, err = guard.Start(ctx, guard.Options{
+		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
+	})
+	if err != nil {
+		return nil, err
+	}
+	l.putUpGate(a.guard)
+	p := l.setting.Problem
+	if a.kubeconfig, err = a.guard.Kubeconfig(p.App.Namespace); err != nil {
+		return nil, err
+	}
+	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return l.stage.load.Lag().Recent })
+	a.aci, err = aci.New(aci.Options{
+		Task: string(p.Task), App: p.App, Observer: l.stage.observer, Dial: a.monitor.counted(l.stage.cloud.Dial),
+		Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: l.Self,
+	})
+	return a, err
+}
+
+// journal records a write of the agent.
+func (l *Local) journal(e guard.Entry) {
+	if runsOn(e) {
+		l.runOn.Add(1)
+	}
+	l.tell(record.WriteEvent, e)
+}
+
+// close ends what the agent left running, and removes its files.
+func (a *access) close() {
+	if a.aci != nil {
+		_ = a.aci.Close()
+	}
+	if a.monitor != nil {
+		a.monitor.end()
+	}
+	if a.guard != nil {
+		_ = a.guard.Shut()
+	}
+	if a.dir != "" {
+		_ = os.RemoveAll(a.dir)
+	}
+}

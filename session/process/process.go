@@ -1,0 +1,253 @@
+// Package process is an environment in a process of its own. Whatever the agent makes run there, it
+// cannot reach the process that keeps the record and gives the verdict; and however the environment
+// ends, its supervisor learns of it and says why.
+//
+//	env, err := process.Start(ctx, process.Options{Program: "aiopslab", Args: []string{"worker"}, Dir: dir})
+//	err = env.Open(ctx)
+//	s := session.Session{Environment: env, ...}
+//
+// Supervisor and environment speak in lines of JSON: requests go over the standard input of the
+// process, and answers and events come back over a pipe, in one order. No argument and no variable of
+// the process tells what it is for. The process ends when its supervisor does.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/session"
+)
+
+const (
+	// DefaultCeiling is how much memory an environment may take, in bytes. It takes less than a quarter
+	// of that by itself.
+	DefaultCeiling = 4 << 30
+	// watchInterval is how often that is looked at: memory can grow by 2 GB a second.
+	watchInterval = 100 * time.Millisecond
+	// answerFD is where the process writes.
+	answerFD = 3
+)
+
+// Options are how the process is started.
+type Options struct {
+	Program string
+	Args    []string
+	// Dir is for its files. It is the caller's to remove.
+	Dir string
+	// Ceiling is how much memory the process and those it starts may take; 0 is DefaultCeiling. If they
+	// take more, the process is killed.
+	Ceiling int64
+	// Env are the variables of the process.
+	Env []string
+	// grace is how long a request may go on that was cancelled; 0 is defaultGrace.
+	grace time.Duration
+}
+
+// Environment is an environment in another process.
+type Environment struct {
+	Options
+	*conn
+	cmd    *exec.Cmd
+	stderr *ends
+	done   chan struct{} // closed when the process is gone
+	death  session.Death // known then
+
+	mu     sync.Mutex
+	killed *session.Death // why we have killed it
+	memory int64          // as of the last look
+	base   int64          // before an agent had its way
+}
+
+var _ session.Environment = (*Environment)(nil)
+
+// Start starts the process. It is ended by Close, and with this process.
+func Start(o Options) (*Environment, error) {
+	if o.Ceiling == 0 {
+		o.Ceiling = DefaultCeiling
+	}
+	if o.grace == 0 {
+		o.grace = defaultGrace
+	}
+	e := &Environment{Options: o, stderr: &ends{}, done: make(chan struct{})}
+	requests, in, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer requests.Close()
+	out, answers, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	defer answers.Close()
+	e.conn = newConn(in)
+	e.cmd = exec.Command(o.Program, o.Args...)
+	e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = requests, e.stderr, e.stderr
+	e.cmd.ExtraFiles = []*os.File{answers}
+	e.cmd.Env = append(o.Env, fmt.Sprintf("GOMEMLIMIT=%d", o.Ceiling/4*3))
+	e.cmd.WaitDelay = time.Second
+	e.cmd.SysProcAttr = attributes() // Ctrl-C on the terminal is for the supervisor alone.
+	started := make(chan error)
+	go e.live(started, out)
+	if err := <-started; err != nil {
+		in.Close()
+		out.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// live is the process from its start to its end.
+func (e *Environment) live(started chan<- error, out *os.File) {
+	runtime.LockOSThread() // The kernel ends the process when the thread that started it does.
+	defer runtime.UnlockOSThread()
+	err := e.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		if err := e.conn.read(out); err != nil {
+			e.Kill(&session.Death{Why: "it wrote what cannot be understood: " + err.Error()})
+		}
+	}()
+	gone := make(chan struct{})
+	go e.watch(gone)
+	err = e.cmd.Wait()
+	close(gone)
+	e.killTree() // What it has started may still be there, and hold the pipe.
+	_ = out.SetReadDeadline(time.Now().Add(time.Second))
+	<-read
+	out.Close()
+	e.in.Close()
+	e.death = e.autopsy(err)
+	e.death.Idle = !e.acting()
+	close(e.done)
+}
+
+// autopsy says how the process has ended.
+func (e *Environment) autopsy(err error) session.Death {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.killed != nil {
+		return *e.killed
+	}
+	text := e.stderr.String()
+	d := session.Death{Why: epitaph(text, err)}
+	for _, sign := range []string{"stack overflow", "goroutine stack exceeds", "out of memory", "cannot allocate memory"} {
+		d.Exhausted = d.Exhausted || strings.Contains(text, sign)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		st, _ := exit.Sys().(syscall.WaitStatus)
+		if st.Signaled() && st.Signal() == syscall.SIGKILL && e.memory > e.Ceiling/2 {
+			d.Why, d.Exhausted = fmt.Sprintf("it was killed when it had taken %d MB of memory", e.memory>>20), true
+		}
+	}
+	d.Exhausted = d.Exhausted && e.base < e.Ceiling/2
+	return d
+}
+
+// epitaph is the message of a panic, or the last that was said.
+func epitaph(stderr string, err error) string {
+	status := "it exited"
+	if err != nil {
+		status = err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(stderr), "\n")
+	line := lines[len(lines)-1]
+	for _, l := range lines {
+		for _, mark := range []string{"panic: ", "fatal error: ", "runtime: goroutine stack exceeds"} {
+			if strings.HasPrefix(l, mark) {
+				return strings.TrimSpace(l) + " (" + status + ")"
+			}
+		}
+	}
+	if line == "" {
+		return status
+	}
+	return line + " (" + status + ")"
+}
+
+// watch kills the process when it takes too much memory.
+func (e *Environment) watch(gone <-chan struct{}) {
+	tick := time.NewTicker(watchInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-gone:
+			return
+		}
+		used := memory(e.cmd.Process.Pid)
+		e.mu.Lock()
+		e.memory = used
+		mine := e.base < e.Ceiling/2
+		e.mu.Unlock()
+		if used > e.Ceiling {
+			e.Kill(&session.Death{Why: fmt.Sprintf("it took more than %d MB of memory", e.Ceiling>>20), Exhausted: mine})
+			return
+		}
+	}
+}
+
+// admitted remembers how much memory there was in use before an agent had its way.
+func (e *Environment) admitted() {
+	used := memory(e.cmd.Process.Pid)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.base = used
+}
+
+// Kill ends the process at once, for a reason. The first counts.
+func (e *Environment) Kill(why *session.Death) {
+	e.mu.Lock()
+	if e.killed == nil {
+		e.killed = why
+	}
+	e.mu.Unlock()
+	e.killTree()
+}
+
+func (e *Environment) killTree() {
+	for _, pid := range tree(e.cmd.Process.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	_ = syscall.Kill(-e.cmd.Process.Pid, syscall.SIGKILL)
+}
+
+// Close ends the process, and waits until it is gone.
+func (e *Environment) Close() {
+	e.Kill(&session.Death{Why: "it was closed"})
+	<-e.done
+}
+
+// PID is the number of the process.
+func (e *Environment) PID() int { return e.cmd.Process.Pid }
+
+// Memory is how many bytes the process and those it has started take.
+func (e *Environment) Memory() int64 { return memory(e.cmd.Process.Pid) }
+
+// Done is closed when the process is gone.
+func (e *Environment) Done() <-chan struct{} { return e.done }
+
+// Err says how it has ended. It waits for that.
+func (e *Environment) Err() *session.Death {
+	<-e.done
+	d := e.death
+	return &d
+}
+
+// Open starts the cluster.
+func (e *Environment) Open(ctx context.Context) error {
+	return e.call(ctx, "open", openParams{Dir: e.Dir}, nil)
+}

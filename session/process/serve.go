@@ -1,0 +1,165 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// Host is what the process of an environment consists of.
+type Host struct {
+	// Open starts the cluster, with its files in a directory.
+	Open func(ctx context.Context, dir string) (*session.Local, error)
+	// Hint is what to do about an error. It may be nil.
+	Hint func(error) string
+}
+
+// Answers is where the process of an environment writes what its supervisor reads.
+func Answers() *os.File { return os.NewFile(answerFD, "answers") }
+
+// Serve does what the supervisor asks for, until it asks no more.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, h Host) error {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &server{host: h, out: &writer{w: out}, cancels: map[int]context.CancelCauseFunc{}}
+	var running sync.WaitGroup
+	err := readLines(in, func(line []byte) error {
+		var r request
+		if err := json.Unmarshal(line, &r); err != nil {
+			return fmt.Errorf("a request: %w", err)
+		}
+		if r.Method == "cancel" {
+			var p cancelParams
+			if err := json.Unmarshal(r.Params, &p); err != nil {
+				return err
+			}
+			s.cancel(p.ID)
+			return nil
+		}
+		ctx, done := context.WithCancelCause(ctx)
+		s.mu.Lock()
+		s.cancels[r.ID] = done
+		s.mu.Unlock()
+		running.Go(func() {
+			s.answer(ctx, r)
+			s.cancel(r.ID)
+		})
+		return nil
+	})
+	cancel()
+	running.Wait()
+	if s.env != nil {
+		s.env.Close()
+	}
+	return err
+}
+
+// server is the environment's end of the line.
+type server struct {
+	host Host
+	out  *writer
+	env  *session.Local // there from the first request on, which is to open it
+
+	mu      sync.Mutex
+	cancels map[int]context.CancelCauseFunc
+}
+
+// errCancelled is why a request ends that the supervisor has given up.
+var errCancelled = errors.New("the supervisor has cancelled it")
+
+func (s *server) cancel(id int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if stop := s.cancels[id]; stop != nil {
+		stop(errCancelled)
+		delete(s.cancels, id)
+	}
+}
+
+// answer does what a request asks for, and says what came of it. Nobody is left to be told if that
+// cannot be said.
+func (s *server) answer(ctx context.Context, r request) {
+	result, err := s.do(ctx, r)
+	m := message{ID: r.ID}
+	if err == nil {
+		m.Data, err = json.Marshal(result)
+	}
+	if err != nil {
+		m.Error = &Failure{Text: err.Error(), Misfit: errors.Is(err, session.ErrMisfit)}
+		if s.host.Hint != nil {
+			m.Error.Hint = s.host.Hint(err)
+		}
+	}
+	_ = s.out.write(m)
+}
+
+func (s *server) do(ctx context.Context, r request) (result any, err error) {
+	if r.Method == "open" {
+		var p openParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		s.env, err = s.host.Open(ctx, p.Dir)
+		return nil, err
+	}
+	if s.env == nil {
+		return nil, errors.New("the environment is not open")
+	}
+	switch r.Method {
+	case "keep":
+		var p keepParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		found, err := p.Problem.find()
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.env.Keep(ctx, found.App)
+	case "prepare":
+		return s.prepare(ctx, r.Params)
+	case "act":
+		var p actParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		return s.env.Act(ctx, p.Response, func(action string) { _ = s.out.write(message{ID: r.ID, Begun: &action}) })
+	case "export":
+		var p exportParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		return s.env.Export(ctx, p.Interval)
+	case "dismiss":
+		return nil, s.env.Dismiss(ctx)
+	case "watch":
+		var p watchParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		return nil, s.env.Watch(ctx, p.Interrupted)
+	}
+	return nil, fmt.Errorf("there is no request %q", r.Method)
+}
+
+func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, error) {
+	var p prepareParams
+	if err := json.Unmarshal(params, &p); err != nil {
+		return nil, err
+	}
+	found, err := p.Problem.find()
+	if err != nil {
+		return nil, err
+	}
+	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline}, func(kind string, data any) {
+		b, err := json.Marshal(data)
+		if err == nil {
+			_ = s.out.write(message{Kind: kind, Data: b})
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// maxMessage is the longest line that is read.
+const maxMessage = 64 << 20
+
+// request is what the supervisor asks.
+type request struct {
+	ID     int             `json:"id"`
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// message is what the environment says: the answer to a request, an event, or that an action begins.
+type message struct {
+	ID    int             `json:"id,omitempty"`    // of the request that it answers
+	Kind  string          `json:"kind,omitempty"`  // of the event
+	Begun *string         `json:"begun,omitempty"` // the action
+	Data  json.RawMessage `json:"data,omitempty"`  // of the answer, or the event
+	Error *Failure        `json:"error,omitempty"`
+}
+
+// Failure is an error of the environment, which lives on.
+type Failure struct {
+	Text   string `json:"text"`
+	Hint   string `json:"hint,omitempty"` // what to do about it
+	Misfit bool   `json:"misfit,omitempty"`
+}
+
+func (f *Failure) Error() string { return f.Text }
+
+// Is has a misfit recognised.
+func (f *Failure) Is(target error) bool { return f.Misfit && target == session.ErrMisfit }
+
+// The parameters of the requests.
+type (
+	openParams struct {
+		Dir string `json:"dir"`
+	}
+	keepParams struct {
+		Problem problemName `json:"problem"`
+	}
+	prepareParams struct {
+		Problem  problemName   `json:"problem"`
+		Seed     uint64        `json:"seed"`
+		Baseline time.Duration `json:"baseline"`
+	}
+	actParams struct {
+		Response string `json:"response"`
+	}
+	exportParams struct {
+		Interval agent.Interval `json:"interval"`
+	}
+	watchParams struct {
+		Interrupted bool `json:"interrupted"`
+	}
+	cancelParams struct {
+		ID int `json:"id"`
+	}
+)
+
+// problemName is a problem as both know it: by its id if it is built in, else with its document.
+type problemName struct {
+	ID       string `json:"id"`
+	File     string `json:"file,omitempty"`
+	Document []byte `json:"document,omitempty"`
+}
+
+func nameOf(p *problem.Problem) problemName {
+	if p.BuiltIn() {
+		return problemName{ID: p.ID}
+	}
+	return problemName{p.ID, p.Document.File, p.Document.Source}
+}
+
+func (n problemName) find() (*problem.Problem, error) {
+	if n.Document == nil {
+		return problem.Find(n.ID)
+	}
+	list, err := problem.Parse(n.File, n.Document)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(list, func(p *problem.Problem) bool { return p.ID == n.ID })
+	if i < 0 {
+		return nil, fmt.Errorf("%s has no problem %s", n.File, n.ID)
+	}
+	return list[i], nil
+}
+
+// writer writes lines, each whole.
+type writer struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (w *writer) write(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err = w.w.Write(append(b, '\n'))
+	return err
+}
+
+// readLines calls f with every line, which it must not keep.
+func readLines(r io.Reader, f func(line []byte) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 0, 64<<10), maxMessage)
+	for lines.Scan() {
+		if err := f(lines.Bytes()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil && !os.IsTimeout(err) {
+		return err
+	}
+	return nil
+}
+
+// typed is the data of an event, as those who are told of it know it. What nobody looks into stays as
+// it is.
+func typed(kind string, data json.RawMessage) any {
+	var v any
+	switch kind {
+	case record.PhaseEvent:
+		v = new(record.Phase)
+	case record.FaultEvent:
+		v = new(record.Fault)
+	case record.BaselineEvent, record.LookEvent:
+		v = new(grade.Look)
+	}
+	if v == nil || json.Unmarshal(data, v) != nil {
+		return data
+	}
+	switch v := v.(type) {
+	case *record.Phase:
+		return *v
+	case *record.Fault:
+		return *v
+	case *grade.Look:
+		return *v
+	}
+	return data
+}
+
+// ends keeps the beginning and the end of what is written to it.
+type ends struct {
+	mu         sync.Mutex
+	head, tail []byte
+}
+
+// kept is how much of each end is kept.
+const kept = 32 << 10
+
+func (e *ends) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := min(len(b), kept-len(e.head))
+	e.head = append(e.head, b[:n]...)
+	e.tail = append(e.tail, b[n:]...)
+	if over := len(e.tail) - kept; over > 0 {
+		e.tail = bytes.Clone(e.tail[over:])
+	}
+	return len(b), nil
+}
+
+func (e *ends) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return string(e.head) + string(e.tail)
+}
