@@ -1,7 +1,6 @@
 package controlplane
 
 import (
-	"flag"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -19,21 +18,15 @@ func captureLogs(f *failure) {
 	if lastPlane.Swap(f) != nil {
 		return
 	}
-	set := flag.NewFlagSet("klog", flag.ContinueOnError)
-	klog.InitFlags(set)
-	_ = set.Set("logtostderr", "false")
-	_ = set.Set("stderrthreshold", "FATAL")
-	klog.SetOutput(fatalLogs{})
-	klog.OsExit = func(int) { select {} } // fatalLogs has told.
+	// A logger of one's own, even one that drops everything, keeps the stacks of a fatal log away, too.
+	klog.SetLoggerWithOptions(klog.Logger{}, klog.WriteKlogBuffer(fatalLog))
+	klog.OsExit = func(int) { select {} } // fatalLog has told.
 }
 
-// fatalLogs drops all but fatal logs.
-type fatalLogs struct{}
-
-func (fatalLogs) Write(b []byte) (int, error) {
+// fatalLog drops all but fatal logs.
+func fatalLog(b []byte) {
 	// "F0102 15:04:05.678901   12345 file.go:67] message"
 	if header, message, ok := strings.Cut(string(b), "] "); ok && strings.HasPrefix(header, "F") {
 		lastPlane.Load().fail(fmt.Errorf("kubernetes: %s", strings.TrimSpace(message)))
 	}
-	return len(b), nil
 }
