@@ -71,7 +71,7 @@ and refused request.`,
 	flags.StringVar(&f.problems, "problems", "", "`directory` of YAML files with problems of your own, beside the built-in ones")
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
-	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, for programs that start the server")
+	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, and log nothing, for programs that start the server")
 	f.memory.add(c)
 	f.models.add(c)
 	return c
@@ -79,7 +79,10 @@ and refused request.`,
 
 // open checks the flags, and returns the listener and what the front needs to know of it.
 func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
-	o := server.Options{MaxSessions: f.sessions, Log: slog.New(slog.NewTextHandler(s.Stderr, nil))}
+	o := server.Options{MaxSessions: f.sessions}
+	if !f.untilEOF { // Else the program that started it would have it on its own standard error.
+		o.Log = slog.New(slog.NewTextHandler(s.Stderr, nil))
+	}
 	var err error
 	if o.Token, err = envToken(s); err != nil && f.token == "" {
 		return nil, o, err
