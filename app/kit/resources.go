@@ -16,6 +16,14 @@ type CPU interface {
 	Info() CPUInfo
 }
 
+// Burner is an optional power of CPU. Interpreted commands use the machine's own processor, whatever
+// they state; all of them together must leave enough of it to everybody else.
+type Burner interface {
+	// Burn tells that a command has kept a real core busy for d, and waits if there has been too much
+	// of that. It returns the context's error if that ends first.
+	Burn(ctx context.Context, d time.Duration) error
+}
+
 // CPUInfo is the state of a container's CPU control group.
 type CPUInfo struct {
 	Cores     int           // of the machine

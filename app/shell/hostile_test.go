@@ -1,9 +1,13 @@
 package shell
 
 import (
+	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell/internal/shelltest"
@@ -206,6 +210,53 @@ func TestPatternsThatExplode(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%.40s", cmd), func(t *testing.T) {
 			unharmed(t, cmd, shelltest.New(t, Tools()).RunWith(long+"\n", "bash", "-c", cmd))
+		})
+	}
+}
+
+// countingCPU is a processor that counts.
+type countingCPU struct{ used, burned atomic.Int64 }
+
+func (c *countingCPU) Use(ctx context.Context, d time.Duration) error {
+	c.used.Add(int64(d))
+	return ctx.Err()
+}
+
+func (c *countingCPU) Burn(ctx context.Context, d time.Duration) error {
+	c.burned.Add(int64(d))
+	return ctx.Err()
+}
+func (*countingCPU) Info() kit.CPUInfo { return kit.CPUInfo{Cores: 4} }
+
+// TestBusyLoopsUseTime wants every loop to state what it uses, of the model and of the machine, and to
+// end when it is killed.
+func TestBusyLoopsUseTime(t *testing.T) {
+	for name, args := range map[string][]string{
+		"shell":    {"sh", "-c", "while :; do :; done"},
+		"awk":      {"awk", "BEGIN { while (1) i++ }"},
+		"awk pipe": {"sh", "-c", "awk 'BEGIN { for (;;) { if (i++ < 0) print } }' | cat"},
+		"yes":      {"sh", "-c", "yes > /dev/null"},
+		"sed":      {"sh", "-c", "echo a | sed ':a; s/a/a/; ta'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cpu := &countingCPU{}
+			m := shelltest.New(t, Tools())
+			m.CPU = cpu
+			p, err := m.Procs.Start(context.Background(), m.Env(args...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for deadline := time.Now().Add(shelltest.Patience); cpu.used.Load() == 0 || cpu.burned.Load() == 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("used %v, burned %v", time.Duration(cpu.used.Load()), time.Duration(cpu.burned.Load()))
+				}
+			}
+			if err := m.Procs.Signal(p.PID(), syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			if code := p.Wait(); code != 137 {
+				t.Errorf("code %d, want 137", code)
+			}
 		})
 	}
 }

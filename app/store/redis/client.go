@@ -225,6 +225,10 @@ func (c *client) decide(ctx context.Context, args []string, now time.Time) []byt
 		c.aborted = c.inTx
 		return unknownCommand(c.command, args[1:])
 	}
+	if reply := refuse(args); reply != nil {
+		c.aborted = c.inTx
+		return reply
+	}
 	return c.onData(ctx, args, now)
 }
 

@@ -47,6 +47,7 @@ func TestWhatAShellHoldsCounts(t *testing.T) {
 		"array":        "bash -c 'x=$(seq 1 20000); while :; do a+=(\"$x\"); done'",
 		"a long line":  "dd if=/dev/zero bs=1M | grep x",
 		"a longer one": "dd if=/dev/zero bs=1M | sed s/x/y/",
+		"sed":          "echo a | sed ':a; s/.*/&&&&/; ta'",
 		"diff":         "yes | diff - /etc/hostname",
 	} {
 		t.Run(name, func(t *testing.T) {

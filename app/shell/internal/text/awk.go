@@ -59,7 +59,9 @@ var awk = tool.Tool{
 		if err != nil {
 			return c.Fail(2, "%s", awkError(err))
 		}
-		status, err := machine.ExecuteContext(ctx, cfg)
+		paced, stop := pace(ctx, c)
+		status, err := machine.ExecuteContext(paced, cfg)
+		stop()
 		a.flush()
 		tool.Stopped(ctx)
 		switch {

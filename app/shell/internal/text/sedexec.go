@@ -9,10 +9,33 @@ import (
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
+// sedStep is what a command costs, in bytes of work: a loop of them uses time.
+const sedStep = 200
+
+// maxSedSpace is how much text a script may keep, in bytes. A substitution can multiply what there is.
+const maxSedSpace = 64 << 20
+
+// keep states what the script holds, and fails if that is too much.
+func (ed *editor) keep() error {
+	n := len(ed.pattern) + len(ed.hold)
+	if n > ed.held {
+		ed.c.Hold(n - ed.held)
+		ed.held = n
+	}
+	if n > maxSedSpace {
+		return ed.c.Fail(4, "couldn't allocate memory")
+	}
+	return nil
+}
+
 // cycle runs the script on the line at hand.
 func (ed *editor) cycle() error {
 	for at := 0; at < len(ed.program); at++ {
 		tool.Stopped(ed.c.Context())
+		ed.c.Work(sedStep)
+		if err := ed.keep(); err != nil {
+			return err
+		}
 		c := ed.program[at]
 		if ed.selects(c) == c.negate {
 			if c.name == '{' {

@@ -26,6 +26,7 @@ type editor struct {
 	last   *regex.Regexp
 
 	pattern, hold string
+	held          int  // bytes that were stated
 	ended         bool // the line had a newline
 	missing       bool // a newline is owed to the output
 	queue         []func()

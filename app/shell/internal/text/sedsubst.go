@@ -142,6 +142,9 @@ func (s *substitution) apply(re *regex.Regexp, text string) (result string, done
 	var b strings.Builder
 	at := 0
 	for _, m := range matches[s.nth-1:] {
+		if b.Len() > maxSedSpace {
+			break
+		}
 		b.WriteString(text[at:m[0]])
 		s.expand(&b, text, m)
 		at = m[1]
@@ -154,6 +157,9 @@ func (s *substitution) apply(re *regex.Regexp, text string) (result string, done
 func (s *substitution) expand(b *strings.Builder, text string, m []int) {
 	whole, next := byte(0), byte(0) // case of everything, and of the next character
 	for _, part := range s.parts {
+		if b.Len() > maxSedSpace {
+			return
+		}
 		switch part.shift {
 		case 'U', 'L', 'E':
 			whole, next = part.shift, 0
