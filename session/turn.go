@@ -8,26 +8,20 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 )
 
-// showTime is how long most faults take to show at most, on a machine that is not too busy: some show
-// by a question that nobody answers for two seconds. slow are the kinds that take longer.
+// showTime is how long faults take to show, on a machine that is not too busy: most a second, some two
+// and a little, because they show by a question that nobody answers for so long.
 const showTime = 3 * time.Second
 
-var slow = map[string]time.Duration{}
-
 // turnDelay is when the agent's turn begins after the injection has: a moment that is drawn, and later
-// than the problem's faults usually take to show. It is the same for a problem and for its healthy
-// twin, because an agent can see in the telemetry how long the load has gone on. Where the task says
-// that there is a fault, nobody has to wait.
+// than faults take to show. It does not depend on whether there is a fault, because an agent can see in
+// the telemetry how long the load has gone on. Where the task says that there is one, nobody has to
+// wait.
 func turnDelay(p *problem.Problem, seed uint64) time.Duration {
 	if p.Task != problem.Detection {
 		return 0
 	}
-	d := showTime
-	for _, f := range p.Document.Faults {
-		d = max(d, slow[f.Kind])
-	}
 	draw := rand.New(rand.NewPCG(seed, 0x7475726e))
-	return d + time.Duration(draw.Int64N(int64(d/2)))
+	return showTime + time.Duration(draw.Int64N(int64(showTime/2)))
 }
 
 // holdTurn brings the faults about, and returns when that is done and the agent's turn may begin.
