@@ -43,6 +43,9 @@ func BenchmarkGenerator(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	for i := range m.Operations { // The server says nothing of hotels.
+		m.Operations[i].Expect, m.Operations[i].Then = Expect{}, nil
+	}
 	target := Target{BaseURL: "http://app", DialContext: func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go echo(server)
