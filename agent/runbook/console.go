@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	_ "embed"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,6 +12,12 @@ import (
 
 // maxLooks is how many calls are made before the agent submits. Runs have thirty steps by default.
 const maxLooks = 28
+
+// helpers are functions for the shell that the commands below use: they keep of long outputs what
+// matters. An engineer has such a file, too.
+//
+//go:embed helpers.sh
+var helpers string
 
 // console is where the investigation makes its calls.
 type console struct {
@@ -47,8 +54,27 @@ func (c *console) call(thought, action string, args ...any) string {
 // defaultSeconds is how long a command may take if nothing is said.
 const defaultSeconds = 30
 
+// lost finds a shell that has been started anew and does not know the helpers any more.
+var lost = regexp.MustCompile(`(brief|of|recent|complaints|connect|measure): command not found`)
+
 // shell runs a command that may take some seconds.
 func (c *console) shell(thought, command string, seconds int) string {
+	text := c.run(thought, command, seconds)
+	if lost.MatchString(text) {
+		c.prepare("The shell was started anew. I set my helpers up again.")
+		text = c.run("Once more.", command, seconds)
+	}
+	return text
+}
+
+// prepare sets the helpers up. It does not count as a look.
+func (c *console) prepare(thought string) {
+	if !c.closed {
+		c.send(thought, agent.Call("exec_shell", helpers))
+	}
+}
+
+func (c *console) run(thought, command string, seconds int) string {
 	text := `"` + command + `"`
 	switch {
 	case strings.Contains(command, `"""`) || strings.Contains(command, "```") || strings.HasSuffix(command, `"`):

@@ -52,11 +52,8 @@ func (i *investigation) lookAtPodsAfter(seconds int) {
 	}
 }
 
-// compact drops what is null, so that an observation has room for what is not.
-const compact = ` | del(.. | select(. == null))`
-
 func (i *investigation) lookAtDeployments() {
-	i.objects(i.ask(i.next+" I read how the Deployments are configured.", fmt.Sprintf(`kubectl get deployments -n %s -o json | jq -c '.items[] | {kind, metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"})}), spec: {replicas: .spec.replicas, template: {metadata: {labels: .spec.template.metadata.labels}, spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, ports: [.ports[]? | {name, containerPort}]}], volumes: [.volumes[]? | {name, configMap, persistentVolumeClaim}]})}}}%s'`, i.namespace, compact)))
+	i.objects(i.ask(i.next+" I read how the Deployments are configured.", "kubectl get deployments -n "+i.namespace+" -o json | brief deployments"))
 	i.next = fmt.Sprintf("%d Deployments are there.", len(i.deployments))
 	if list := i.scaledAway(); len(list) > 0 {
 		i.next = fmt.Sprintf("%s has no pods at all: %s.", list[0].component, list[0].evidence)
@@ -64,7 +61,8 @@ func (i *investigation) lookAtDeployments() {
 }
 
 func (i *investigation) lookAtServices() {
-	text := i.ask(i.next+" Next the Services and volume claims, and where Prometheus is.", fmt.Sprintf(`kubectl get services,persistentvolumeclaims -n %s -o json | jq -c '.items[] | {kind, metadata: {name: .metadata.name}, spec: (.spec | {clusterIP, selector, volumeName, ports: [.ports[]? | {name, port, targetPort, protocol}]}), status: {phase: .status.phase}}%s'; kubectl get services -A | grep -i prometheus`, i.namespace, compact))
+	text := i.ask(i.next+" Next the Services and volume claims, and where Prometheus is.",
+		"kubectl get services,persistentvolumeclaims -n "+i.namespace+" -o json | brief services; kubectl get services -A | grep -i prometheus")
 	i.objects(text)
 	i.prometheus = findPrometheus(text)
 	i.next = fmt.Sprintf("%d Services are there.", len(i.services))
@@ -111,7 +109,8 @@ func (i *investigation) lookAtIllPods() {
 	}
 	const most = 14
 	names = names[:min(len(names), most)]
-	i.objects(i.ask(i.next+" I read what Kubernetes says about the pods that are not well or were restarted.", fmt.Sprintf(`kubectl get pods -n %s --ignore-not-found -o json %s | jq -c '(.items // [.])[] | {kind: "Pod", metadata: {name: .metadata.name}, spec: {nodeName: .spec.nodeName}, status: (.status | {phase, conditions: [.conditions[]? | select(.status != "True") | {type, status, reason, message}], containerStatuses: [.containerStatuses[]? | {name, ready, restartCount, state, lastState}]})}%s'`, i.namespace, strings.Join(names, " "), compact)))
+	i.objects(i.ask(i.next+" I read what Kubernetes says about the pods that are not well or were restarted.",
+		fmt.Sprintf("kubectl get pods -n %s --ignore-not-found -o json %s | brief pods", i.namespace, strings.Join(names, " "))))
 	i.next = "The pods themselves do not say why."
 	for _, f := range append(i.unplaced(), i.containers()...) {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
@@ -133,8 +132,8 @@ func (i *investigation) lookAtHistory() {
 	if len(names) == 0 {
 		return
 	}
-	quoted := `"` + strings.Join(names, `","`) + `"`
-	text := i.ask(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?", fmt.Sprintf(`kubectl get replicasets -n %s -o json | jq -c '.items[] | select(.metadata.ownerReferences[0].name | IN(%s)) | {metadata: (.metadata | {name, annotations: (.annotations // {} | {"%s"}), ownerReferences: [.ownerReferences[] | {name, kind}]}), spec: {template: {spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, env}]})}}}%s'`, i.namespace, quoted, revisionAnnotation, compact))
+	text := i.ask(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?",
+		fmt.Sprintf("kubectl get replicasets -n %s -o json | brief replicasets | of %s", i.namespace, strings.Join(names, " ")))
 	for _, r := range decodeLines[appsv1.ReplicaSet](text) {
 		if len(r.OwnerReferences) > 0 {
 			d := r.OwnerReferences[0].Name
@@ -252,7 +251,9 @@ func (i *investigation) lookAtEvents() {
 	if slices.ContainsFunc(i.all(), func(f finding) bool { return f.rank() >= certain }) {
 		return
 	}
-	text := i.ask(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.", fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | jq -r '.items[] | select(now - (.lastTimestamp // .eventTime | sub(\"[.][0-9]+\"; \"\") | fromdate) < 180) | \"created \\(.involvedObject.name) \\(.count // 1)\"'", i.namespace))
+	text := i.ask(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.",
+		fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; "+
+			"kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | recent", i.namespace))
 	made := map[string]int{}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

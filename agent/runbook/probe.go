@@ -11,9 +11,7 @@ import (
 )
 
 const (
-	// probesEach is how often each port is tried.
-	probesEach = 3
-	// patience is how many seconds a connection may take before it is given up.
+	// patience is how many seconds a connection may take before connect gives it up.
 	patience = 2
 	// slowConnect is how many milliseconds it may take to connect within a cluster. It takes less than
 	// one where nothing is wrong, but the machine may be busy.
@@ -52,8 +50,7 @@ func (s *system) probeCommand() string {
 	if len(targets) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("for t in %s; do for n in $(seq %d); do s=$(date +%%s%%N); nc -z -w %d ${t%%:*} ${t#*:} 2>/dev/null; echo $t $? $((($(date +%%s%%N) - s) / 1000000)); done; done",
-		strings.Join(targets, " "), probesEach, patience)
+	return "connect " + strings.Join(targets, " ")
 }
 
 // readProbes reads lines of "service:port exit-code milliseconds".

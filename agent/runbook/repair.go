@@ -88,7 +88,7 @@ func (i *investigation) fixVolumes(list []finding) {
 	if len(names) == 0 {
 		return
 	}
-	i.objects(i.ask(summary(list)+". What is the matter with the volumes?", fmt.Sprintf(`kubectl get pv %s -o json | jq -c '(.items // [.])[] | {kind: "PersistentVolume", metadata: {name: .metadata.name}, spec: {claimRef: (.spec.claimRef // {} | {name, namespace, uid})}, status: {phase: .status.phase}}'`, strings.Join(names, " "))))
+	i.objects(i.ask(summary(list)+". What is the matter with the volumes?", "kubectl get pv "+strings.Join(names, " ")+" -o json | brief volumes"))
 	var released []string
 	for _, v := range i.volumes {
 		if slices.Contains(names, v.Name) && v.Status.Phase == v1.VolumeReleased {

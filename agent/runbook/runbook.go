@@ -55,6 +55,7 @@ func (r *runner) Close() error {
 // work does a task: looks, concludes, repairs if asked to, and submits.
 func work(c *console, task problem.Task, namespace string) {
 	i := &investigation{console: c, system: newSystem(namespace), task: task}
+	i.prepare("First I set up a few helpers, which keep of long outputs what matters.")
 	i.investigate()
 	if task == problem.Mitigation {
 		i.repair()

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"mvdan.cc/sh/v3/syntax"
+
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
@@ -61,5 +63,27 @@ func TestClose(t *testing.T) {
 	}
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The helpers are what a shell can read, and have what the commands call.
+func TestHelpers(t *testing.T) {
+	f, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(helpers), "helpers.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, s := range f.Stmts {
+		if d, ok := s.Cmd.(*syntax.FuncDecl); ok {
+			known[d.Name.Value] = true
+		}
+	}
+	for _, name := range []string{"brief", "of", "recent", "complaints", "connect", "measure"} {
+		if !known[name] {
+			t.Errorf("there is no helper %s", name)
+		}
+		if !lost.MatchString("bash: line 1: " + name + ": command not found") {
+			t.Errorf("nobody would miss %s", name)
+		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 // looks are the calls that only look, by a part of them, and the name of the file with what came of
 // them.
 var looks = []struct{ part, name string }{
+	{"# brief KIND", "helpers"},
 	{"get_alerts", "alerts"},
 	{"get_topology", "topology"},
 	{"get_logs", "last-words"},
@@ -24,9 +25,9 @@ var looks = []struct{ part, name string }{
 	{"kubectl get deployments", "deployments"},
 	{"kubectl get services", "services"},
 	{"kubectl get replicasets", "history"},
-	{"api/v1/query", "metrics"},
+	{"measure ", "metrics"},
 	{"kubectl logs", "logs"},
-	{"nc -z", "connections"},
+	{"connect ", "connections"},
 	{"kubectl get events", "events"},
 	{"kubectl get configmap -n", "configuration"},
 	{"kubectl get pv", "volumes"},

@@ -53,7 +53,7 @@ func (i *investigation) configuration(thought, component string) map[string]map[
 	if len(names) == 0 {
 		return nil
 	}
-	text := i.ask(thought, fmt.Sprintf(`kubectl get configmap -n %s %s -o json | jq -c '(.items // [.])[] | {name: .metadata.name, data}'`, i.namespace, strings.Join(names, " ")))
+	text := i.ask(thought, fmt.Sprintf("kubectl get configmap -n %s %s -o json | brief configmaps", i.namespace, strings.Join(names, " ")))
 	maps := map[string]map[string]string{}
 	for line := range strings.Lines(text) {
 		var m struct {
