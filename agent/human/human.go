@@ -8,37 +8,43 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 const prompt = "> "
 
-// Entry makes the agent: it shows what there is to see on out and reads lines from in. If in is a
-// terminal, lines can be edited, completed and brought back.
-func Entry(in io.Reader, out io.Writer) agent.Entry {
+// Entry makes the agent: it shows all there is to see on show, a page at a time if in is a terminal,
+// and reads lines from in with a prompt on out. On a terminal, lines can be edited, completed and
+// brought back.
+func Entry(in io.Reader, show, out io.Writer) agent.Entry {
 	return agent.Entry{
 		Name: "human", Doc: "a person at a terminal",
-		New: func(b agent.Briefing) (agent.Agent, error) { return newPerson(b, in, out), nil },
+		New: func(b agent.Briefing) (agent.Agent, error) { return newPerson(b, in, show, out), nil },
 	}
 }
 
 type person struct {
 	actions []*aci.Action
-	out     io.Writer
+	show    io.Writer // what there is to see
+	out     io.Writer // prompts and hints
 	read    func() (string, error)
+	page    func(text string) // shows a text on a terminal; nil elsewhere
 	began   bool
 	intro   string
 }
 
-func newPerson(b agent.Briefing, in io.Reader, out io.Writer) *person {
-	p := &person{actions: b.Actions, out: out, intro: introduction(b)}
+func newPerson(b agent.Briefing, in io.Reader, show, out io.Writer) *person {
+	p := &person{actions: b.Actions, show: show, out: out, intro: introduction(b)}
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.read = terminalReader(f, out, p.complete)
+		p.page = func(text string) { newPager(f, show).print(text) }
 		return p
 	}
 	lines := bufio.NewReader(in)
@@ -56,8 +62,14 @@ func newPerson(b agent.Briefing, in io.Reader, out io.Writer) *person {
 func introduction(b agent.Briefing) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%s\n\n", strings.TrimSpace(b.Description))
-	fmt.Fprintln(&text, "Type a command for the shell, or one of these calls:")
-	for _, a := range b.Actions {
+	fmt.Fprintln(&text, "Type a command for the shell, or one of these calls ('help NAME' tells more of one):")
+	text.WriteString(signatures(b.Actions))
+	return text.String()
+}
+
+func signatures(actions []*aci.Action) string {
+	var text strings.Builder
+	for _, a := range actions {
 		fmt.Fprintf(&text, "  %s\n", a.Signature())
 	}
 	return text.String()
@@ -68,44 +80,110 @@ func (p *person) Act(ctx context.Context, observation string) (string, error) {
 	if !p.began {
 		p.began = true
 		fmt.Fprintln(p.out, p.intro)
+	} else {
+		p.display(strings.TrimSuffix(observation, aci.NextAction))
 	}
-	_ = observation // The transcript has shown it.
 	for {
-		type input struct {
-			line string
-			err  error
+		line, err := p.line(ctx)
+		if err != nil {
+			return "", err
 		}
-		got := make(chan input, 1)
-		go func() {
-			line, err := p.read()
-			got <- input{line, err}
-		}()
-		select {
-		case <-ctx.Done():
-			return "", context.Cause(ctx)
-		case i := <-got:
-			line := strings.TrimSpace(i.line)
-			switch {
-			case errors.Is(i.err, io.EOF):
-				return "", errors.New("gave up: the input has ended")
-			case i.err != nil:
-				return "", i.err
-			case line != "":
-				return p.response(line), nil
-			}
+		if answer := p.explain(line); answer != "" {
+			fmt.Fprintln(p.out, answer)
+			continue
+		}
+		if line != "" {
+			return p.response(line), nil
 		}
 	}
+}
+
+// display shows all of a text.
+func (p *person) display(text string) {
+	text = strings.TrimRight(text, "\n") + "\n"
+	if p.page != nil {
+		p.page(text)
+		return
+	}
+	fmt.Fprint(p.show, text)
+}
+
+// line waits for one, until the run is over.
+func (p *person) line(ctx context.Context) (string, error) {
+	type input struct {
+		line string
+		err  error
+	}
+	got := make(chan input, 1)
+	go func() {
+		line, err := p.read()
+		got <- input{line, err}
+	}()
+	select {
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	case i := <-got:
+		if errors.Is(i.err, io.EOF) {
+			return "", errors.New("gave up: the input has ended")
+		}
+		return strings.TrimSpace(i.line), i.err
+	}
+}
+
+// callForm is a line that is written as a call. No command of a shell looks like it.
+var callForm = regexp.MustCompile(`^([A-Za-z_]\w*)\s*\(\s*\S.*\)\s*$|^([A-Za-z_]\w*)\s*\(\s*\)\s*$`)
+
+// explain answers a line that is a question, or a call that is mistyped; it costs no step. It is empty
+// for a line that can be taken as a step.
+func (p *person) explain(line string) string {
+	words := strings.Fields(line)
+	if len(words) == 0 {
+		return ""
+	}
+	if words[0] == "help" && len(words) == 1 {
+		return "A line is a command for the shell, or one of these calls ('help NAME' tells more of one):\n" + signatures(p.actions)
+	}
+	if words[0] == "help" && len(words) == 2 {
+		if a := p.action(words[1]); a != nil {
+			return a.Text()
+		}
+		return ""
+	}
+	if a := p.action(words[0]); a != nil && !strings.Contains(line, "(") {
+		return fmt.Sprintf("%s is a call; write it as %s", a.Name, a.Signature())
+	}
+	m := callForm.FindStringSubmatch(line)
+	if m == nil {
+		return ""
+	}
+	name := m[1] + m[2]
+	if p.action(name) != nil {
+		return ""
+	}
+	var names []string
+	for _, a := range p.actions {
+		names = append(names, a.Name)
+	}
+	if near := strict.Nearest(name, names); near != "" {
+		return fmt.Sprintf("There is no call %s; did you mean %s?", name, p.action(near).Signature())
+	}
+	return fmt.Sprintf("There is no call %s; 'help' lists those there are.", name)
+}
+
+func (p *person) action(name string) *aci.Action {
+	for _, a := range p.actions {
+		if a.Name == name {
+			return a
+		}
+	}
+	return nil
 }
 
 // response makes a call of a line: an action if it is written as one, else a command.
 func (p *person) response(line string) string {
 	name, _, isCall := strings.Cut(line, "(")
-	if isCall {
-		for _, a := range p.actions {
-			if a.Name == strings.TrimSpace(name) {
-				return "```\n" + line + "\n```"
-			}
-		}
+	if isCall && p.action(strings.TrimSpace(name)) != nil {
+		return "```\n" + line + "\n```"
 	}
 	return agent.Call("exec_shell", line)
 }

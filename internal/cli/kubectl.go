@@ -33,12 +33,6 @@ func runKubectl(s *State, args []string) error {
 	if err := pointKubectl(s, args); err != nil {
 		return err
 	}
-	cmdutil.CheckErr(component.RunNoErrOutput(newStockKubectl(s, args)))
-	return nil
-}
-
-// newStockKubectl is kubectl's own command.
-func newStockKubectl(s *State, args []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
 	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
@@ -48,7 +42,8 @@ func newStockKubectl(s *State, args []string) *cobra.Command {
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
-	return root
+	cmdutil.CheckErr(component.RunNoErrOutput(root))
+	return nil
 }
 
 // pointKubectl makes kubectl talk to the running environment, unless it is told which cluster to

@@ -79,7 +79,7 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 		fmt.Fprintf(s.Stderr, "serving MCP at http://%s%s\n", l.Addr(), mcp.Path)
 		failed = server.HTTP(serving, l, strings.TrimSpace(s.Env("AIOPSLAB_TOKEN")))
 	}()
-	t := newTranscript(s.Stderr, s.Terminal)
+	t := newTranscript(s.Stderr, screenOf(s, s.Stderr, s.Terminal))
 	t.blind = true
 	interrupted := false
 	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t, func(ctx context.Context, session session.Session) (*session.Outcome, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 func newPlay(s *State) *cobra.Command {
-	f := &runFlags{blind: true}
+	f := &runFlags{blind: true, silent: true}
 	c := &cobra.Command{
 		Use:   "play PROBLEM",
 		Short: "Work on a problem yourself",
@@ -16,8 +16,9 @@ func newPlay(s *State) *cobra.Command {
 A line is a command for the shell, or an API call such as
   get_logs("test-hotel-reservation", "geo")
   submit(["geo"])
-On a terminal, Tab completes and the arrow keys bring earlier lines back. The
-end of the input, Ctrl-D, gives up.`,
+What an agent would see is shown in full, a page at a time on a terminal.
+'help' lists the calls. On a terminal, Tab completes and the arrow keys bring
+earlier lines back. The end of the input, Ctrl-D, gives up.`,
 		Example: `  aiopslab play revoke_auth_mongodb-localization-1`,
 		Args:    oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -25,7 +26,11 @@ end of the input, Ctrl-D, gives up.`,
 			if err != nil {
 				return err
 			}
-			return runProblem(c.Context(), s, f, p, human.Entry(s.Stdin, s.Stderr))
+			shown := s.Stdout
+			if f.output != "" {
+				shown = s.Stderr
+			}
+			return runProblem(c.Context(), s, f, p, human.Entry(s.Stdin, shown, s.Stderr))
 		},
 	}
 	f.add(c)

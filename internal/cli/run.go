@@ -30,6 +30,9 @@ type runFlags struct {
 	output  string
 	memory  memoryFlag
 	blind   bool // the transcript does not tell what is wrong
+	silent  bool // nor the steps, which who works on it shows
+	quiet   bool
+	verbose bool
 	models  modelFlags
 }
 
@@ -38,6 +41,30 @@ func (f *runFlags) add(c *cobra.Command) {
 	f.addSteps(c)
 	f.addRun(c)
 	outputFlag(c, &f.output, dataFormats...)
+	f.addDetail(c)
+}
+
+// addDetail adds the flags that say how much is told.
+func (f *runFlags) addDetail(c *cobra.Command) {
+	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "print the verdict alone")
+	c.Flags().BoolVarP(&f.verbose, "verbose", "v", false, "print commands and what they print in full")
+	c.MarkFlagsMutuallyExclusive("quiet", "verbose")
+}
+
+// transcript is one as the flags want it: on standard output, unless that is for the result.
+func (f *runFlags) transcript(s *State) *transcript {
+	t := newTranscript(s.Stdout, screenOf(s, s.Stdout, s.OutTerminal))
+	if f.output != "" {
+		t = newTranscript(s.Stderr, screenOf(s, s.Stderr, s.Terminal))
+	}
+	t.blind, t.silent = f.blind, f.silent
+	switch {
+	case f.quiet:
+		t.detail = quiet
+	case f.verbose:
+		t.detail = verbose
+	}
+	return t
 }
 
 func (f *runFlags) addSteps(c *cobra.Command) {
@@ -107,11 +134,7 @@ the agent and grades what there is.`,
 // runProblem runs a problem on a fresh cluster, tells of it, and returns the exit status of the
 // verdict.
 func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry) error {
-	t := newTranscript(s.Stdout, s.OutTerminal)
-	if f.output != "" {
-		t = newTranscript(s.Stderr, false)
-	}
-	t.blind = f.blind
+	t := f.transcript(s)
 	outcome, err := holdSession(ctx, s, f, p, a, t, func(ctx context.Context, run session.Session) (*session.Outcome, error) { return run.Run(ctx) })
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -8,56 +9,73 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
-	"github.com/aiopslab/aiopslab/session"
 )
 
-// shownLines and shownWidth are how much of a response or an observation a transcript shows; the
-// record has all of it.
+// How many lines of a command and of what came of it a transcript shows; the record has all, and
+// --verbose shows all.
 const (
-	shownLines = 9
-	shownWidth = 160
+	shownCommand = 3
+	shownOutput  = 9
 )
 
-// transcript tells of a run as it goes on.
+// detail is how much a transcript tells.
+type detail int
+
+const (
+	normal  detail = iota
+	quiet          // the verdict alone
+	verbose        // everything, uncut
+)
+
+// transcript tells of a run as it goes on: what the lab does, each step of the agent as it begins, what
+// came of it, and in the end what was wrong, what was done, and where to look.
 type transcript struct {
-	w      io.Writer
-	colour bool
-	blind  bool // who works on the problem may read it: no word of what is wrong
+	w io.Writer
+	screen
+	detail detail
+	blind  bool // who works on the problem may read it: no word of what is wrong before the end
+	silent bool // who works on the problem shows the steps
 	start  time.Time
+
+	told   int // the step whose beginning was told
 	looks  int
 	base   grade.Look
+	faults []record.Fault
+	writes []string // in the order of the first
+	answer json.RawMessage
 }
 
-func newTranscript(w io.Writer, colour bool) *transcript {
-	return &transcript{w: w, colour: colour, start: time.Now()}
-}
-
-const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-	cyan   = "36"
-)
-
-// paint colours a text on a terminal.
-func (t *transcript) paint(code, text string) string {
-	if !t.colour {
-		return text
-	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+func newTranscript(w io.Writer, c screen) *transcript {
+	return &transcript{w: w, screen: c, start: time.Now()}
 }
 
 func (t *transcript) line(format string, args ...any) {
-	fmt.Fprintf(t.w, "%s  %s\n", t.paint(dim, fmt.Sprintf("%6.1f s", time.Since(t.start).Seconds())), fmt.Sprintf(format, args...))
+	if t.detail == quiet {
+		return
+	}
+	fmt.Fprintf(t.w, "%s  %s\n", t.clock(), fmt.Sprintf(format, args...))
+}
+
+// clock is how long the run has lasted.
+func (t *transcript) clock() string {
+	return t.paint(dim, fmt.Sprintf("%6.1f s", time.Since(t.start).Seconds()))
+}
+
+// block writes lines behind an indentation.
+func (t *transcript) block(indent, code string, lines []string) {
+	for _, l := range lines {
+		fmt.Fprintf(t.w, "%s%s\n", indent, t.paint(code, l))
+	}
 }
 
 func (t *transcript) begin(p *problem.Problem, a agent.Entry) {
-	fmt.Fprintf(t.w, "%s  %s by %s\n", t.paint(bold, p.ID), p.Task, a.Name)
+	if t.detail != quiet {
+		fmt.Fprintf(t.w, "%s  %s by %s\n", t.paint(bold, p.ID), p.Task, a.Name)
+	}
 	t.progress("starting a cluster")
 }
 
@@ -69,22 +87,32 @@ func (t *transcript) event(kind string, data any) {
 	case record.Phase:
 		t.phase(d.Name)
 	case record.Fault:
-		if t.blind { // That there is a fault says much.
-			return
+		t.faults = append(t.faults, d)
+		if !t.blind { // That there is a fault says much.
+			t.line("%s", t.paint(yellow, fmt.Sprintf("%s in %s shows: %s", d.Kind, d.Target, d.Symptom)))
 		}
-		t.line("%s", t.paint(yellow, fmt.Sprintf("%s in %s shows: %s", d.Kind, d.Target, d.Symptom)))
+	case record.Action:
+		t.begins(d.Number, d.Response)
 	case record.Step:
 		t.step(d)
 	case record.Output:
-		t.line("%s\n%s", map[string]string{record.LogEvent: "the agent logs", record.StderrEvent: "the agent's standard error"}[kind], t.paint(dim, indent(shorten(d.Text))))
+		t.output(kind, d)
 	case llm.Attempt:
 		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds, d.Error)))
 	case record.Submission:
+		t.answer = d.Answer
 		if !d.Submitted {
 			t.line("%s", t.paint(red, "no submission: "+d.Reason))
 		}
 	case grade.Look:
 		t.look(kind, d)
+	case guard.Entry:
+		t.write(d)
+	case json.RawMessage:
+		var e guard.Entry
+		if kind == record.WriteEvent && json.Unmarshal(d, &e) == nil {
+			t.write(e)
+		}
 	}
 }
 
@@ -99,9 +127,79 @@ func (t *transcript) phase(name string) {
 	}
 }
 
+// output tells what a program said beside its responses.
+func (t *transcript) output(kind string, o record.Output) {
+	who := map[string]string{record.LogEvent: "the agent logs", record.StderrEvent: "the agent's standard error"}[kind]
+	t.line("%s", who)
+	if t.detail != quiet {
+		t.block("    ", dim, t.shown(o.Text, shownOutput))
+	}
+}
+
+// begins tells of a step when the agent has chosen it: the thought, whole, and the action.
+func (t *transcript) begins(number int, response string) {
+	t.told = number
+	if t.detail == quiet || t.silent {
+		return
+	}
+	thought, action := readResponse(response)
+	fmt.Fprintf(t.w, "\n%s  %s\n", t.clock(), t.paint(bold, fmt.Sprintf("step %d", number)))
+	if thought != "" {
+		t.block("  ", "", wrap(thought, t.columns(2)))
+	}
+	if action != "" {
+		t.block("  ", cyan, t.shown(action, shownCommand))
+	}
+}
+
+// step tells what came of one.
 func (t *transcript) step(s record.Step) {
-	fmt.Fprintf(t.w, "\n%s\n%s\n", t.paint(bold, fmt.Sprintf("step %d", s.Number)), t.paint(cyan, indent(shorten(unfence(s.Response)))))
-	fmt.Fprintf(t.w, "%s\n", t.paint(dim, indent(shorten(s.Observation))))
+	if t.told != s.Number {
+		t.begins(s.Number, s.Response)
+	}
+	if t.detail == quiet || t.silent {
+		return
+	}
+	t.block("    ", dim, t.shown(s.Observation, shownOutput))
+}
+
+// shown is what is shown of a text: all of it, or the lines that matter, as wide as the screen.
+func (t *transcript) shown(text string, most int) []string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if t.detail == verbose {
+		return lines
+	}
+	lines = collapse(lines, most)
+	for i, l := range lines {
+		lines[i] = clip(strings.TrimRight(l, " \r"), t.columns(4))
+	}
+	return lines
+}
+
+// verbs are what the API calls a write, as people say it.
+var verbs = map[string]string{
+	"create": "created", "update": "changed", "patch": "changed", "delete": "deleted", "deletecollection": "deleted all",
+}
+
+// write tells of a change that the agent made.
+func (t *transcript) write(e guard.Entry) {
+	verb := verbs[e.Verb]
+	if verb == "" || e.DryRun || e.Status >= 400 {
+		return
+	}
+	what := strings.TrimSpace(verb + " " + strings.TrimSuffix(e.Resource, "s") + " " + e.Name)
+	if e.Verb == "deletecollection" {
+		what = verb + " " + e.Resource
+	}
+	if e.Subresource != "" && e.Subresource != "status" {
+		what += " (" + e.Subresource + ")"
+	}
+	for _, w := range t.writes {
+		if w == what {
+			return
+		}
+	}
+	t.writes = append(t.writes, what)
 }
 
 // look tells of the first look at the healthy system, and of those after the agent is done as they
@@ -113,78 +211,12 @@ func (t *transcript) look(kind string, l grade.Look) {
 		t.line("healthy: %.0f requests/s, %.1f %% succeed, p95 %v", sli.Rate, 100*sli.Success, sli.P95.Round(time.Millisecond))
 		return
 	}
-	if t.looks++; t.looks == 1 {
+	if t.looks++; t.looks == 1 && t.detail != quiet {
 		fmt.Fprintln(t.w)
 	}
 	if c := grade.Complaints(t.base, l); len(c) > 0 {
-		t.line("%s", t.paint(yellow, strings.Join(c, "; ")))
+		t.line("%s", t.paint(yellow, clip(strings.Join(c, "; "), t.columns(10))))
 		return
 	}
 	t.line("well: %.0f requests/s, %.1f %% succeed, p95 %v", sli.Rate, 100*sli.Success, sli.P95.Round(time.Millisecond))
-}
-
-// end tells the verdict.
-func (t *transcript) end(o *session.Outcome) {
-	v := o.Verdict
-	word, code := "SOLVED", green
-	switch v.Class {
-	case session.Solved:
-	case session.AgentFailed:
-		word, code = "NOT SOLVED", red
-	default:
-		word, code = strings.ToUpper(string(v.Class)), yellow
-	}
-	fmt.Fprintf(t.w, "\n%s  %s\n", t.paint(bold+";"+code, word), v.Why)
-	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
-		if took, ok := v.Results[key].(float64); ok {
-			fmt.Fprintf(t.w, "  %s %.1f s, %v steps, %v tokens read, %v written, %v writes to the API\n", key, took,
-				v.Results["steps"], v.Results["in_tokens"], v.Results["out_tokens"], v.Results["writes"])
-		}
-	}
-	if line := modelLine(v.Results); line != "" {
-		fmt.Fprintf(t.w, "  %s\n", line)
-	}
-	fmt.Fprintf(t.w, "  record   %s\n  session  %s\n", o.Record, o.Session)
-}
-
-// modelLine tells what the agent's model took, or nothing.
-func modelLine(res grade.Result) string {
-	if res["model"] == nil {
-		return ""
-	}
-	cost := "cost unknown"
-	if c, ok := res["cost_usd"].(float64); ok {
-		cost = fmt.Sprintf("$%.4f", c)
-	}
-	count := ""
-	if res["model_tokens"] != nil {
-		count = fmt.Sprintf(" (%v)", res["model_tokens"])
-	}
-	return fmt.Sprintf("model %v: %v requests, %v tokens in, %v out%s, %s", res["model"], res["model_calls"], res["model_in_tokens"], res["model_out_tokens"], count, cost)
-}
-
-// unfence leaves out of a response what only marks the call in it: fences, "Action:", blank lines.
-func unfence(response string) string {
-	var lines []string
-	for _, l := range strings.Split(response, "\n") {
-		if t := strings.TrimSpace(l); t != "" && t != "Action:" && !strings.HasPrefix(t, "```") {
-			lines = append(lines, l)
-		}
-	}
-	return strings.Join(lines, "\n")
-}
-
-// shorten keeps the first and the last lines of a long text.
-func shorten(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	for i, l := range lines {
-		if r := []rune(l); len(r) > shownWidth {
-			lines[i] = string(r[:shownWidth]) + " ..."
-		}
-	}
-	if len(lines) <= shownLines {
-		return strings.Join(lines, "\n")
-	}
-	head, tail := lines[:shownLines-4], lines[len(lines)-3:]
-	return strings.Join(head, "\n") + fmt.Sprintf("\n... %d more lines ...\n", len(lines)-len(head)-len(tail)) + strings.Join(tail, "\n")
 }

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// shownWrites is how many changes the end of a transcript names.
+const shownWrites = 6
+
+// end tells the verdict: how it came out and why, what was wrong, what was done, and where to look.
+func (t *transcript) end(o *session.Outcome) {
+	v := o.Verdict
+	word, code := "SOLVED", green
+	switch v.Class {
+	case session.Solved:
+	case session.AgentFailed:
+		word, code = "NOT SOLVED", red
+	default:
+		word, code = strings.ToUpper(string(v.Class)), yellow
+	}
+	fmt.Fprintf(t.w, "\n%s  %s\n", t.paint(bold+";"+code, word), v.Why)
+	row := func(name, format string, args ...any) {
+		lines := wrap(fmt.Sprintf(format, args...), t.columns(11))
+		fmt.Fprintf(t.w, "  %-8s %s\n", name, lines[0])
+		t.block("           ", "", lines[1:])
+	}
+	row("wrong", "%s", t.wrong())
+	row("done", "%s", t.done(v.Results))
+	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
+		if took, ok := v.Results[key].(float64); ok {
+			row("took", "%s %.1f s, %s, %v tokens read, %v written", key, took,
+				counted(v.Results["steps"], "step"), v.Results["in_tokens"], v.Results["out_tokens"])
+		}
+	}
+	if line := modelLine(v.Results); line != "" {
+		row("model", "%s", line)
+	}
+	row("record", "%s", o.Record)
+	row("session", "%s", o.Session)
+	row("more", "aiopslab describe %s", o.Problem)
+}
+
+// wrong says what was the matter.
+func (t *transcript) wrong() string {
+	if len(t.faults) == 0 {
+		return "nothing"
+	}
+	var list []string
+	for _, f := range t.faults {
+		list = append(list, fmt.Sprintf("%s in %s: %s", f.Kind, f.Target, f.Symptom))
+	}
+	return strings.Join(list, "; ")
+}
+
+// done says what the agent did: its answer, and what it changed.
+func (t *transcript) done(res grade.Result) string {
+	var list []string
+	if answer := string(t.answer); answer != "" && answer != "null" {
+		list = append(list, "answered "+answer)
+	}
+	list = append(list, t.writes[:min(len(t.writes), shownWrites)]...)
+	if more := len(t.writes) - shownWrites; more > 0 {
+		list = append(list, fmt.Sprintf("%d more %s", more, plural(more, "change")))
+	}
+	if len(list) == 0 {
+		return "nothing was answered or changed, in " + counted(res["steps"], "step")
+	}
+	return strings.Join(list, "; ")
+}
+
+// counted is a number of a result with what it counts, as in "1 step" and "2 steps".
+func counted(n any, word string) string {
+	if text := fmt.Sprint(n); text != "1" {
+		return text + " " + word + "s"
+	}
+	return "1 " + word
+}
+
+// modelLine tells what the agent's model took, or nothing.
+func modelLine(res grade.Result) string {
+	if res["model"] == nil {
+		return ""
+	}
+	cost := "cost unknown"
+	if c, ok := res["cost_usd"].(float64); ok {
+		cost = fmt.Sprintf("$%.4f", c)
+	}
+	count := ""
+	if res["model_tokens"] != nil {
+		count = fmt.Sprintf(" (%v)", res["model_tokens"])
+	}
+	return fmt.Sprintf("%v: %s, %v tokens in, %v out%s, %s",
+		res["model"], counted(res["model_calls"], "request"), res["model_in_tokens"], res["model_out_tokens"], count, cost)
+}
+
+// readResponse tells the thought of a response from its action: a command as one would type it, or
+// the call. A response in which no call can be read is all thought.
+func readResponse(response string) (thought, action string) {
+	call, err := aci.Parse(response)
+	if err != nil {
+		return strings.TrimSpace(response), ""
+	}
+	var lines []string
+	for _, l := range strings.Split(strings.Join(call.Context, "\n"), "\n") {
+		l = strings.TrimSpace(l)
+		if l = strings.TrimPrefix(l, "Thought: "); l != "" && l != "Action:" {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines, "\n"), callText(call)
+}
+
+func callText(call *aci.Call) string {
+	command, ok := call.Kwargs["command"]
+	if !ok && len(call.Args) > 0 {
+		command = call.Args[0]
+	}
+	if text, ok := command.(string); ok && call.Name == "exec_shell" {
+		return "$ " + text
+	}
+	var args []string
+	for _, a := range call.Args {
+		args = append(args, literal(a))
+	}
+	for name, v := range call.Kwargs {
+		args = append(args, name+"="+literal(v))
+	}
+	return call.Name + "(" + strings.Join(args, ", ") + ")"
+}
+
+func literal(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(b)
+}
