@@ -73,7 +73,7 @@ func Kill(cmd *exec.Cmd) { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 
 // niceness is how far the processes of an agent stand back behind the lab itself, which has to
 // serve and to measure whatever they do.
-const niceness = 5
+const niceness = 2
 
 // Start starts a process of [Command].
 func Start(cmd *exec.Cmd) error {

@@ -26,14 +26,7 @@ func Confine(p Place) (*World, error) {
 	if fi, err := os.Stat(p.Root); err != nil || !fi.IsDir() {
 		return nil, fmt.Errorf("confine: %s is no directory", p.Root)
 	}
-	w := &World{Root: p.Root}
-	if p.OwnRoot {
-		if err := changeRoot(p.Root); err != nil {
-			return nil, fmt.Errorf("confine: %w", err)
-		}
-		w.Root, w.OwnRoot = "/", true
-	}
-	if err := dropCapabilities(); err != nil {
+	if err := dropCapabilities(p.OwnRoot); err != nil {
 		return nil, fmt.Errorf("confine: %w", err)
 	}
 	cfg := landlock.V10
@@ -44,14 +37,20 @@ func Confine(p Place) (*World, error) {
 		rights &^= ll.AccessFSRefer // Asking for it would turn everything off.
 	}
 	err := cfg.BestEffort().Restrict(
-		landlock.PathAccess(rights, w.Root),
+		landlock.PathAccess(rights, p.Root),
 		landlock.RWFiles(os.DevNull).IgnoreIfMissing(),
 		landlock.ConnectTCP(uint16(p.Port)),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("confine: %w", err)
 	}
-	return w, nil
+	if !p.OwnRoot {
+		return &World{Root: p.Root}, nil
+	}
+	if err := changeRoot(p.Root); err != nil {
+		return nil, fmt.Errorf("confine: %w", err)
+	}
+	return &World{Root: "/", OwnRoot: true}, nil
 }
 
 // abi is the version of Landlock's interface that the kernel has; 0 if it has none.

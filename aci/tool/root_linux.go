@@ -31,11 +31,16 @@ func changeRoot(dir string) error {
 	return nil
 }
 
-// dropCapabilities leaves the process with the rights over its own files and nothing else.
-func dropCapabilities() error {
+// dropCapabilities leaves the process with the rights over its own files and nothing else, but that
+// it can change its root, if it is to. That comes last: telling all threads takes /proc in builds with
+// cgo.
+func dropCapabilities(changesRoot bool) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
+	var rights [2]unix.CapUserData
+	if changesRoot {
+		rights[0].Effective, rights[0].Permitted = 1<<unix.CAP_SYS_CHROOT, 1<<unix.CAP_SYS_CHROOT
+	}
+	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&rights[0])), 0)
 	if errno != 0 {
 		return fmt.Errorf("drop capabilities: %w", errno)
 	}

@@ -57,11 +57,7 @@ func confine(p Place) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Line = os.NewFile(lineFD, "line")
-	os.Stderr = os.NewFile(stderrFD, "/dev/stderr")
-	if w.Line == nil || os.Stderr == nil {
-		return nil, fmt.Errorf("descriptors %d and %d are missing", lineFD, stderrFD)
-	}
+	w.Line, os.Stderr = os.NewFile(lineFD, "line"), os.NewFile(stderrFD, "/dev/stderr")
 	log.SetOutput(os.Stderr)
 	return w, nil
 }

@@ -47,6 +47,7 @@ var benches = []bench{
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
 	{"guard", "what the guard adds to an API call", benchGuard},
 	{"ways", "what each way for an agent to come in adds to an action", benchWays},
+	{"shell", "commands in the agent's shell, and what its process takes", benchShell},
 	{"gym", "episodes of a training loop", benchGym},
 	{"sessions", "sessions that one server holds at once", benchSessions},
 	{"build", "size of the binary, what imports cost, cold build", benchBuild},

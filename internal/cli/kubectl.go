@@ -33,6 +33,12 @@ func runKubectl(s *State, args []string) error {
 	if err := pointKubectl(s, args); err != nil {
 		return err
 	}
+	cmdutil.CheckErr(component.RunNoErrOutput(newStockKubectl(s, args)))
+	return nil
+}
+
+// newStockKubectl is kubectl's own command.
+func newStockKubectl(s *State, args []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
 	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
@@ -42,8 +48,7 @@ func runKubectl(s *State, args []string) error {
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)
-	cmdutil.CheckErr(component.RunNoErrOutput(root))
-	return nil
+	return root
 }
 
 // pointKubectl makes kubectl talk to the running environment, unless it is told which cluster to

@@ -17,7 +17,7 @@ type limits struct {
 }
 
 // standard are the limits of every machine.
-var standard = limits{Memory: 512 << 20, Total: 1 << 30, Disk: 512 << 20, Processes: 512, Tools: 32}
+var standard = limits{Memory: 512 << 20, Total: 768 << 20, Disk: 512 << 20, Processes: 512, Tools: 32}
 
 // watchPeriod is how often a machine is looked at while a command runs.
 const watchPeriod = 20 * time.Millisecond

@@ -14,10 +14,11 @@ import (
 func TestShellIsReplaced(t *testing.T) {
 	b := newTestBox(t)
 	run(t, b, "x=5; cd /tmp; echo kept > f")
+	shell := b.shell.cmd
 	go func() {
 		for {
 			if _, err := os.Stat(filepath.Join(b.dir, "tmp/begun")); err == nil {
-				tool.Kill(b.shell.cmd)
+				tool.Kill(shell)
 				return
 			}
 			time.Sleep(10 * time.Millisecond)
@@ -51,6 +52,9 @@ func TestCrashes(t *testing.T) {
 		"helm overflow 2>/dev/null":   "",
 		"x=$(kubectl grow 2>&1) true": "",
 	} {
+		if tool.MaxMemory == 0 && strings.Contains(command, "grow") {
+			continue // There is no limit in this build.
+		}
 		o := run(t, b, command)
 		if o.Output != want || o.Ended != "" || strings.Contains(o.Output, "goroutine") {
 			t.Errorf("%s: %+v", command, o)

@@ -23,6 +23,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "tool" {
 		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Serve, "kubectl": fakeTool, "helm": fakeTool}))
 	}
+	if len(os.Args) > 2 && os.Args[1] == "environment" {
+		environment(os.Args[2])
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 

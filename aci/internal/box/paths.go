@@ -36,7 +36,7 @@ type rewriter struct {
 // host is a path of the agent's on the host. Only what is absolute or climbs is changed: the rest is
 // relative to a directory that stands for the agent's.
 func (r *rewriter) host(name string) string {
-	if strings.Contains(name, "://") || name == "-" || name == "" {
+	if isURL(name) || name == "-" || name == "" {
 		return name
 	}
 	if name == "/dev/stdin" {
@@ -58,6 +58,11 @@ func (r *rewriter) host(name string) string {
 		file += "/" // kubectl cp tells a directory by it.
 	}
 	return file
+}
+
+// isURL reports whether kubectl and helm would take a name for an address.
+func isURL(name string) bool {
+	return slices.ContainsFunc([]string{"http://", "https://", "oci://"}, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 // list is host for the files of a list.

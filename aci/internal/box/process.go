@@ -2,6 +2,7 @@ package box
 
 import (
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -115,7 +116,7 @@ func (t *table) Fork(ctx context.Context, env *kit.Env, program kit.Program) (ki
 		return p.signals
 	})
 	go func() {
-		p.code = kit.Run(ctx, program, env)
+		p.code = kit.Run(ctx, quiet(program), env)
 		cancel(nil)
 		t.mu.Lock()
 		delete(t.procs, pid)
@@ -123,6 +124,19 @@ func (t *table) Fork(ctx context.Context, env *kit.Env, program kit.Program) (ki
 		close(p.done)
 	}()
 	return p, nil
+}
+
+// quiet makes a panic of a program one line: its trace is not for the agent.
+func quiet(program kit.Program) kit.Program {
+	return func(ctx context.Context, env *kit.Env) (err error) {
+		defer func() {
+			if recover() != nil {
+				fmt.Fprintf(env.Stderr, "%s: %s\n", env.Args[0], internalError)
+				err = kit.Exit(kit.ExitPanic)
+			}
+		}()
+		return program(ctx, env)
+	}
 }
 
 // List returns the running programs by ID.
