@@ -36,7 +36,7 @@ func TestHotelReservation(t *testing.T) {
 	for _, page := range []string{"/recommendations?require=rate&lat=38&lon=-122", "/user?username=Cornell_7&password=7777777777"} {
 		await(t, func() (string, error) { return x.get(page) })
 	}
-	x.countsMatch(t, map[string]string{"search": "/hotels", "recommend": "/recommendations", "user": "/user", "reserve": "/reservation"})
+	x.countsMatch(t)
 
 	const taken, refused = "Reserve successfully!", "Failed. Already reserved. "
 	for _, step := range []struct {

@@ -67,9 +67,7 @@ func (x *application) upload(t *testing.T) {
 func TestSocialNetwork(t *testing.T) {
 	t.Parallel()
 	x := deploy(t, social.App(), "/wrk2-api/user-timeline/read?user_id=1&start=0&stop=10")
-	x.countsMatch(t, map[string]string{
-		"read-home-timeline": "/wrk2-api/home-timeline/read", "read-user-timeline": "/wrk2-api/user-timeline/read", "compose-post": "/wrk2-api/post/compose",
-	})
+	x.countsMatch(t)
 
 	for id, name := range map[string]string{"9001": "alice", "9002": "bob"} {
 		x.call(t, "/wrk2-api/user/register", url.Values{"user_id": {id}, "username": {name}, "password": {"secret"}, "first_name": {"a"}, "last_name": {"b"}})
