@@ -24,6 +24,10 @@ type App struct {
 	Label    string   // key of the pod label whose value is the service's name
 	Services []Service
 	Mix      string // name of the request mix its load is made of
+	Mixes    fs.FS  // *.yaml, mixes of its own; nil if it has none but built-in ones
+
+	// Archive is a zip of the directory that it was read from, for [Unpack]; nil if it is built in.
+	Archive []byte
 }
 
 // Endpoint is a port of a Kubernetes Service.

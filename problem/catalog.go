@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 //go:embed catalog/*.yaml
@@ -32,21 +30,7 @@ var Catalog = sync.OnceValue(func() []*Problem {
 })
 
 // Find returns a built-in problem. The error for an unknown id names the nearest one.
-func Find(id string) (*Problem, error) {
-	list := Catalog()
-	if i := slices.IndexFunc(list, func(p *Problem) bool { return p.ID == id }); i >= 0 {
-		return list[i], nil
-	}
-	var ids []string
-	for _, p := range list {
-		ids = append(ids, p.ID)
-	}
-	text := fmt.Sprintf("there is no problem %q", id)
-	if near := strict.Nearest(id, ids); near != "" {
-		text += fmt.Sprintf("; did you mean %q?", near)
-	}
-	return nil, fmt.Errorf("%s", text)
-}
+func Find(id string) (*Problem, error) { return Builtin().Find(id) }
 
 // Suites are named parts of the catalog.
 var Suites = []struct {
@@ -55,6 +39,7 @@ var Suites = []struct {
 }{
 	{"all", "every problem", func(*Problem) bool { return true }},
 	{"aiopslab", "the ids of AIOpsLab, the disabled ones too", func(p *Problem) bool { return p.Origin != Ours }},
+	{"own", "problems of one's own, of --problems", func(p *Problem) bool { return !p.BuiltIn() }},
 	{"hotel", "problems of hotel-reservation", func(p *Problem) bool { return p.App.Name == "hotel-reservation" }},
 	{"social", "problems of social-network", func(p *Problem) bool { return p.App.Name == "social-network" }},
 	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
@@ -63,14 +48,5 @@ var Suites = []struct {
 	{"mitigation", "mitigation problems", func(p *Problem) bool { return p.Task == Mitigation }},
 }
 
-// Suite returns the problems of a suite.
-func Suite(name string) ([]*Problem, error) {
-	var names []string
-	for _, s := range Suites {
-		if s.Name == name {
-			return slices.DeleteFunc(slices.Clone(Catalog()), func(p *Problem) bool { return !s.has(p) }), nil
-		}
-		names = append(names, s.Name)
-	}
-	return nil, fmt.Errorf("there is no suite %q; there are: %s", name, strings.Join(names, ", "))
-}
+// Suite returns the built-in problems of a suite.
+func Suite(name string) ([]*Problem, error) { return Builtin().Suite(name) }

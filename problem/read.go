@@ -27,6 +27,9 @@ const (
 	minRate = 1
 )
 
+// maxID is how long the id of a problem may be. It is in the names of files.
+const maxID = 120
+
 // Parse reads a document and returns its problems. The name is for errors. It may be about a built-in
 // application or one of those given.
 func Parse(name string, data []byte, more ...*app.App) ([]*Problem, error) {
@@ -68,10 +71,14 @@ func ReadFile(file string, more ...*app.App) ([]*Problem, error) {
 }
 
 // readAll reads the documents of a directory.
-func readAll(dir fs.FS) ([]*Problem, error) {
-	files, err := fs.Glob(dir, "*.yaml")
-	if err != nil {
-		return nil, err
+func readAll(dir fs.FS, more ...*app.App) ([]*Problem, error) {
+	var files []string
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		more, err := fs.Glob(dir, pattern)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
 	}
 	var list []*Problem
 	var errs []error
@@ -81,7 +88,7 @@ func readAll(dir fs.FS) ([]*Problem, error) {
 		if err != nil {
 			return nil, err
 		}
-		problems, err := Parse(file, data)
+		problems, err := Parse(file, data, more...)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -130,6 +137,9 @@ func (r *reader) check() {
 	if !strings.Contains(d.ID, taskMark) || !idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
 		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID, taskMark)
 	}
+	if longest := strings.ReplaceAll(d.ID, taskMark, string(Localization)); len(longest) > maxID {
+		r.add(at("id"), "id %.20s...: it is longer than %d characters", d.ID, maxID)
+	}
 	if d.Title == "" {
 		r.missing(at("title"), "title is missing")
 	}
@@ -153,7 +163,7 @@ func (r *reader) check() {
 	}
 	r.app = r.apps[i]
 	if d.Load.Mix != "" {
-		if _, err := workload.BuiltinMix(d.Load.Mix); err != nil {
+		if _, err := workload.FindMix(r.app.Mixes, d.Load.Mix); err != nil {
 			r.add(at("load", "mix"), "load.mix: %v", err)
 		}
 	}

@@ -39,6 +39,8 @@ type fakeBackend struct {
 	during func(ctx context.Context) // if set, what an action does
 	class  session.Class             // of what is not solved; empty for the agent's failure
 
+	library *problem.Library
+
 	mu    sync.Mutex
 	stage string
 }
@@ -56,7 +58,7 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 			return nil, err
 		}
 	}
-	p, err := s.Find()
+	p, err := s.Find(b.library)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +72,7 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 
 // kind of stage: the application is enough.
 func (b *fakeBackend) kind(s Spec) string {
-	p, err := s.Find()
+	p, err := s.Find(b.library)
 	if err != nil {
 		return ""
 	}

@@ -34,8 +34,9 @@ type Options struct {
 	Check       func(NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
-	// Problems are further ones, beside those that are built in.
-	Problems []OwnProblem
+	// Library is the problems that can be named, and the applications that those of callers may be about;
+	// nil is the built-in one.
+	Library *problem.Library
 	// Log is told of sessions, environments and refusals. It may be nil.
 	Log *slog.Logger
 	// Token is what callers must show, if it is set. What they begin has a token of its own, which is
@@ -50,7 +51,6 @@ type Front struct {
 	Options
 	handler  http.Handler
 	problems []string
-	own      map[string]string // the documents of problems that are not built in, by their ids
 	log      *journal
 	tokens   tokens
 	ctx      context.Context // of what goes on behind requests
@@ -69,23 +69,18 @@ type Front struct {
 }
 
 // NewFront returns a front.
-func NewFront(o Options) (*Front, error) {
+func NewFront(o Options) *Front {
 	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
 	o.EnvIdle = cmp.Or(o.EnvIdle, DefaultEnvIdle)
-	list, err := problem.Suite("all")
-	if err != nil {
-		return nil, err
+	if o.Library == nil {
+		o.Library = problem.Builtin()
 	}
 	f := &Front{
 		Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{},
-		own: map[string]string{}, log: newJournal(o.Log), bodyTimeout: bodyTimeout,
+		log: newJournal(o.Log), bodyTimeout: bodyTimeout,
 	}
-	for _, p := range list {
+	for _, p := range o.Library.Problems {
 		f.problems = append(f.problems, p.ID)
-	}
-	for _, p := range o.Problems {
-		f.problems = append(f.problems, p.ID)
-		f.own[p.ID] = p.Document
 	}
 	f.ctx, f.cancel = context.WithCancel(context.Background())
 	mux := http.NewServeMux()
@@ -96,7 +91,7 @@ func NewFront(o Options) (*Front, error) {
 		return fail(http.StatusNotFound, "there is no %s; GET /openapi.json tells what there is", r.URL.Path)
 	}))
 	f.handler = f.protect(plainErrors(mux))
-	return f, nil
+	return f
 }
 
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) { f.handler.ServeHTTP(w, r) }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -35,15 +36,15 @@ type lab struct {
 // newLab starts a front. Every worker has a backend like the one given.
 func newLab(t testing.TB, o Options, b *fakeBackend) *lab {
 	dir := t.TempDir()
+	if b.library == nil {
+		b.library = problem.Builtin()
+	}
 	l := &lab{t: t, header: http.Header{}, workers: &fakeWorkers{t: t, pattern: func() *fakeBackend {
-		return &fakeBackend{dir: dir, gate: b.gate, broken: b.broken, during: b.during, class: b.class}
+		return &fakeBackend{dir: dir, gate: b.gate, broken: b.broken, during: b.during, class: b.class, library: b.library}
 	}}}
 	o.Workers = l.workers
 	o.Agents = []string{"runbook", "oracle"}
-	var err error
-	if l.front, err = NewFront(o); err != nil {
-		t.Fatal(err)
-	}
+	l.front = NewFront(o)
 	l.server = httptest.NewServer(l.front)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

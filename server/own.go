@@ -1,92 +1,41 @@
 package server
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/problem"
 )
 
-const (
-	// maxDocument is how long the document of a problem may be.
-	maxDocument = 256 << 10
-	// maxID is how long the id of a problem may be. It is in the names of files.
-	maxID = 120
-)
+// maxDocument is how long the document of a problem may be.
+const maxDocument = 256 << 10
 
-// OwnProblem is a problem that is not built in: its id, and the document that describes it.
-type OwnProblem struct{ ID, Document string }
-
-// ReadProblems reads the problems of a directory: all *.yaml and *.yml files in it.
-func ReadProblems(dir string) ([]OwnProblem, error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var list []OwnProblem
-	var errs []error
-	from := map[string]string{}
-	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); e.IsDir() || ext != ".yaml" && ext != ".yml" {
-			continue
-		}
-		file := filepath.Join(dir, e.Name())
-		data, err := os.ReadFile(file)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		problems, err := parseOwn(file, string(data))
-		errs = append(errs, err)
-		for _, p := range problems {
-			if other := from[p.ID]; other != "" {
-				errs = append(errs, fmt.Errorf("%s: the problem %s is in %s too", file, p.ID, other))
-			}
-			from[p.ID] = file
-			list = append(list, OwnProblem{p.ID, string(data)})
-		}
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("%s: there are no *.yaml files in it", dir)
-	}
-	return list, nil
-}
-
-// parseOwn reads a document whose problems are not to be taken for built-in ones. The name is for
+// parseOwn reads a document whose problems are not to be taken for those of the library. The name is for
 // errors.
-func parseOwn(name, text string) ([]*problem.Problem, error) {
+func parseOwn(l *problem.Library, name, text string) ([]*problem.Problem, error) {
 	if len(text) > maxDocument {
 		return nil, fmt.Errorf("%s: it is longer than %d bytes", name, maxDocument)
 	}
-	list, err := problem.Parse(name, []byte(text))
+	list, err := l.Parse(name, []byte(text))
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range list {
-		if len(p.ID) > maxID {
-			return nil, fmt.Errorf("%s: the id %.20s... is longer than %d characters", name, p.ID, maxID)
-		}
-		if _, err := problem.Find(p.ID); err == nil {
-			return nil, fmt.Errorf("%s: there is a built-in problem %s; choose another id", name, p.ID)
+		if _, err := l.Find(p.ID); err == nil {
+			return nil, fmt.Errorf("%s: there is a problem %s already; choose another id", name, p.ID)
 		}
 	}
 	return list, nil
 }
 
-// Find returns the problem of a run: a built-in one, or one of the document that comes with it.
-func (s NewSession) Find() (*problem.Problem, error) {
+// Find returns the problem of a run: one of the library, or of the document that comes with it.
+func (s NewSession) Find(l *problem.Library) (*problem.Problem, error) {
 	if s.Document == "" {
-		return problem.Find(s.Problem)
+		return l.Find(s.Problem)
 	}
-	list, err := parseOwn("document", s.Document)
+	list, err := parseOwn(l, "document", s.Document)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +61,7 @@ func choose(list []*problem.Problem, name string) (*problem.Problem, error) {
 // operator put into the catalog or the caller sends along is ever read.
 func (f *Front) settle(n *NewSession) error {
 	if n.Document != "" {
-		p, err := n.Find()
+		p, err := n.Find(f.Library)
 		if err != nil {
 			return fail(http.StatusUnprocessableEntity, "%v", err)
 		}
@@ -122,7 +71,6 @@ func (f *Front) settle(n *NewSession) error {
 	if n.Problem == "" {
 		return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
 	}
-	n.Document = f.own[n.Problem]
 	return known("problem", n.Problem, f.problems)
 }
 
@@ -141,7 +89,7 @@ func (f *Front) settleEnv(n *NewEnv) (documents map[string]string, err error) {
 		documents[id] = s.Document
 	}
 	for _, text := range n.Documents {
-		list, err := parseOwn("document", text)
+		list, err := parseOwn(f.Library, "document", text)
 		if err != nil {
 			return nil, fail(http.StatusUnprocessableEntity, "%v", err)
 		}

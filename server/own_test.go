@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 const ownDocument = `id: mine-{task}-1
@@ -33,18 +35,20 @@ func TestOwnProblems(t *testing.T) {
 	}
 	write("mine.yaml", ownDocument)
 	write("notes.txt", "no problem")
-	own, err := ReadProblems(dir)
+	own, err := problem.Open("../examples/shop", dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLab(t, Options{Problems: own}, &fakeBackend{})
+	l := newLab(t, Options{Library: own}, &fakeBackend{library: own})
 	if ids := get[[]string](l, "GET", "/problems", ""); ids[len(ids)-1] != "mine-detection-1" {
 		t.Errorf("%v", ids)
 	}
 	sent := strings.Replace(ownDocument, "mine-", "sent-", 1)
 	two := strings.Replace(strings.Replace(ownDocument, "mine-", "two-", 1), "[detection]", "[detection, localization]", 1)
+	shop := strings.NewReplacer("mine-", "shop-", "hotel-reservation", "corner-shop").Replace(ownDocument)
 	for body, want := range map[string]string{
 		`{"problem": "mine-detection-1"}`:                                      "mine-detection-1",
+		`{"document": ` + quoted(shop) + `}`:                                   "shop-detection-1",
 		`{"document": ` + quoted(sent) + `}`:                                   "sent-detection-1",
 		`{"document": ` + quoted(two) + `, "problem": "two-detection-1"}`:      "two-detection-1",
 		`{"document": ` + quoted(two) + `, "problem": "detection"}`:            "two-detection-1",
@@ -84,7 +88,7 @@ func TestOwnProblemsRefused(t *testing.T) {
 		`{"document": ` + quoted("file: /etc/passwd") + `}`:                                                "unknown field",
 		`{"document": ` + quoted(strings.Replace(ownDocument, "mine-", "../../mine-", 1)) + `}`:            "want letters",
 		`{"document": ` + quoted(strings.Replace(ownDocument, "mine-", strings.Repeat("m", 200), 1)) + `}`: "longer than",
-		`{"document": ` + quoted(strings.Replace(ownDocument, "mine-{task}-1", "noop_{task}_hotel_reservation-1", 1)) + `}`: "built-in problem",
+		`{"document": ` + quoted(strings.Replace(ownDocument, "mine-{task}-1", "noop_{task}_hotel_reservation-1", 1)) + `}`: "a problem noop_detection_hotel_reservation-1 already",
 		`{"document": ` + quoted(ownDocument) + `, "problem": "localization"}`:                                              "the document has mine-detection-1",
 		`{"document": ` + quoted("a: &a [x, x, x, x, x, x, x, x, x]\nb: &b [*a, *a, *a, *a, *a, *a, *a, *a, *a]\nc: &c [*b, *b, *b, *b, *b, *b, *b, *b]\nd: &d [*c, *c, *c, *c, *c, *c, *c, *c]\ne: &e [*d, *d, *d, *d, *d, *d, *d, *d]\nf: &f [*e, *e, *e, *e, *e, *e, *e, *e]\n") + `}`: "document",
 	} {
@@ -95,20 +99,4 @@ func TestOwnProblemsRefused(t *testing.T) {
 	}
 	l.refused("POST", "/envs", `{"documents": ["/etc/passwd"]}`, 422, "document")
 	l.refused("POST", "/envs", `{"documents": [`+strings.Repeat(`"x",`, 1000)+`"x"]}`, 422, "document")
-
-	dir := t.TempDir()
-	if _, err := ReadProblems(dir); err == nil {
-		t.Error("a directory without problems is taken")
-	}
-	for name, text := range map[string]string{"a.yaml": ownDocument, "b.yml": ownDocument} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := ReadProblems(dir); err == nil || !strings.Contains(err.Error(), "b.yml: the problem mine-detection-1 is in ") {
-		t.Errorf("the same problem twice: %v", err)
-	}
-	if _, err := ReadProblems(filepath.Join(dir, "nope")); err == nil {
-		t.Error("a directory that is not there is taken")
-	}
 }

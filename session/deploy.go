@@ -56,7 +56,7 @@ type Load struct {
 // StartLoad sends requests of a mix to an application, rate a second. An empty mix is the
 // application's own.
 func StartLoad(c cloud.Cloud, a *app.App, mix string, rate float64, seed uint64) (*Load, error) {
-	m, err := workload.BuiltinMix(cmp.Or(mix, a.Mix))
+	m, err := workload.FindMix(a.Mixes, cmp.Or(mix, a.Mix))
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -134,6 +135,28 @@ func BuiltinMix(name string) (*Mix, error) {
 		return nil, fmt.Errorf("there is no mix %q; known are %s", name, strings.Join(Mixes(), ", "))
 	}
 	return ParseMix(file, data)
+}
+
+// FindMix returns a mix of an application's own, NAME.yaml among its files, or a built-in one. Files may
+// be nil.
+func FindMix(files fs.FS, name string) (*Mix, error) {
+	if files == nil {
+		return BuiltinMix(name)
+	}
+	if data, err := fs.ReadFile(files, name+".yaml"); err == nil {
+		return ParseMix(name+".yaml", data)
+	}
+	own, err := fs.Glob(files, "*.yaml")
+	if err != nil {
+		return nil, err
+	}
+	for i := range own {
+		own[i] = strings.TrimSuffix(own[i], ".yaml")
+	}
+	if slices.Contains(Mixes(), name) {
+		return BuiltinMix(name)
+	}
+	return nil, errors.New(strict.Unknown("mix", name, append(own, Mixes()...)))
 }
 
 // MixRef is a mix in a document: the name of a built-in one, or the mix itself.

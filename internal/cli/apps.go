@@ -8,16 +8,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/problem"
 )
 
-// applications are what --app can name.
-func applications() []*app.App { return problem.Apps() }
-
 // findApp returns an application by name.
-func findApp(name string) (*app.App, error) {
+func findApp(s *State, name string) (*app.App, error) {
+	list, err := s.apps()
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	for _, a := range applications() {
+	for _, a := range list {
 		if a.Name == name {
 			return a, nil
 		}
@@ -37,9 +37,13 @@ func newApps(s *State) *cobra.Command {
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return listApps().print(s.Stdout, output)
+				all, err := s.apps()
+				if err != nil {
+					return err
+				}
+				return listApps(all).print(s.Stdout, output)
 			}
-			a, err := findApp(args[0])
+			a, err := findApp(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -50,7 +54,7 @@ func newApps(s *State) *cobra.Command {
 		},
 	}
 	outputFlag(c, &output, listFormats...)
-	completeArgs(c, appNames, true, false)
+	completeArgs(c, s.appNames, true, false)
 	return c
 }
 
@@ -65,14 +69,14 @@ func appRowOf(a *app.App) appRow {
 	return appRow{a.Name, a.Namespace, len(a.Services), fmt.Sprintf("%s:%d", a.Frontend.Service, a.Frontend.Port)}
 }
 
-func listApps() list[appRow] {
+func listApps(apps []*app.App) list[appRow] {
 	l := list[appRow]{
 		header: "NAME\tNAMESPACE\tDEPLOYMENTS\tFRONTEND", name: func(r appRow) string { return r.Name },
 		line: func(r appRow) string {
 			return fmt.Sprintf("%s\t%s\t%d\t%s", r.Name, r.Namespace, r.Deployments, r.Frontend)
 		},
 	}
-	for _, a := range applications() {
+	for _, a := range apps {
 		l.rows = append(l.rows, appRowOf(a))
 	}
 	return l

@@ -34,9 +34,13 @@ func completeArgs(c *cobra.Command, names func() []string, only1, files bool) {
 	}
 }
 
-func problemIDs() []string {
-	var ids []string
-	for _, p := range problem.Catalog() {
+// problemIDs are those of the library that the flags say; without one that can be read there are none.
+func (s *State) problemIDs() (ids []string) {
+	l, err := s.library()
+	if err != nil {
+		return nil
+	}
+	for _, p := range l.Problems {
 		ids = append(ids, p.ID)
 	}
 	return ids
@@ -58,9 +62,12 @@ func agentNames(s *State) []string {
 	return append(names, external.Prefix, replayPrefix)
 }
 
-func appNames() []string {
-	var names []string
-	for _, a := range applications() {
+func (s *State) appNames() (names []string) {
+	list, err := s.apps()
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
 		names = append(names, a.Name)
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
 )
 
@@ -38,12 +39,16 @@ func newFaults(s *State) *cobra.Command {
 				}
 				kinds = []*fault.Kind{k}
 			}
+			apps, err := s.apps()
+			if err != nil {
+				return err
+			}
 			rows := []faultRow{}
 			for _, k := range kinds {
-				rows = append(rows, describeFault(k))
+				rows = append(rows, describeFault(k, apps))
 			}
 			if len(args) == 1 && output == "" {
-				return rows[0].print(s)
+				return rows[0].print(s, apps)
 			}
 			return list[faultRow]{
 				rows: rows, name: func(r faultRow) string { return r.Name },
@@ -56,12 +61,12 @@ func newFaults(s *State) *cobra.Command {
 	return c
 }
 
-func describeFault(k *fault.Kind) faultRow {
+func describeFault(k *fault.Kind, apps []*app.App) faultRow {
 	r := faultRow{
 		Name: k.Name, Title: k.Title, Description: k.Description, Cause: k.Cause, Parameters: k.Parameters(),
 		Targets: map[string][]string{}, TrueFixes: k.TrueFixes, MayFix: k.MayFix,
 	}
-	for _, a := range applications() {
+	for _, a := range apps {
 		if t := k.Targets(a); len(t) > 0 {
 			r.Targets[a.Name] = t
 		}
@@ -69,14 +74,14 @@ func describeFault(k *fault.Kind) faultRow {
 	return r
 }
 
-func (r faultRow) print(s *State) error {
+func (r faultRow) print(s *State, apps []*app.App) error {
 	fmt.Fprintf(s.Stdout, "%s: %s\n\n%s\n\n", r.Name, r.Title, strings.TrimSpace(r.Description))
 	w := tabwriter.NewWriter(s.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "Root cause:\t%s: %s\n", r.Cause.SystemLevel, r.Cause.FaultType)
 	for _, p := range r.Parameters {
 		fmt.Fprintf(w, "Parameter %s:\t%s, by default %v; %s\n", p.Name, p.Type, p.Default, p.Doc)
 	}
-	for _, a := range applications() {
+	for _, a := range apps {
 		if t := r.Targets[a.Name]; len(t) > 0 {
 			fmt.Fprintf(w, "Targets in %s:\t%s\n", a.Name, strings.Join(t, ", "))
 		}

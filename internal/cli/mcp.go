@@ -35,7 +35,7 @@ over. What happens, and the verdict, is told on standard error.`,
   aiopslab mcp revoke_auth_mongodb-mitigation-1 --addr 127.0.0.1:8090`,
 		Args: oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(args[0])
+			p, err := f.problem(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -58,7 +58,7 @@ over. What happens, and the verdict, is told on standard error.`,
 	}
 	c.Flags().StringVar(&addr, "addr", "", "serve HTTP on this `address`, not standard input and output; port 0 is any")
 	f.addSteps(c)
-	f.addRun(c)
+	f.addRun(c, s)
 	return c
 }
 

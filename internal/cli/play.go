@@ -22,7 +22,7 @@ earlier lines back. The end of the input, Ctrl-D, gives up.`,
 		Example: `  aiopslab play revoke_auth_mongodb-localization-1`,
 		Args:    oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(args[0])
+			p, err := f.problem(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -33,6 +33,6 @@ earlier lines back. The end of the input, Ctrl-D, gives up.`,
 			return runProblem(c.Context(), s, f, p, human.Entry(s.Stdin, shown, s.Stderr))
 		},
 	}
-	f.add(c)
+	f.add(c, s)
 	return c
 }

@@ -17,8 +17,8 @@ import (
 
 // findProblem returns the problem with an id or, if that names a YAML file, the first of the file that
 // has the task, or the id, that is chosen.
-func findProblem(id, choice string) (*problem.Problem, error) {
-	list, err := findProblems(id)
+func findProblem(s *State, id, choice string) (*problem.Problem, error) {
+	list, err := findProblems(s, id)
 	if err != nil {
 		return nil, err
 	}
@@ -36,12 +36,16 @@ func findProblem(id, choice string) (*problem.Problem, error) {
 }
 
 // findProblems returns the problem with an id, or all of a YAML file.
-func findProblems(id string) ([]*problem.Problem, error) {
-	if !isFile(id) {
-		p, err := problem.Find(id)
-		return []*problem.Problem{p}, fail(ExitUsage, err, similarProblems(id))
+func findProblems(s *State, id string) ([]*problem.Problem, error) {
+	l, err := s.library()
+	if err != nil {
+		return nil, err
 	}
-	list, err := problem.ReadFile(id)
+	if !isFile(id) {
+		p, err := l.Find(id)
+		return []*problem.Problem{p}, fail(ExitUsage, err, similarProblems(s, id))
+	}
+	list, err := l.ReadFile(id)
 	hint := "docs/problems.md has the format."
 	if errors.Is(err, fs.ErrNotExist) {
 		hint = "Name a problem by its id, or by a YAML file that describes it."
@@ -50,9 +54,9 @@ func findProblems(id string) ([]*problem.Problem, error) {
 }
 
 // similarProblems is the hint for an id that is not there: those that have it in them, if they are few.
-func similarProblems(text string) string {
+func similarProblems(s *State, text string) string {
 	var ids []string
-	for _, id := range problemIDs() {
+	for _, id := range s.problemIDs() {
 		if text != "" && strings.Contains(id, text) {
 			ids = append(ids, id)
 		}
@@ -100,7 +104,11 @@ func newProblems(s *State) *cobra.Command {
   aiopslab problems --task mitigation -o name`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			problems, err := problem.Suite(suite)
+			l, err := s.library()
+			if err != nil {
+				return err
+			}
+			problems, err := l.Suite(suite)
 			if err != nil {
 				return fail(ExitUsage, err, "")
 			}
@@ -147,7 +155,7 @@ func newDescribe(s *State) *cobra.Command {
   aiopslab describe ./mine.yaml --task localization`,
 		Args: oneArg("a problem"),
 		RunE: func(_ *cobra.Command, args []string) error {
-			p, err := findProblem(args[0], task)
+			p, err := findProblem(s, args[0], task)
 			if err != nil {
 				return err
 			}
@@ -157,7 +165,7 @@ func newDescribe(s *State) *cobra.Command {
 	c.Flags().StringVar(&task, "task", "", taskUsage)
 	outputFlag(c, &output, dataFormats...)
 	completeFlag(c, "task", taskNames)
-	completeArgs(c, problemIDs, true, true)
+	completeArgs(c, s.problemIDs, true, true)
 	return c
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/llm"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/server"
 	"github.com/aiopslab/aiopslab/session"
@@ -18,6 +19,7 @@ import (
 // models are this process'.
 type processes struct {
 	state   *State
+	library *problem.Library
 	results string
 	models  modelFlags
 	ceiling int64
@@ -115,7 +117,7 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 }
 
 func (l *lodging) Stage(ctx context.Context, spec server.Spec) error {
-	p, err := spec.Find()
+	p, err := spec.Find(l.library)
 	if err != nil {
 		return err
 	}
@@ -148,7 +150,7 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 		Seed: spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
 		Budget: l.models.budget(),
 	}
-	if run.Problem, err = spec.Find(); err != nil {
+	if run.Problem, err = spec.Find(l.library); err != nil {
 		return run, err
 	}
 	if run.Judge, err = l.models.openJudge(l.state); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -37,9 +38,9 @@ type runFlags struct {
 }
 
 // add adds the flags that running and playing have in common.
-func (f *runFlags) add(c *cobra.Command) {
+func (f *runFlags) add(c *cobra.Command, s *State) {
 	f.addSteps(c)
-	f.addRun(c)
+	f.addRun(c, s)
 	outputFlag(c, &f.output, dataFormats...)
 	f.addDetail(c)
 }
@@ -72,7 +73,7 @@ func (f *runFlags) addSteps(c *cobra.Command) {
 }
 
 // addRun adds the flags of every run.
-func (f *runFlags) addRun(c *cobra.Command) {
+func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags := c.Flags()
 	flags.StringVar(&f.task, "task", "", taskUsage)
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
@@ -80,18 +81,18 @@ func (f *runFlags) addRun(c *cobra.Command) {
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
 	completeFlag(c, "task", taskNames)
-	completeArgs(c, problemIDs, true, true)
+	completeArgs(c, s.problemIDs, true, true)
 }
 
 // problem finds the problem, and refuses limits that cannot be meant.
-func (f *runFlags) problem(id string) (*problem.Problem, error) {
+func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	if f.steps < 1 {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps), "")
 	}
 	if f.time <= 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
 	}
-	return findProblem(id, f.task)
+	return findProblem(s, id, f.task)
 }
 
 func newRun(s *State) *cobra.Command {
@@ -113,7 +114,7 @@ the agent and grades what there is.`,
   aiopslab run misconfig_app_hotel_res-detection-1 --agent 'exec:python3 examples/agent.py'`,
 		Args: oneArg("a problem"),
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(args[0])
+			p, err := f.problem(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -127,7 +128,7 @@ the agent and grades what there is.`,
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	f.models.add(c)
-	f.add(c)
+	f.add(c, s)
 	return c
 }
 
@@ -164,6 +165,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		return nil, err
 	}
 	hideArguments(s)
+	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
 	began := false
 	err = withEnvironment(ctx, s, f.memory.bytes, t.progress, func(ctx context.Context, env *process.Environment) error {

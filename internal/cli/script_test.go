@@ -66,6 +66,7 @@ func setUp(e *testscript.Env, cache string) error {
 		return err
 	}
 	e.Setenv("PYTHONPATH", filepath.Join(root, "clients/python"))
+	e.Setenv("SHOP", filepath.Join(root, "examples/shop"))
 	for _, dir := range []string{"clients", "examples"} { // The README's commands are for the root.
 		if err := os.Symlink(filepath.Join(root, dir), filepath.Join(e.WorkDir, dir)); err != nil {
 			return err

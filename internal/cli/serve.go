@@ -35,7 +35,6 @@ const (
 type serveFlags struct {
 	addr     string
 	token    string
-	problems string
 	sessions int
 	results  string
 	untilEOF bool
@@ -68,7 +67,6 @@ and refused request.`,
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "where to listen; port 0 is any")
 	flags.StringVar(&f.token, "token-file", "", "`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
-	flags.StringVar(&f.problems, "problems", "", "`directory` of YAML files with problems of your own, beside the built-in ones")
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, and log nothing, for programs that start the server")
@@ -87,10 +85,8 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	if o.Token, err = envToken(s); err != nil && f.token == "" {
 		return nil, o, err
 	}
-	if f.problems != "" {
-		if o.Problems, err = server.ReadProblems(f.problems); err != nil {
-			return nil, o, fail(ExitUsage, fmt.Errorf("--problems: %w", err), "docs/problems.md has the format.")
-		}
+	if o.Library, err = s.library(); err != nil {
+		return nil, o, err
 	}
 	if f.sessions < 1 {
 		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")
@@ -180,12 +176,9 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 		}()
 	}
 	o.Workers = &processes{
-		state: s, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir, setups: make(chan struct{}, runtime.NumCPU()),
+		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir, setups: make(chan struct{}, runtime.NumCPU()),
 	}
-	front, err := server.NewFront(o)
-	if err != nil {
-		return err
-	}
+	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	web := &http.Server{

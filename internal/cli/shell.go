@@ -43,7 +43,7 @@ judged all the same.`,
 			return oneArg("a problem")(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(args[0])
+			p, err := f.problem(s, args[0])
 			if err != nil {
 				return err
 			}
@@ -68,7 +68,7 @@ judged all the same.`,
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
-	f.addRun(c)
+	f.addRun(c, s)
 	outputFlag(c, &f.output, dataFormats...)
 	return c
 }

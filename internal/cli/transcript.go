@@ -40,6 +40,7 @@ type transcript struct {
 	blind  bool // who works on the problem may read it: no word of what is wrong before the end
 	silent bool // who works on the problem shows the steps
 	start  time.Time
+	name   string // how commands name the problem, if not by its id
 
 	told   int // the step whose beginning was told
 	looks  int

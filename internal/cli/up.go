@@ -64,7 +64,7 @@ namespace observe, Jaeger beside the application) and keeps it under load.`,
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
 	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
-	completeFlag(c, "app", appNames)
+	completeFlag(c, "app", s.appNames)
 	flags.Float64Var(&f.load, "load", defaultLoad, "how many requests a second the application gets; 0 is none")
 	return c
 }
@@ -76,7 +76,7 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	if err != nil {
 		return err
 	}
-	a, err := f.application()
+	a, err := f.application(s)
 	if err != nil {
 		return err
 	}
@@ -189,12 +189,12 @@ func (f *upFlags) options() (embedded.Options, error) {
 }
 
 // application returns the one the flags name, or nil.
-func (f *upFlags) application() (*app.App, error) {
+func (f *upFlags) application(s *State) (*app.App, error) {
 	if f.load < 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--load %v: requests a second cannot be negative", f.load), "")
 	}
 	if f.app == "" {
 		return nil, nil
 	}
-	return findApp(f.app)
+	return findApp(s, f.app)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -43,7 +44,7 @@ func (t *transcript) end(o *session.Outcome) {
 	}
 	row("record", "%s", o.Record)
 	row("session", "%s", o.Session)
-	row("more", "aiopslab describe %s", o.Problem)
+	row("more", "aiopslab describe %s", cmp.Or(t.name, o.Problem))
 }
 
 // wrong says what was the matter.

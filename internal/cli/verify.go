@@ -82,7 +82,7 @@ all of it holds.`,
 	outputFlag(c, &f.output, dataFormats...)
 	completeFlag(c, "suite", suiteNames)
 	completeFlag(c, "agents", func() []string { return provers })
-	completeArgs(c, problemIDs, false, true)
+	completeArgs(c, s.problemIDs, false, true)
 	return c
 }
 
@@ -120,14 +120,18 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 	return list
 }
 
-func (f *verifyFlags) problems(ids []string) ([]*problem.Problem, error) {
+func (f *verifyFlags) problems(s *State, ids []string) ([]*problem.Problem, error) {
 	if len(ids) == 0 {
-		list, err := problem.Suite(f.suite)
+		l, err := s.library()
+		if err != nil {
+			return nil, err
+		}
+		list, err := l.Suite(f.suite)
 		return list, fail(ExitUsage, err, "")
 	}
 	var list []*problem.Problem
 	for _, id := range ids {
-		more, err := findProblems(id)
+		more, err := findProblems(s, id)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +149,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a), "Choose among "+strings.Join(provers, ", ")+".")
 		}
 	}
-	problems, err := f.problems(ids)
+	problems, err := f.problems(s, ids)
 	if err != nil {
 		return err
 	}
@@ -183,7 +187,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	for range f.workers {
 		workers.Go(func() {
 			for c := range work {
-				c.run(ctx, program, results, f.memory.String())
+				c.run(ctx, program, results, f.memory.String(), s.dirs.args())
 				mu.Lock()
 				done++
 				mark := "ok  "
@@ -219,11 +223,11 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 }
 
 // run runs the cell in a process of its own.
-func (c *cell) run(ctx context.Context, program, results, memory string) {
+func (c *cell) run(ctx context.Context, program, results, memory string, own []string) {
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
 	for range verifyTries {
-		cmd := exec.CommandContext(ctx, program, append(c.name(), "--agent", c.Agent, "--results", results, "--max-memory", memory, "-o", "json")...)
+		cmd := exec.CommandContext(ctx, program, slices.Concat(c.name(), own, []string{"--agent", c.Agent, "--results", results, "--max-memory", memory, "-o", "json"})...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		var stdout, stderr bytes.Buffer

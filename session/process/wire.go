@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -76,25 +77,35 @@ type (
 	}
 )
 
-// problemName is a problem as both know it: by its id if it is built in, else with its document.
+// problemName is a problem as both know it: by its id if it is built in, else with its document, and
+// with the archive of its application if that is not built in either.
 type problemName struct {
 	ID       string `json:"id"`
 	File     string `json:"file,omitempty"`
 	Document []byte `json:"document,omitempty"`
+	App      []byte `json:"app,omitempty"`
 }
 
 func nameOf(p *problem.Problem) problemName {
 	if p.BuiltIn() {
 		return problemName{ID: p.ID}
 	}
-	return problemName{p.ID, p.Document.File, p.Document.Source}
+	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive}
 }
 
 func (n problemName) find() (*problem.Problem, error) {
 	if n.Document == nil {
 		return problem.Find(n.ID)
 	}
-	list, err := problem.Parse(n.File, n.Document)
+	var more []*app.App
+	if n.App != nil {
+		a, err := app.Unpack("the application", n.App, problem.Apps())
+		if err != nil {
+			return nil, err
+		}
+		more = append(more, a)
+	}
+	list, err := problem.Parse(n.File, n.Document, more...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+// The variables that stand for the flags of one's own applications and problems.
+const (
+	appsVariable     = "AIOPSLAB_APPS"
+	problemsVariable = "AIOPSLAB_PROBLEMS"
+)
+
+// ownFlags say where applications and problems of one's own are.
+type ownFlags struct {
+	apps, problems string
+	once           sync.Once
+	library        *problem.Library
+	err            error
+}
+
+// The commands that name problems, and those that name applications alone.
+var (
+	problemCommands = []string{"run", "play", "shell", "mcp", "describe", "problems", "verify", "serve"}
+	appCommands     = []string{"up", "apps", "faults"}
+)
+
+func (f *ownFlags) add(c *cobra.Command, s *State) {
+	if !slices.Contains(problemCommands, c.Name()) && !slices.Contains(appCommands, c.Name()) {
+		return
+	}
+	flags := c.Flags()
+	flags.StringVar(&f.apps, "apps", s.Env(appsVariable), "`directory` of applications of your own; by default $"+appsVariable)
+	if slices.Contains(appCommands, c.Name()) {
+		return
+	}
+	flags.StringVar(&f.problems, "problems", s.Env(problemsVariable), "`directory` of problems of your own; by default $"+problemsVariable)
+}
+
+// apps are the applications that commands can name, whatever is with the problems.
+func (s *State) apps() ([]*app.App, error) {
+	l, err := problem.Open(s.dirs.apps, "")
+	if err != nil {
+		return nil, fail(ExitUsage, err, "docs/apps.md has the format.")
+	}
+	return l.Apps, nil
+}
+
+// library is the applications and problems that commands can name.
+func (s *State) library() (*problem.Library, error) {
+	f := &s.dirs
+	f.once.Do(func() { f.library, f.err = problem.Open(f.apps, f.problems) })
+	return f.library, fail(ExitUsage, f.err, "docs/apps.md and docs/problems.md have the formats.")
+}
+
+// name is what to write behind a command to mean a problem.
+func (f *ownFlags) name(p *problem.Problem) []string {
+	if p.BuiltIn() {
+		return []string{p.ID}
+	}
+	words := []string{p.Document.File, "--task", p.ID}
+	if p.App.Archive != nil {
+		words = append(words, "--apps", f.apps)
+	}
+	return words
+}
+
+// args are the flags for a process of this program that works on the same.
+func (f *ownFlags) args() (args []string) {
+	for _, a := range []struct{ flag, dir string }{{"--apps", f.apps}, {"--problems", f.problems}} {
+		if a.dir == "" {
+			continue
+		}
+		if abs, err := filepath.Abs(a.dir); err == nil {
+			a.dir = abs
+		}
+		args = append(args, a.flag, a.dir)
+	}
+	return args
+}
