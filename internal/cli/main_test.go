@@ -17,12 +17,13 @@ import (
 // programs are what the test binary is when it is called by another name. Scripts find them in
 // their PATH, as symbolic links: copies of a binary this big would cost more than the tests.
 var programs = map[string]func() int{
-	"aiopslab":  lab,
-	"kubectl":   lab,
-	"submit":    lab,
-	"fetch":     fetch,
-	"withmodel": withModel,
-	"tinydisk":  tinydisk, "tinymount": tinymount,
+	"aiopslab":      lab,
+	"kubectl":       lab,
+	"submit":        lab,
+	"fetch":         fetch,
+	"withmodel":     withModel,
+	"hostile-agent": hostileAgent,
+	"tinydisk":      tinydisk, "tinymount": tinymount,
 }
 
 func lab() int { return cli.Main(context.Background(), cli.Process()) }
