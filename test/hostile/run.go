@@ -163,7 +163,7 @@ func newPlan(tricks []*Trick) plan {
 		p.Tricks = append(p.Tricks, planned{steps})
 	}
 	if tricks[0].Verdict == "" {
-		p.Submit = textCall("```\nsubmit()\n```")
+		p.Submit = textCall("```\nsubmit(\"No\")\n```")
 	}
 	return p
 }
