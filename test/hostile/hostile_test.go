@@ -27,6 +27,11 @@ func TestTricks(t *testing.T) {
 		if trick.Part {
 			parts++
 		}
+		for _, step := range newPlan([]*Trick{trick}).Tricks[0].Steps {
+			if len(step) >= 1<<20 {
+				t.Errorf("%s: a line of %d bytes; the lab reads no more than a MiB", trick.Name, len(step))
+			}
+		}
 		if _, err := problem.Find(trick.Problem); err != nil {
 			t.Errorf("%s: %v", trick.Name, err)
 		}
