@@ -36,7 +36,7 @@ func TestTricks(t *testing.T) {
 			t.Errorf("%s: %v", trick.Name, err)
 		}
 	}
-	if len(tricks) < 100 || parts < 20 {
+	if len(tricks) < 100 || parts < 15 {
 		t.Errorf("%d tricks, %d of them for every test", len(tricks), parts)
 	}
 }
