@@ -32,6 +32,7 @@ require (
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.46.0
 	helm.sh/helm/v4 v4.3.1
 	k8s.io/kube-state-metrics/v2 v2.20.0
+	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77
 )
 
 require (
@@ -145,7 +146,6 @@ require (
 	go.uber.org/atomic v1.11.0 // indirect
 	google.golang.org/api v0.297.0 // indirect
 	k8s.io/sample-controller v0.36.3 // indirect
-	kernel.org/pub/linux/libs/security/libcap/psx v1.2.77 // indirect
 	oras.land/oras-go/v2 v2.6.2 // indirect
 	sigs.k8s.io/controller-runtime v0.25.2 // indirect
 )

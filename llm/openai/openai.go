@@ -120,7 +120,7 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 // thoughts back, or not. They say it with any status.
 var (
 	noSystem    = regexp.MustCompile(`(?i)(system|developer) (role|message|prompt|instruction)s?\b.*\bnot (supported|allowed|enabled|available)|(does not|doesn't|not) support.*\bsystem (role|message|prompt|instruction)|(unsupported|unknown|invalid|unexpected) (message )?role:? .{0,3}system`)
-	wantThought = regexp.MustCompile("(?i)missing .?reasoning(_content)?\\b|.?reasoning(_content)?\\b.*(is missing|must be (passed|sent|provided)|is required)")
+	wantThought = regexp.MustCompile(`(?i)missing .?reasoning(_content)?\b|.?reasoning(_content)?\b.*(is missing|must be (passed|sent|provided)|is required)`)
 	noThought   = regexp.MustCompile("(?i)(unsupported|unknown|unrecogni[sz]ed|unexpected|extra|not (supported|allowed|permitted|expected)|must not|should not|remove)")
 	ofThought   = regexp.MustCompile(`\breasoning(_content)?\b`)
 )

@@ -80,7 +80,7 @@ func happen(response string) (r session.Reply, hangs bool) {
 		panic("oh no")
 	case "overflow":
 		debug.SetMaxStack(64 << 20)
-		overflow(0)
+		r.Submitted = overflow(0) < 0
 	case "hang":
 		return r, true
 	case "eat":
@@ -99,7 +99,12 @@ func happen(response string) (r session.Reply, hangs bool) {
 }
 
 //go:noinline
-func overflow(n int) int { return overflow(n+1) + 1 }
+func overflow(n int) int {
+	if n < 0 { // It never is: the stack ends before.
+		return n
+	}
+	return overflow(n+1) + 1
+}
 
 var eaten [][]byte
 

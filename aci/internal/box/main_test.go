@@ -92,8 +92,7 @@ func fakeTool(w *tool.World, args []string) int {
 			kept = append(kept, make([]byte, 64<<20))
 		}
 	case "panic":
-		var m map[string]int
-		m["x"] = 1
+		fmt.Println(args[len(args)+len(os.Args)])
 	case "hold":
 		megabytes, _ := strconv.Atoi(args[2])
 		kept := make([]byte, megabytes<<20)
@@ -123,4 +122,9 @@ func fakeTool(w *tool.World, args []string) int {
 	return 0
 }
 
-func overflow(n int) int { return overflow(n+1) + 1 }
+func overflow(n int) int {
+	if n < 0 { // It never is: the stack ends before.
+		return n
+	}
+	return overflow(n+1) + 1
+}
