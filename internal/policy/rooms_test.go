@@ -33,7 +33,6 @@ var rooms = []string{
 	"record",
 	"internal/manifest",
 	"internal/policy",
-	"internal/manifest",
 	"internal/strict",
 	"internal/thought",
 	"app/kit",
@@ -42,7 +41,8 @@ var rooms = []string{
 
 // testRooms are the upper rooms that the tests of a room may import as well.
 var testRooms = map[string][]string{
-	"cloud": {"app"}, // A cloud is tested with applications in it.
+	"cloud":        {"app"},  // A cloud is tested with applications in it.
+	"internal/cli": {"test"}, // It links the lab that test/hostile attacks.
 }
 
 // linkers are the rooms that may link the control plane; whoever does pays tens of seconds for each
