@@ -9,7 +9,7 @@ COMPILE = GOGC=400 $(GO)
 # No symbol table, no debugging information, and no padding between functions, which saves 2 %.
 LDFLAGS = -s -w -funcalign=1
 TOOL = $(COMPILE) tool -modfile=tools/go.mod
-TEST = $(TOOL) gotestsum --format pkgname-and-test-fails --
+TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
