@@ -25,16 +25,25 @@ func health(ctx context.Context, e *Env, services ...string) (string, error) {
 	return settledHealth(ctx, e, settle, services...)
 }
 
-// settledHealth is health with another time for pods to settle.
+// settledHealth is health with another time for pods to settle. It looks at the pods once more after
+// the answers: a container that has just been restarted answers before its pod says so.
 func settledHealth(ctx context.Context, e *Env, settle time.Duration, services ...string) (string, error) {
-	for _, s := range services {
-		if symptom, err := unsettled(ctx, e, s, settle); symptom != "" || err != nil {
-			return symptom, err
-		}
+	if symptom, err := unsettledOf(ctx, e, services, settle); symptom != "" || err != nil {
+		return symptom, err
 	}
 	for _, s := range services {
 		if err := ask(ctx, e, s, askTimeout); err != nil {
 			return fmt.Sprintf("%s does not answer: %v", s, err), ctx.Err()
+		}
+	}
+	return unsettledOf(ctx, e, services, settle)
+}
+
+// unsettledOf is the first symptom that the pods of services show.
+func unsettledOf(ctx context.Context, e *Env, services []string, settle time.Duration) (string, error) {
+	for _, s := range services {
+		if symptom, err := unsettled(ctx, e, s, settle); symptom != "" || err != nil {
+			return symptom, err
 		}
 	}
 	return "", nil
@@ -82,15 +91,15 @@ func unsettled(ctx context.Context, e *Env, service string, settle time.Duration
 
 // unready says why a pod does not count as ready, or "".
 func unready(p *v1.Pod, settle time.Duration) string {
+	if since, ready := ReadySince(p); ready {
+		if age := time.Since(since); age < settle {
+			return fmt.Sprintf("has been ready for %v only", max(age, 0).Round(100*time.Millisecond))
+		}
+		return ""
+	}
 	for _, c := range p.Status.Conditions {
-		switch {
-		case c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse:
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
 			return "is " + string(p.Status.Phase) + ": " + c.Message
-		case c.Type == v1.PodReady && c.Status == v1.ConditionTrue:
-			if age := time.Since(c.LastTransitionTime.Time); age < settle {
-				return fmt.Sprintf("has been ready for %v only", max(age, 0).Round(100*time.Millisecond))
-			}
-			return ""
 		}
 	}
 	for _, c := range p.Status.ContainerStatuses {
@@ -104,4 +113,20 @@ func unready(p *v1.Pod, settle time.Duration) string {
 		}
 	}
 	return "is not ready"
+}
+
+// ReadySince is when a ready pod became that, or when the last of its containers was restarted: where
+// that goes fast, the pod may never have said that it was not ready.
+func ReadySince(p *v1.Pod) (since time.Time, ready bool) {
+	for _, c := range p.Status.Conditions {
+		if c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
+			since, ready = c.LastTransitionTime.Time, true
+		}
+	}
+	for _, c := range p.Status.ContainerStatuses {
+		if run := c.State.Running; c.RestartCount > 0 && run != nil && run.StartedAt.After(since) {
+			since = run.StartedAt.Time
+		}
+	}
+	return since, ready
 }

@@ -49,6 +49,9 @@ func TestPodSymptom(t *testing.T) {
 		}), "0 of 1 pods of geo are ready"},
 		// A container that dies soon after its start is ready for a moment.
 		{"just ready", 1, readyPod(a, "geo", "n1", 0), "0 of 1 pods of geo are ready: geo-1 has been ready for "},
+		{"restarted too fast to be seen unready", 1, pod(func(p *v1.Pod) {
+			p.Status.ContainerStatuses = []v1.ContainerStatus{{RestartCount: 1, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: metav1.Now()}}}}
+		}), "0 of 1 pods of geo are ready: geo-1 has been ready for "},
 		{"back-off", 1, unreadyPod(v1.ContainerStatus{State: waiting}), "0 of 1 pods of geo are ready: geo-1 is in CrashLoopBackOff"},
 		{"killed", 1, unreadyPod(v1.ContainerStatus{State: ended}), "0 of 1 pods of geo are ready: geo-1 has ended with code 137 (OOMKilled)"},
 		{"restarted", 1, unreadyPod(v1.ContainerStatus{RestartCount: 3}), "0 of 1 pods of geo are ready: geo-1 is not ready and has restarted 3 times"},

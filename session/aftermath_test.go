@@ -117,7 +117,7 @@ func geo(pods func(t time.Duration) []v1.Pod) func(time.Duration) (grade.Look, s
 		sc := scene{pods: pods(t)}
 		age := time.Duration(-1)
 		for i := range sc.pods {
-			if at, ok := readySince(&sc.pods[i]); ok && sc.pods[i].Name == "geo-1" && sc.pods[i].Labels == nil {
+			if at, ok := fault.ReadySince(&sc.pods[i]); ok && sc.pods[i].Name == "geo-1" && sc.pods[i].Labels == nil {
 				age = max(age, stageAt(t).Sub(at))
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 )
 
@@ -66,20 +67,11 @@ func (s scene) underWay(t times) (list []string) {
 // for want of that pod.
 func (s scene) lastBetter(from time.Time) time.Time {
 	for i := range s.pods {
-		if at, ready := readySince(&s.pods[i]); ready && at.After(from) {
+		if at, ready := fault.ReadySince(&s.pods[i]); ready && at.After(from) {
 			from = at
 		}
 	}
 	return from
-}
-
-func readySince(p *v1.Pod) (at time.Time, ready bool) {
-	for _, c := range p.Status.Conditions {
-		if c.Type == v1.PodReady && c.Status == v1.ConditionTrue {
-			return c.LastTransitionTime.Time, true
-		}
-	}
-	return time.Time{}, false
 }
 
 // backOff is what a container does that failed before, and was not tried again since the system last
@@ -94,7 +86,7 @@ func podUnderWay(p *v1.Pod, since time.Time, t times) string {
 		}
 		return ""
 	}
-	if at, ready := readySince(p); ready {
+	if at, ready := fault.ReadySince(p); ready {
 		if age := t.now.Sub(at); age < settleTime {
 			return fmt.Sprintf("has been ready for %v only", max(age, 0).Round(time.Second))
 		}
