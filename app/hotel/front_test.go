@@ -1,22 +1,18 @@
 package hotel_test
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/app/apptest"
-	"github.com/aiopslab/aiopslab/app/ask"
 	"github.com/aiopslab/aiopslab/app/consul"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/jaeger"
@@ -186,36 +182,8 @@ func TestRefusedCredentials(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	f := deploy(t)
 	f.eventually(search)
-	dial := f.d.User().Env("ask").Net.DialContext
-	a := hotel.App()
-	port := map[string]int{"mongodb": 27017, "memcached": 11211, "redis": 6379}
-	ports := map[string]int{"frontend": 5000, "geo": 8083, "profile": 8081, "rate": 8084, "recommendation": 8085, "reservation": 8087, "search": 8082, "user": 8086, "consul": 8500}
-	for _, s := range a.Services {
-		q := s.Ask
-		if q == nil {
-			q = ask.Of(s.Kind)
-		}
-		at := func(name string) string {
-			other, _ := a.Service(name)
-			return fmt.Sprintf("%s:%d", name, cmp.Or(ports[name], other.Port, port[other.Kind]))
-		}
-		if err := q(t.Context(), dial, at(s.Name)); err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-		// Who does not speak the protocol may as well say nothing.
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		var all sync.WaitGroup
-		for _, other := range a.Services {
-			if other.Name == s.Name || other.Kind == s.Kind && s.Ask == nil {
-				continue
-			}
-			all.Go(func() {
-				if err := q(ctx, dial, at(other.Name)); err == nil {
-					t.Errorf("%s passes for %s", other.Name, s.Name)
-				}
-			})
-		}
-		all.Wait()
-		cancel()
-	}
+	apptest.Questions(t, f.d, hotel.App(), map[string]int{
+		"frontend": 5000, "geo": 8083, "profile": 8081, "rate": 8084, "recommendation": 8085, "reservation": 8087,
+		"search": 8082, "user": 8086, "consul": 8500,
+	})
 }

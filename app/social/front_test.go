@@ -2,10 +2,7 @@ package social_test
 
 import (
 	"bytes"
-	"cmp"
-	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -13,14 +10,12 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/app/apptest"
-	"github.com/aiopslab/aiopslab/app/ask"
 	"github.com/aiopslab/aiopslab/app/jaeger"
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/social"
@@ -230,36 +225,11 @@ func TestMedia(t *testing.T) {
 func TestQuestions(t *testing.T) {
 	f := deploy(t)
 	f.eventually("/wrk2-api/user-timeline/read", url.Values{"user_id": {"5"}})
-	dial := f.d.User().Env("ask").Net.DialContext
-	a := social.App()
-	port := map[string]int{"mongodb": 27017, "memcached": 11211, "redis": 6379}
 	ports := map[string]int{"nginx-thrift": 8080, "media-frontend": 8080}
-	for _, s := range a.Services {
-		q := s.Ask
-		if q == nil {
-			q = ask.Of(s.Kind)
+	for _, s := range social.App().Services {
+		if s.Kind == "service" && ports[s.Name] == 0 {
+			ports[s.Name] = 9090
 		}
-		at := func(name string) string {
-			other, _ := a.Service(name)
-			return fmt.Sprintf("%s:%d", name, cmp.Or(ports[name], other.Port, port[other.Kind], 9090))
-		}
-		if err := q(t.Context(), dial, at(s.Name)); err != nil {
-			t.Errorf("%s: %v", s.Name, err)
-		}
-		// Who does not speak the protocol may as well say nothing.
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-		var all sync.WaitGroup
-		for _, other := range a.Services {
-			if other.Name == s.Name || other.Kind == s.Kind && s.Ask == nil {
-				continue
-			}
-			all.Go(func() {
-				if err := q(ctx, dial, at(other.Name)); err == nil {
-					t.Errorf("%s passes for %s", other.Name, s.Name)
-				}
-			})
-		}
-		all.Wait()
-		cancel()
 	}
+	apptest.Questions(t, f.d, social.App(), ports)
 }
