@@ -18,8 +18,8 @@ import (
 // Namespace is where the telemetry of the cluster runs.
 const Namespace = "observe"
 
-// prometheusURL is where Prometheus answers inside the cluster.
-const prometheusURL = "http://prometheus-server." + Namespace + ".svc.cluster.local"
+// PrometheusHost is where Prometheus answers inside the cluster, at port 80.
+const PrometheusHost = "prometheus-server." + Namespace + ".svc.cluster.local"
 
 //go:embed manifests/*.yaml
 var manifests embed.FS
@@ -51,7 +51,7 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext, transport.Proxy = dial, nil
-	p, err := api.NewClient(api.Config{Address: prometheusURL, RoundTripper: transport})
+	p, err := api.NewClient(api.Config{Address: "http://" + PrometheusHost, RoundTripper: transport})
 	if err != nil {
 		return nil, err
 	}

@@ -103,9 +103,17 @@ type Jaeger struct {
 	base string
 }
 
+// JaegerPort is where Jaeger answers queries.
+const JaegerPort = 16686
+
+// JaegerHost is where the Jaeger of an application answers inside the cluster.
+func JaegerHost(namespace string) string {
+	return fmt.Sprintf("jaeger.%s.svc.cluster.local:%d", namespace, JaegerPort)
+}
+
 // Jaeger returns the client of the Jaeger of an application: service "jaeger" in its namespace.
 func (o *Observer) Jaeger(namespace string) *Jaeger {
-	return &Jaeger{o.http, "http://jaeger." + namespace + ".svc.cluster.local:16686"}
+	return &Jaeger{o.http, "http://" + JaegerHost(namespace)}
 }
 
 // JaegerAt returns the client of the Jaeger whose API is below a URL, for one under another name or

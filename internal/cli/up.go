@@ -28,6 +28,9 @@ type upFlags struct {
 	kubeconfig string
 	app        string
 	load       float64
+	expose     string
+
+	exposeGiven bool
 }
 
 func newUp(s *State) *cobra.Command {
@@ -42,11 +45,15 @@ runs the command with KUBECONFIG set (and kubectl in PATH, if you have none),
 takes the cluster down when the command ends, and exits with its status.
 
 With --app it also deploys an application and its telemetry (Prometheus in
-namespace observe, Jaeger beside the application) and keeps it under load.`,
+namespace observe, Jaeger beside the application), keeps it under load, and
+prints the addresses at which a browser on this machine opens them: the ports
+they are known by (5000, 9090, 16686), or free ones where those are taken. For
+a command this is only done if --expose asks for it.`,
 		Example: `  aiopslab up
   aiopslab up -- kubectl get pods -A
   aiopslab up --nodes 5 -- ./my-test.sh
-  aiopslab up --app hotel-reservation --load 50`,
+  aiopslab up --app hotel-reservation --load 50
+  aiopslab up --app hotel-reservation --expose 8000 -- curl -s 127.0.0.1:8000`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[0]), "Put the command to run behind '--': aiopslab up -- "+strings.Join(args, " "))
@@ -54,7 +61,7 @@ namespace observe, Jaeger beside the application) and keeps it under load.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			f.nodesGiven = c.Flags().Changed("nodes")
+			f.nodesGiven, f.exposeGiven = c.Flags().Changed("nodes"), c.Flags().Changed("expose")
 			return up(c.Context(), s, f, args)
 		},
 	}
@@ -66,6 +73,7 @@ namespace observe, Jaeger beside the application) and keeps it under load.`,
 	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
 	completeFlag(c, "app", s.appNames)
 	flags.Float64Var(&f.load, "load", defaultLoad, "how many requests a second the application gets; 0 is none")
+	flags.StringVar(&f.expose, "expose", exposeAuto, "first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
 	return c
 }
 
@@ -83,6 +91,11 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	if err := checkTemp(tmp); err != nil {
 		return err
 	}
+	pages, err := f.pages(a, len(command) > 0)
+	if err != nil {
+		return err
+	}
+	defer closePages(pages)
 	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
@@ -124,13 +137,17 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		if err != nil {
 			return err
 		}
-		say("%s gets %v requests/s at http://%s\n", a.Name, f.load, a.Host())
+		say("%s gets %v requests/s\n", a.Name, f.load)
 		defer func() {
 			sli := load.Stop()
 			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
 		}()
 	}
+	defer servePages(pages, c.Dial)()
 	if len(command) > 0 {
+		if verbose {
+			printPages(s.Stderr, pages)
+		}
 		return runCommand(s, c, e, signals, command)
 	}
 	fmt.Fprintf(s.Stdout, `
@@ -138,8 +155,12 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 
   aiopslab kubectl get pods -A      finds this cluster by itself
 
-Stop with Ctrl-C.
 `, e.Kubeconfig)
+	if len(pages) > 0 {
+		printPages(s.Stdout, pages)
+		fmt.Fprintln(s.Stdout)
+	}
+	fmt.Fprintln(s.Stdout, "Stop with Ctrl-C.")
 	select {
 	case <-signals:
 		release() // Who is impatient can kill it with the next.

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/observe"
+)
+
+// What --expose can say besides a port.
+const (
+	exposeAuto = "auto" // at the ports that they have in the cluster, or any others
+	exposeOff  = "off"
+)
+
+// page is something in the cluster that a browser can open.
+type page struct {
+	title string
+	host  string // inside the cluster
+	port  int    // by which people know it
+	ln    net.Listener
+}
+
+// pagesOf are what there is to open once an application is deployed. A port below 1024 is for servers
+// of the whole machine, so 80 becomes 8080.
+func pagesOf(a *app.App) []*page {
+	front := a.Frontend.Port
+	if front < 1024 {
+		front += 8000
+	}
+	list := []*page{
+		{title: a.Title, host: a.Host(), port: front},
+		{title: "Prometheus", host: observe.PrometheusHost + ":80", port: 9090},
+	}
+	if _, ok := a.Service("jaeger"); ok {
+		list = append(list, &page{title: "Jaeger", host: observe.JaegerHost(a.Namespace), port: observe.JaegerPort})
+	}
+	return list
+}
+
+// pages opens ports on loopback for the pages of an application, as --expose says. Nobody answers there
+// before serve is called.
+func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
+	first, err := strconv.ParseUint(f.expose, 10, 16)
+	switch {
+	case f.expose == exposeOff, !f.exposeGiven && (a == nil || command):
+		return nil, nil
+	case a == nil:
+		return nil, fail(ExitUsage, errors.New("--expose: there is nothing to open"), "Name an application with --app.")
+	case f.expose != exposeAuto && (err != nil || first == 0):
+		return nil, fail(ExitUsage, fmt.Errorf("--expose %s: want a port, %s or %s", f.expose, exposeAuto, exposeOff), "Write it as --expose 8000.")
+	}
+	list := pagesOf(a)
+	for i, p := range list {
+		if f.expose == exposeAuto {
+			p.ln, err = listenNear(p.port)
+		} else {
+			p.ln, err = net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(first)+i)))
+		}
+		if err == nil {
+			continue
+		}
+		closePages(list[:i])
+		hint := fmt.Sprintf("It takes %d ports on end; choose others.", len(list))
+		if errors.Is(err, syscall.EADDRINUSE) {
+			hint = fmt.Sprintf("Another program has the port; choose others, %d on end, or leave --expose out to use free ones.", len(list))
+		}
+		return nil, fail(ExitEnvironment, fmt.Errorf("--expose: open %s: %w", p.title, err), hint)
+	}
+	return list, nil
+}
+
+// listenNear takes the port that people know, or any other if it cannot have that.
+func listenNear(port int) (net.Listener, error) {
+	ln, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		ln, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	return ln, err
+}
+
+func closePages(list []*page) {
+	for _, p := range list {
+		_ = p.ln.Close()
+	}
+}
+
+// printPages tells the addresses, a line each.
+func printPages(w io.Writer, list []*page) {
+	width := 0
+	for _, p := range list {
+		width = max(width, len(p.title))
+	}
+	for _, p := range list {
+		fmt.Fprintf(w, "  %-*s  http://%s\n", width, p.title, p.ln.Addr())
+	}
+}
+
+// servePages passes requests on into the cluster until it is told to stop.
+func servePages(list []*page, dial func(ctx context.Context, network, address string) (net.Conn, error)) (stop func()) {
+	var servers []*http.Server
+	for _, p := range list {
+		srv := &http.Server{Handler: p.handler(dial), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+		servers = append(servers, srv)
+		go func() { _ = srv.Serve(p.ln) }()
+	}
+	return func() {
+		for _, srv := range servers {
+			_ = srv.Close()
+		}
+	}
+}
+
+// handler passes requests on as they are. A browser lets any page of the web send requests to this
+// machine, so what such a page sends is refused: requests for a name of its own, and those of others
+// that change something.
+func (p *page) handler(dial func(ctx context.Context, network, address string) (net.Conn, error)) http.Handler {
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: p.host})
+			r.Out.Host = r.In.Host // Links that a server makes of it can be opened, too.
+		},
+		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, IdleConnTimeout: time.Minute},
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			http.Error(w, fmt.Sprintf("%s does not answer at %s: %v", p.title, p.host, err), http.StatusBadGateway)
+		},
+	}
+	own := http.NewCrossOriginProtection().Handler(proxy)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !localHost(r.Host) {
+			http.Error(w, "This is for localhost alone, not for "+strconv.Quote(r.Host)+".", http.StatusForbidden)
+			return
+		}
+		own.ServeHTTP(w, r)
+	})
+}
+
+// localHost reports whether a Host header names this machine.
+func localHost(host string) bool {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+}
