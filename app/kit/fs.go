@@ -29,6 +29,12 @@ type FS interface {
 	StatFS(name string) (FSInfo, error)
 }
 
+// Chrooter is an optional power of FS: chroot(2), for root alone.
+type Chrooter interface {
+	// Chroot returns the files below a directory, which is their root. Nothing above it can be reached.
+	Chroot(dir string) (FS, error)
+}
+
 // File is an open file.
 type File interface {
 	fs.File

@@ -47,6 +47,9 @@ type ProcessInfo struct {
 	Args        []string
 	User        User
 	Started     time.Time
+	// What its container uses, which is accounted as a whole and shown with its main program.
+	CPU    time.Duration
+	Memory int64 // bytes
 }
 
 // ExecError says why a program could not be started, in the words of os/exec.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"github.com/aiopslab/aiopslab/app/agnhost"
+	"github.com/aiopslab/aiopslab/app/alpine"
 	"github.com/aiopslab/aiopslab/app/busybox"
 	"github.com/aiopslab/aiopslab/app/consul"
 	"github.com/aiopslab/aiopslab/app/coredns"
@@ -14,6 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/kubestatemetrics"
 	"github.com/aiopslab/aiopslab/app/metricsserver"
+	"github.com/aiopslab/aiopslab/app/netshoot"
 	"github.com/aiopslab/aiopslab/app/nginx"
 	"github.com/aiopslab/aiopslab/app/nonewprivs"
 	"github.com/aiopslab/aiopslab/app/nonroot"
@@ -38,7 +40,9 @@ func builtinImages() *kit.Registry {
 		jaeger.Image(),
 		pause.Image(),
 		busybox.Image(tools),
+		alpine.Image(tools),
 		curl.Image(tools),
+		netshoot.Image(shell.Workstation()),
 		nginx.Image(tools),
 		httpd.Image(tools),
 		httpecho.Image(),

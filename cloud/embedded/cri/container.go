@@ -109,7 +109,11 @@ func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.Contain
 		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: NewLog(r.cfg.Now), done: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
-	c.procs = newProcesses(c)
+	space, err := c.spaceOf(s)
+	if err != nil {
+		return nil, err
+	}
+	c.procs = newProcesses(c, space)
 	c.stdout, c.stderr = newTee(c.log.Writer("stdout")), newTee(c.log.Writer("stderr"))
 	if config.Tty {
 		c.stderr = c.stdout
@@ -170,7 +174,7 @@ func (c *Container) mountAll() error {
 		opts  vfs.MountOptions
 	}{
 		{"/dev", c.devTree, vfs.MountOptions{}},
-		{"/proc", c.procTree, vfs.MountOptions{}},
+		{"/proc", proc{r, c.procs.space, c.files, c.sandbox.hostname, c.sandbox.config.GetLinux().GetSysctls()}.tree, vfs.MountOptions{}},
 		{"/sys", sysTree, vfs.MountOptions{ReadOnly: true}},
 		{"/sys/fs/cgroup", c.groupTree, vfs.MountOptions{ReadOnly: true, Source: "cgroup"}},
 	} {

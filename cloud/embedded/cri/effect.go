@@ -17,7 +17,9 @@ const killDelay = 500 * time.Millisecond
 // Effect is something that is done to the containers of a pod from outside. Neither their
 // configuration nor their status tells of it.
 type Effect struct {
-	Containers []string // names of those it is done to; none is all
+	// Containers are the names of those it is done to. None is all but those that were put beside
+	// another one to look at its processes.
+	Containers []string
 
 	// CPU is how many cores are kept busy, out of the container's own share.
 	CPU float64
@@ -92,7 +94,7 @@ func (c *Container) suffers() (s suffering) {
 	effects := c.runtime.effects[c.sandbox.podUID()]
 	c.runtime.mu.Unlock()
 	for _, e := range effects {
-		if len(e.Containers) > 0 && !slices.Contains(e.Containers, c.config.GetMetadata().GetName()) {
+		if len(e.Containers) > 0 && !slices.Contains(e.Containers, c.config.GetMetadata().GetName()) || len(e.Containers) == 0 && c.looksOn() {
 			continue
 		}
 		s.cpu += e.CPU

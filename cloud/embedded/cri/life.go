@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"fmt"
 	"syscall"
 	"time"
 
@@ -63,6 +64,9 @@ func (c *Container) launch(s suffering, at time.Time) error {
 	if c.config.Tty {
 		env.Terminal = &kit.Terminal{Resize: c.stdout.resize}
 	}
+	if init := c.procs.space.init; init != nil && init != c && init.ctx.Err() != nil {
+		return fmt.Errorf("lstat /proc/%d/ns/pid: no such file or directory", init.nodePID())
+	}
 	prog, err := c.procs.lookup(env)
 	if err != nil {
 		return err
@@ -112,11 +116,13 @@ func (c *Container) wait() {
 	case <-time.After(killPatience): // It does not listen. Everything it holds is taken away.
 	}
 	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
+	c.collapse()
 	c.exited(int32(code), "", "")
 }
 
 // exited records the end of the container.
 func (c *Container) exited(code int32, reason, message string) {
+	c.files.SetHook(nil)
 	c.stack.Load().Close()
 	c.group.end()
 	c.log.Close()

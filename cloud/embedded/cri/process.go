@@ -1,12 +1,10 @@
 package cri
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -20,35 +18,43 @@ import (
 const (
 	maxInterp   = 4 // how many "#!" lines may lead to each other
 	signalQueue = 8
-	firstPID    = 1
 
 	// maxProcesses bounds the programs of a container, as pids.max does. All of them are goroutines of
 	// one process, and a fork bomb in one container must not be one in all.
 	maxProcesses = 512
 )
 
-// processes are the programs of a container. It implements kit.Processes.
+// processes are the programs of a container. It implements kit.Processes, which shows those of the
+// container's PID namespace.
 type processes struct {
 	container *Container
+	space     *pidSpace
 
-	mu   sync.Mutex
-	next int
-	all  map[int]*process
-	more int // tasks that are not listed
+	mu    sync.Mutex
+	own   map[*process]bool // of this container
+	more  int               // tasks that are not listed
+	first map[*pidSpace]int // the IDs of the main program, once it has some
 }
 
 // process is a running program.
 type process struct {
-	info   kit.ProcessInfo
-	cancel context.CancelCauseFunc
-	done   chan struct{}
-	code   int // valid once done is closed
+	info      kit.ProcessInfo // besides IDs
+	environ   []string
+	container *Container // nil if it belongs to none
+	main      bool       // it is the container's main program
+	cancel    context.CancelCauseFunc
+	done      chan struct{}
+	code      int // valid once done is closed
+
+	space  *pidSpace         // in which it was started
+	ids    map[*pidSpace]int // in it and in those around it
+	parent *process          // protected by the space's mutex
 
 	mu      sync.Mutex
 	signals chan syscall.Signal // nil until the program asked for signals
 }
 
-func (p *process) PID() int { return p.info.PID }
+func (p *process) PID() int { return p.ids[p.space] }
 
 func (p *process) Wait() int {
 	<-p.done
@@ -110,8 +116,8 @@ func tooLong(env *kit.Env) bool {
 	return total > maxArguments
 }
 
-func newProcesses(c *Container) *processes {
-	return &processes{container: c, all: map[int]*process{}}
+func newProcesses(c *Container, space *pidSpace) *processes {
+	return &processes{container: c, space: space, own: map[*process]bool{}}
 }
 
 // Start implements kit.Processes.
@@ -135,14 +141,21 @@ func (ps *processes) Fork(ctx context.Context, env *kit.Env, p kit.Program) (kit
 func (ps *processes) full() bool {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	return len(ps.all)+ps.more >= maxProcesses
+	return len(ps.own)+ps.more >= maxProcesses
+}
+
+// count returns how many programs of the container run.
+func (ps *processes) count() int {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	return len(ps.own)
 }
 
 // Task implements kit.Tasks.
 func (ps *processes) Task() (done func(), err error) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
-	if len(ps.all)+ps.more >= maxProcesses {
+	if len(ps.own)+ps.more >= maxProcesses {
 		return nil, os.NewSyscallError("fork", syscall.EAGAIN)
 	}
 	ps.more++
@@ -156,28 +169,35 @@ func (ps *processes) Task() (done func(), err error) {
 // run starts a program, however many there are: one that is executed from outside, so that somebody
 // can look. It ends with ctx, and with the container.
 func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *process {
-	ps.mu.Lock()
-	ps.next = max(ps.next, firstPID) + 1
-	pid := ps.next
-	ps.mu.Unlock()
-	return ps.runAs(ctx, pid, env, prog, time.Now())
+	return ps.begin(ctx, &process{}, env, prog, time.Now(), nil)
 }
 
 // runFirst starts the main program, in place of the one before if there was one.
 func (ps *processes) runFirst(ctx context.Context, env *kit.Env, prog kit.Program, started time.Time) *process {
-	return ps.runAs(ctx, firstPID, env, prog, started)
+	ps.mu.Lock()
+	first := ps.first
+	ps.mu.Unlock()
+	p := ps.begin(ctx, &process{main: true}, env, prog, started, first)
+	ps.mu.Lock()
+	ps.first = p.ids
+	ps.mu.Unlock()
+	return p
 }
 
-func (ps *processes) runAs(ctx context.Context, pid int, env *kit.Env, prog kit.Program, started time.Time) *process {
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &process{cancel: cancel, done: make(chan struct{})}
-	p.info = kit.ProcessInfo{PID: pid, Parent: env.PID, Args: slices.Clone(env.Args), User: env.User, Started: started}
+func (ps *processes) begin(ctx context.Context, p *process, env *kit.Env, prog kit.Program, started time.Time, ids map[*pidSpace]int) *process {
+	ctx, p.cancel = context.WithCancelCause(ctx)
+	p.container, p.done, p.environ = ps.container, make(chan struct{}), env.Environ()
+	p.info = kit.ProcessInfo{Args: slices.Clone(env.Args), User: env.User, Started: started}
+	if p.parent = ps.space.get(env.PID); p.parent == nil || p.parent.container != ps.container {
+		p.parent = ps.container.sandbox.shim
+	}
+	ps.space.enter(p, ids)
 	ps.mu.Lock()
-	ps.all[pid] = p
+	ps.own[p] = true
 	ps.mu.Unlock()
-	env.PID = pid
+	env.PID = p.PID()
 	env.OnNotify(p.notify)
-	stop := context.AfterFunc(ps.container.ctx, func() { cancel(context.Cause(ps.container.ctx)) })
+	stop := context.AfterFunc(ps.container.ctx, func() { p.cancel(context.Cause(ps.container.ctx)) })
 	go func() {
 		code := kit.Run(ctx, prog, env)
 		for _, c := range []context.Context{ctx, ps.container.ctx} { // Whatever it says of itself.
@@ -186,11 +206,10 @@ func (ps *processes) runAs(ctx context.Context, pid int, env *kit.Env, prog kit.
 			}
 		}
 		stop()
-		cancel(nil)
+		p.cancel(nil)
+		ps.space.leave(p)
 		ps.mu.Lock()
-		if ps.all[pid] == p {
-			delete(ps.all, pid)
-		}
+		delete(ps.own, p)
 		ps.mu.Unlock()
 		p.code = code
 		close(p.done)
@@ -200,55 +219,28 @@ func (ps *processes) runAs(ctx context.Context, pid int, env *kit.Env, prog kit.
 
 // killTree ends a program and those it started.
 func (ps *processes) killTree(root *process) {
-	family := map[int]bool{root.info.PID: true}
-	victims := []*process{root}
-	ps.mu.Lock()
+	family := map[*process]bool{root: true}
+	ps.space.mu.Lock()
 	for grown := true; grown; {
 		grown = false
-		for pid, p := range ps.all {
-			if family[p.info.Parent] && !family[pid] {
-				family[pid], grown = true, true
-				victims = append(victims, p)
+		for _, p := range ps.space.all {
+			if p.container == ps.container && family[p.parent] && !family[p] {
+				family[p], grown = true, true
 			}
 		}
 	}
-	ps.mu.Unlock()
-	for _, p := range victims {
+	ps.space.mu.Unlock()
+	for p := range family {
 		p.signal(syscall.SIGKILL)
 	}
 }
 
 // List implements kit.Processes.
-func (ps *processes) List() []kit.ProcessInfo {
-	ps.mu.Lock()
-	defer ps.mu.Unlock()
-	list := make([]kit.ProcessInfo, 0, len(ps.all))
-	for _, p := range ps.all {
-		list = append(list, p.info)
-	}
-	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return cmp.Compare(a.PID, b.PID) })
-	return list
-}
+func (ps *processes) List() []kit.ProcessInfo { return ps.space.list() }
 
-// Signal implements kit.Processes. PID -1 is everybody but the first program.
+// Signal implements kit.Processes.
 func (ps *processes) Signal(pid int, sig syscall.Signal) error {
-	ps.mu.Lock()
-	targets := slices.Collect(maps.Values(ps.all))
-	p := ps.all[pid]
-	ps.mu.Unlock()
-	switch {
-	case pid == -1:
-		for _, p := range targets {
-			if p.info.PID != firstPID {
-				p.signal(sig)
-			}
-		}
-		return nil
-	case p == nil:
-		return syscall.ESRCH
-	}
-	p.signal(sig)
-	return nil
+	return ps.space.signal(pid, sig, ps.container.user)
 }
 
 // lookup finds the program env.Args[0] names, as execvp does, and follows "#!" lines, which change

@@ -50,6 +50,7 @@ type Runtime struct {
 	cfg       Config
 	addresses *addresses
 	booted    time.Time
+	space     *pidSpace
 	silent    atomic.Bool // nobody is told of changes any more
 
 	mu          sync.Mutex
@@ -68,8 +69,9 @@ var (
 
 // New returns a runtime without containers.
 func New(cfg Config) *Runtime {
+	booted := time.Now()
 	return &Runtime{
-		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: time.Now(), interrupted: make(chan struct{}),
+		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: booted, space: newNodeSpace(booted), interrupted: make(chan struct{}),
 		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
 		effects: map[string][]Effect{},
 	}

@@ -23,6 +23,9 @@ type sandbox struct {
 	host     *vnet.Host
 	shared   bool // host is the node's own
 	ready    bool // protected by Runtime.mu
+
+	space       *pidSpace // for the containers that share one
+	shim, pause *process
 }
 
 func (s *sandbox) podUID() string { return s.config.GetMetadata().GetUid() }
@@ -52,6 +55,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 		r.closeNetwork(s)
 		return "", status.Errorf(codes.Unknown, "failed to setup sandbox files: %v", err)
 	}
+	r.populate(s)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.sandboxes[s.id] = s
@@ -112,6 +116,7 @@ func (r *Runtime) StopPodSandbox(ctx context.Context, id string) error {
 	s.ready = false
 	r.mu.Unlock()
 	if was {
+		r.depopulate(s)
 		r.closeNetwork(s)
 		r.notify(s.podUID())
 	}

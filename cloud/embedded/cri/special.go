@@ -6,16 +6,16 @@ import (
 	"io"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 )
 
 // generated is a file whose content is made when it is opened, as in /proc.
 func generated(content func() string) vfs.Device {
-	return vfs.Device{Open: func(int) (vfs.Stream, error) {
-		return &readOnly{strings.NewReader(content())}, nil
-	}}
+	return vfs.Device{
+		Open: func(int) (vfs.Stream, error) { return &readOnly{strings.NewReader(content())}, nil },
+		Size: func() int64 { return 0 },
+	}
 }
 
 type readOnly struct{ io.Reader }
@@ -74,64 +74,6 @@ func (c *Container) devTree() (*vfs.Tree, error) {
 		}
 	}
 	return t, nil
-}
-
-// procTree is a container's /proc: the files people and programs look at.
-func (c *Container) procTree() (*vfs.Tree, error) {
-	t := vfs.NewTree(vfs.Options{Type: "proc", Mode: 0o555, Disk: &vfs.Disk{Name: "proc", Total: procFiles}})
-	for _, dir := range []string{"/1", "/1/fd", "/self", "/sys", "/sys/kernel", "/net"} {
-		if err := t.Root().Mkdir(dir, 0o755); err != nil {
-			return nil, err
-		}
-	}
-	machine := c.runtime.cfg.Machine
-	cmdline := func() string { return strings.Join(c.argv, "\x00") + "\x00" }
-	mounts := func() string {
-		var b strings.Builder
-		for _, m := range c.files.Mounts() {
-			mode := "rw"
-			if m.ReadOnly {
-				mode = "ro"
-			}
-			fmt.Fprintf(&b, "%s %s %s %s,relatime 0 0\n", m.Source, m.Mount, m.Type, mode)
-		}
-		return b.String()
-	}
-	for name, content := range map[string]func() string{
-		"/cpuinfo": func() string {
-			var b strings.Builder
-			for i := range machine.Cores {
-				fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: GenuineIntel\nmodel name\t: Virtual CPU\ncpu MHz\t\t: 2400.000\n\n", i)
-			}
-			return b.String()
-		},
-		"/meminfo": func() string {
-			total, used := machine.Memory>>10, machine.MemoryUsed()>>10
-			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n", total, total-used, total-used)
-		},
-		"/uptime":              func() string { up := time.Since(c.runtime.booted).Seconds(); return fmt.Sprintf("%.2f %.2f\n", up, up) },
-		"/loadavg":             func() string { return fmt.Sprintf("0.00 0.00 0.00 1/%d 1\n", len(c.procs.List())) },
-		"/version":             func() string { return "Linux version " + KernelVersion + "\n" },
-		"/filesystems":         func() string { return "nodev\tproc\nnodev\ttmpfs\nnodev\toverlay\n\text4\n" },
-		"/mounts":              mounts,
-		"/self/mounts":         mounts,
-		"/1/mounts":            mounts,
-		"/1/cmdline":           cmdline,
-		"/1/comm":              func() string { return c.argv[0] + "\n" },
-		"/self/cgroup":         func() string { return "0::/\n" },
-		"/1/cgroup":            func() string { return "0::/\n" },
-		"/sys/kernel/hostname": func() string { return c.sandbox.hostname + "\n" },
-	} {
-		if err := t.AddDevice(name, 0o444, generated(content)); err != nil {
-			return nil, err
-		}
-	}
-	for name, w := range map[string]io.Writer{"/1/fd/1": c.stdout, "/1/fd/2": c.stderr} {
-		if err := t.AddDevice(name, 0o666, device(noInput, w.Write)); err != nil {
-			return nil, err
-		}
-	}
-	return t, addParameters(t, c.sandbox.config.GetLinux().GetSysctls())
 }
 
 // sysTree is a container's /sys.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -91,7 +92,8 @@ func (r *Runtime) Restore(st State) error {
 
 // RestoreContainers makes the containers of a state that was restored. Those that ran are started.
 func (r *Runtime) RestoreContainers(st State) error {
-	for _, saved := range st.Containers {
+	older := func(a, b ContainerState) int { return a.Created.Compare(b.Created) }
+	for _, saved := range slices.SortedFunc(slices.Values(st.Containers), older) { // One may share the processes of an older one.
 		if err := r.restoreContainer(saved); err != nil {
 			return fmt.Errorf("restore container %s: %w", saved.ID, err)
 		}
@@ -116,6 +118,9 @@ func (r *Runtime) restoreSandbox(saved SandboxState) error {
 	}
 	if err != nil {
 		return err
+	}
+	if r.populate(s); !s.ready {
+		r.depopulate(s)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -100,7 +100,7 @@ func (c *Container) stats(started time.Time) ContainerStats {
 	pod := c.sandbox.config.GetMetadata()
 	s := ContainerStats{
 		ID: c.id, Name: c.config.GetMetadata().GetName(), PodUID: pod.GetUid(), Namespace: pod.GetNamespace(), Pod: pod.GetName(),
-		Image: c.image.full, Started: started, Processes: len(c.procs.List()),
+		Image: c.image.full, Started: started, Processes: c.procs.count(),
 	}
 	s.Files, s.FileCount = c.runtime.cfg.Disk.UsedBy(containerDir(c.id) + "/rootfs")
 	g := c.group

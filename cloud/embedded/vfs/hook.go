@@ -2,6 +2,7 @@ package vfs
 
 import (
 	"path"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -15,35 +16,51 @@ type Hook func(method string, paths ...string) syscall.Errno
 // SetHook installs a hook, for open files too; nil removes it. Devices are not asked for, nor is
 // what sets the namespace up.
 func (n *Namespace) SetHook(h Hook) {
-	if h == nil {
-		n.hook.Store(nil)
-	} else {
-		n.hook.Store(&h)
+	var next *Hook
+	if h != nil {
+		next = &h
+	}
+	switch old := n.hook.Swap(next); {
+	case old == nil && next != nil:
+		hooked.Add(1)
+	case old != nil && next == nil:
+		hooked.Add(-1)
 	}
 }
 
+// hooked counts the namespaces with a hook: a path may lead into another namespace, and whether it
+// does is only known when it is resolved.
+var hooked atomic.Int64
+
 // allow asks the hook for an operation on names. When there is none it costs one load.
 func (v *view) allow(method string, follow bool, names ...string) error {
-	h := v.ns.hook.Load()
-	if h == nil || v.privileged {
+	if hooked.Load() == 0 || v.privileged {
 		return nil
 	}
+	ns := v.ns
 	paths := make([]string, len(names))
 	for i, name := range names {
 		paths[i] = path.Clean("/" + name)
-		w, err := v.ns.walk(v.user, method, name, follow)
+		w, err := v.walk(method, name, follow)
 		if err != nil {
 			continue
 		}
 		if w.node != nil && w.node.device != nil {
 			return nil
 		}
-		if paths[i] = w.path; i == 0 && w.node != nil && w.node.isDir() {
+		if i == 0 {
+			ns = w.ns
+		}
+		if paths[i] = w.in; i == 0 && w.node != nil && w.node.isDir() {
 			method = onDir(method)
 		}
 		if method == "open" && w.node == nil {
 			method = "create"
 		}
+	}
+	h := ns.hook.Load()
+	if h == nil {
+		return nil
 	}
 	if errno := (*h)(method, paths...); errno != 0 {
 		return errno
@@ -64,11 +81,11 @@ func onDir(method string) string {
 
 // allow asks the hook for an operation on an open file.
 func (f *file) allow(op, method string) error {
-	h := f.view.ns.hook.Load()
+	h := f.place.ns.hook.Load()
 	if h == nil || f.view.privileged || f.stream != nil {
 		return nil
 	}
-	if errno := (*h)(method, f.place.path); errno != 0 {
+	if errno := (*h)(method, f.place.in); errno != 0 {
 		return f.fail(op, errno)
 	}
 	return nil

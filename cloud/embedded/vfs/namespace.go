@@ -65,14 +65,38 @@ func (n *Namespace) Mount(at string, t *Tree, opts MountOptions) error {
 	return n.attach(&mount{at: path.Clean("/" + at), tree: t, root: t.root, opts: opts})
 }
 
-// Bind puts a file or directory of another namespace at a path, which is created if it does not
-// exist.
+// Bind puts a file or directory of another namespace, with what is mounted below it now, at a path,
+// which is created if it does not exist.
 func (n *Namespace) Bind(at string, from *Namespace, name string, opts MountOptions) error {
 	p, err := from.source(name)
 	if err != nil {
 		return err
 	}
-	return n.attach(&mount{at: path.Clean("/" + at), tree: p.mount.tree, root: p.node, opts: opts})
+	at = path.Clean("/" + at)
+	below := p.ns.below(p.in)
+	if err := n.attach(&mount{at: at, tree: p.mount.tree, root: p.node, opts: opts}); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for rel, m := range below {
+		n.mounts[path.Join(at, rel)] = &mount{at: path.Join(at, rel), tree: m.tree, root: m.root, opts: m.opts}
+	}
+	return nil
+}
+
+// below returns what is mounted below a directory, by the path from there.
+func (n *Namespace) below(dir string) map[string]*mount {
+	prefix := strings.TrimSuffix(dir, "/") + "/"
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	list := map[string]*mount{}
+	for at, m := range n.mounts {
+		if rel, ok := strings.CutPrefix(at, prefix); ok && rel != "" {
+			list[rel] = m
+		}
+	}
+	return list
 }
 
 // Unmount undoes the mount at a path, if there is one.
@@ -161,11 +185,20 @@ const (
 	maxName = 255
 )
 
-// place is a point in the hierarchy.
+// place is a point in the hierarchy. Whoever has another root, or looks into another namespace, calls
+// it by another path than the namespace it is in.
 type place struct {
+	ns    *Namespace
+	in    string // its path there
 	mount *mount
 	node  *inode
-	path  string
+	path  string // as whoever looks calls it
+}
+
+// root is where paths of the namespace start.
+func (n *Namespace) root() place {
+	m := n.mountAt("/")
+	return place{ns: n, in: "/", mount: m, node: m.root, path: "/"}
 }
 
 // walked is what a path leads to. node is nil if only its last element does not exist.
@@ -178,14 +211,17 @@ type walked struct {
 
 // walk resolves an absolute path for a user. With follow, a symbolic link at its end is followed.
 func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, error) {
+	return walk(n.root(), u, op, name, follow)
+}
+
+func walk(root place, u kit.User, op, name string, follow bool) (walked, error) {
 	fail := func(err error) (walked, error) {
 		return walked{}, &fs.PathError{Op: op, Path: name, Err: err}
 	}
 	if len(name) >= maxPath {
 		return fail(syscall.ENAMETOOLONG)
 	}
-	root := n.mountAt("/")
-	trail := []place{{root, root.root, "/"}}
+	trail := []place{root}
 	rest := elements(name)
 	last := "/"
 	for links := 0; len(rest) > 0; {
@@ -208,7 +244,7 @@ func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, erro
 		t := here.mount.tree
 		t.mu.RLock()
 		searchable := permitted(here.node, u, 1)
-		child := here.node.children[element]
+		child := here.node.child(element)
 		var target string
 		if child != nil {
 			target = child.target
@@ -218,8 +254,8 @@ func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, erro
 			return fail(syscall.EACCES)
 		}
 		last = element
-		next := place{here.mount, child, path.Join(here.path, element)}
-		if m := n.mountAt(next.path); m != nil {
+		next := place{here.ns, path.Join(here.in, element), here.mount, child, path.Join(here.path, element)}
+		if m := here.ns.mountAt(next.in); m != nil {
 			next.mount, next.node = m, m.root
 			target = ""
 		}
@@ -228,6 +264,17 @@ func (n *Namespace) walk(u kit.User, op, name string, follow bool) (walked, erro
 			return fail(syscall.ENOENT)
 		case next.node == nil:
 			return walked{place: next, parent: here, name: element, above: trail}, nil
+		case next.node.jump != nil && (len(rest) > 0 || follow):
+			if links++; links > maxLinks {
+				return fail(syscall.ELOOP)
+			}
+			there, err := next.node.jump(u)
+			if err != nil {
+				return fail(err)
+			}
+			at := next.path
+			next = there.root()
+			next.path = at
 		case target != "" && (len(rest) > 0 || follow):
 			if links++; links > maxLinks {
 				return fail(syscall.ELOOP)

@@ -82,7 +82,10 @@ type inode struct {
 	children map[string]*inode
 
 	device *Device
-	locker *file // holds the lock on it
+	live   *Live                              // what it holds besides children
+	fixed  bool                               // nobody can add to it
+	jump   func(kit.User) (*Namespace, error) // where a link leads that is more than its target
+	locker *file                              // holds the lock on it
 }
 
 // What kind of file an inode is never changes, so these need no lock.
@@ -93,6 +96,16 @@ func (n *inode) isLink() bool { return n.target != "" }
 type Device struct {
 	// Open returns what reads and writes of the file do.
 	Open func(flag int) (Stream, error)
+	// Size makes it look like a regular file of so many bytes. A device without one looks like a device.
+	Size func() int64
+}
+
+// typed adds to permissions what kind of file a device looks like.
+func (d Device) typed(perm fs.FileMode) fs.FileMode {
+	if d.Size != nil {
+		return perm
+	}
+	return perm | fs.ModeDevice | fs.ModeCharDevice
 }
 
 // Stream is an open device.
@@ -268,7 +281,7 @@ func (t *Tree) AddDevice(name string, mode fs.FileMode, d Device) error {
 		if w.node != nil {
 			return syscall.EEXIST
 		}
-		n := t.newInode(fs.ModeDevice|fs.ModeCharDevice|mode, kit.User{})
+		n := t.newInode(d.typed(mode), kit.User{})
 		n.device = &d
 		w.parent.node.children[w.name] = n
 		return nil

@@ -20,11 +20,36 @@ const umask = 0o022
 type view struct {
 	ns         *Namespace
 	user       kit.User
-	privileged bool // may write to read-only mounts: the runtime that sets a container up
+	base       *place // its root; nil is the namespace's
+	privileged bool   // may write to read-only mounts: the runtime that sets a container up
 }
 
 // As returns the namespace as the given user sees it.
 func (n *Namespace) As(u kit.User) kit.FS { return &view{ns: n, user: u} }
+
+func (v *view) walk(op, name string, follow bool) (walked, error) {
+	if v.base != nil {
+		return walk(*v.base, v.user, op, name, follow)
+	}
+	return v.ns.walk(v.user, op, name, follow)
+}
+
+// Chroot implements kit.Chrooter.
+func (v *view) Chroot(dir string) (kit.FS, error) {
+	w, err := v.find("chroot", dir, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case !w.node.isDir():
+		return nil, pathError("chroot", dir, syscall.ENOTDIR)
+	case v.user.UID != 0:
+		return nil, pathError("chroot", dir, syscall.EPERM)
+	}
+	inner := *v
+	inner.base = &w.place
+	inner.base.path = "/"
+	return &inner, nil
+}
 
 func pathError(op, name string, err error) error {
 	return &fs.PathError{Op: op, Path: name, Err: err}
@@ -32,7 +57,7 @@ func pathError(op, name string, err error) error {
 
 // find resolves a path that must exist.
 func (v *view) find(op, name string, follow bool) (walked, error) {
-	w, err := v.ns.walk(v.user, op, name, follow)
+	w, err := v.walk(op, name, follow)
 	if err == nil && w.node == nil {
 		err = pathError(op, name, syscall.ENOENT)
 	}
@@ -42,7 +67,7 @@ func (v *view) find(op, name string, follow bool) (walked, error) {
 // change resolves the place of a directory entry and calls f with its tree locked, if the user may
 // change the directory.
 func (v *view) change(op, name string, f func(w walked) error) error {
-	w, err := v.ns.walk(v.user, op, name, false)
+	w, err := v.walk(op, name, false)
 	if err != nil {
 		return err
 	}
@@ -56,6 +81,8 @@ func (v *view) change(op, name string, f func(w walked) error) error {
 		err = syscall.EROFS
 	case !permitted(w.parent.node, v.user, 3):
 		err = syscall.EACCES
+	case w.parent.node.fixed:
+		err = syscall.ENOENT // As in /proc.
 	default:
 		w.node = w.parent.node.children[w.name] // Nobody can change it any more.
 		err = f(w)
@@ -107,7 +134,7 @@ func (v *view) OpenFile(name string, flag int, perm fs.FileMode) (kit.File, erro
 	if err := v.allow("open", !exclusive, name); err != nil {
 		return nil, pathError("open", name, err)
 	}
-	w, err := v.ns.walk(v.user, "open", name, !exclusive)
+	w, err := v.walk("open", name, !exclusive)
 	if err != nil {
 		return nil, err
 	}
@@ -212,12 +239,12 @@ func (v *view) entries(name string, p place) ([]fs.DirEntry, error) {
 		return nil, pathError("open", name, syscall.EACCES)
 	}
 	list := make([]fs.DirEntry, 0, len(p.node.children))
-	for base, n := range p.node.children {
+	for base, n := range p.node.all() {
 		list = append(list, fs.FileInfoToDirEntry(newInfo(base, n)))
 	}
 	t.mu.RUnlock()
 	for i, d := range list {
-		if m := v.ns.mountAt(path.Join(p.path, d.Name())); m != nil {
+		if m := p.ns.mountAt(path.Join(p.in, d.Name())); m != nil {
 			m.tree.mu.RLock()
 			list[i] = fs.FileInfoToDirEntry(newInfo(d.Name(), m.root))
 			m.tree.mu.RUnlock()
@@ -279,9 +306,9 @@ func (v *view) Rename(oldname, newname string) error {
 		return fail(err)
 	}
 	// Like the kernel, look at both directories before minding whether the old name exists.
-	from, err := v.ns.walk(v.user, "rename", oldname, false)
+	from, err := v.walk("rename", oldname, false)
 	if err == nil {
-		_, err = v.ns.walk(v.user, "rename", newname, false)
+		_, err = v.walk("rename", newname, false)
 	}
 	if err != nil {
 		return fail(errors.Unwrap(err))
@@ -462,8 +489,11 @@ type info struct {
 
 func newInfo(name string, n *inode) info {
 	size := int64(len(n.data))
-	if n.isLink() {
+	switch {
+	case n.isLink():
 		size = int64(len(n.target))
+	case n.device != nil && n.device.Size != nil:
+		size = n.device.Size()
 	}
 	return info{name, size, n.mode, n.mtime, kit.Owner{UID: n.uid, GID: n.gid, Inode: n.id, Links: n.links}}
 }

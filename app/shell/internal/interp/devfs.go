@@ -69,6 +69,19 @@ func (d descriptorFS) Lstat(name string) (fs.FileInfo, error) {
 	return d.FS.Lstat(name)
 }
 
+// Chroot implements kit.Chrooter, if the file system below does. Descriptors stay open.
+func (d descriptorFS) Chroot(dir string) (kit.FS, error) {
+	c, ok := d.FS.(kit.Chrooter)
+	if !ok {
+		return nil, &fs.PathError{Op: "chroot", Path: dir, Err: syscall.ENOSYS}
+	}
+	inner, err := c.Chroot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return descriptorFS{inner, d.fds}, nil
+}
+
 // descriptorFile is an opened descriptor. It is a pipe, so far as it matters.
 type descriptorFile struct {
 	*file

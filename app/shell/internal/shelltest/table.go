@@ -112,7 +112,11 @@ func (t *Table) List() []kit.ProcessInfo {
 	defer t.mu.Unlock()
 	var list []kit.ProcessInfo
 	for _, p := range t.procs {
-		list = append(list, p.info)
+		info := p.info
+		if info.PID == 1 { // Who holds what the machine uses.
+			info.Memory = memory{}.Info().Used
+		}
+		list = append(list, info)
 	}
 	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return a.PID - b.PID })
 	return list

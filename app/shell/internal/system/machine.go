@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tty"
 )
@@ -48,30 +49,34 @@ var top = tool.Tool{
 const topSample = 100 * time.Millisecond
 
 func topRound(ctx context.Context, c *tool.Call) {
-	before, start := c.Env.CPU.Info(), time.Now()
+	before, start := map[int]time.Duration{}, time.Now()
+	for _, p := range c.Env.Procs.List() {
+		before[p.PID] = p.CPU
+	}
 	c.Sleep(ctx, topSample)
-	info := c.Env.CPU.Info()
-	busy := (info.Used - before.Used).Seconds() / max(time.Since(start).Seconds(), 1e-3)
-	share := 100 * busy / float64(max(info.Cores, 1))
+	list := c.Env.Procs.List()
+	period, cores := max(time.Since(start).Seconds(), 1e-3), float64(max(c.Env.CPU.Info().Cores, 1))
+	busyWith := func(p kit.ProcessInfo) float64 { return max(0, (p.CPU-before[p.PID]).Seconds()) / period }
+	busy := 0.0
+	for _, p := range list {
+		busy += busyWith(p)
+	}
+	share := 100 * busy / cores
 	memory := c.Env.Memory.Info()
 	left := max(0, memory.Total-memory.Used)
 	c.Out.Printf("Mem: %dK used, %dK free, 0K shrd, 0K buff, 0K cached\n", memory.Used/1024, left/1024)
 	c.Out.Printf("CPU: %3.0f%% usr   0%% sys   0%% nic %3.0f%% idle   0%% io   0%% irq   0%% sirq\n",
 		share, max(0, 100-share))
-	list := c.Env.Procs.List()
 	c.Out.Printf("Load average: %.2f %.2f %.2f 1/%d %d\n", busy, busy, busy, len(list), c.Env.PID)
 	c.Out.Line("  PID  PPID USER     STAT   VSZ %VSZ CPU %CPU COMMAND")
 	v := &psView{c: c, accounts: tool.ReadAccounts(c.Env), now: time.Now()}
 	for _, p := range list {
-		percent, load := 0.0, 0.0
+		percent := 0.0
 		if memory.Total > 0 {
-			percent = 100 * float64(v.memory(p)) / float64(memory.Total)
-		}
-		if p.PID == 1 {
-			load = share
+			percent = 100 * float64(p.Memory) / float64(memory.Total)
 		}
 		c.Out.Printf("%5d %5d %-8s %-4s %5s %3.0f%% %3d %3.0f%% %s\n",
-			p.PID, p.Parent, v.cell("user", p), v.cell("stat", p), v.cell("vsz", p), percent, 0, load, arguments(p))
+			p.PID, p.Parent, v.cell("user", p), v.cell("stat", p), v.cell("vsz", p), percent, 0, 100*busyWith(p)/cores, arguments(p))
 	}
 }
 

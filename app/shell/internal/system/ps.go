@@ -230,11 +230,9 @@ func (v *psView) cell(name string, p kit.ProcessInfo) string {
 	case "args":
 		return arguments(p)
 	case "time":
-		used := v.used(p)
-		return fmt.Sprintf("%d:%02d", int(used.Minutes()), int(used.Seconds())%60)
+		return fmt.Sprintf("%d:%02d", int(p.CPU.Minutes()), int(p.CPU.Seconds())%60)
 	case "cputime":
-		used := v.used(p)
-		return fmt.Sprintf("%02d:%02d:%02d", int(used.Hours()), int(used.Minutes())%60, int(used.Seconds())%60)
+		return fmt.Sprintf("%02d:%02d:%02d", int(p.CPU.Hours()), int(p.CPU.Minutes())%60, int(p.CPU.Seconds())%60)
 	case "etime":
 		return elapsed(age)
 	case "etimes":
@@ -248,7 +246,7 @@ func (v *psView) cell(name string, p kit.ProcessInfo) string {
 		}
 		return "S"
 	case "vsz", "rss":
-		return strconv.FormatInt(v.memory(p)/1024, 10)
+		return strconv.FormatInt(p.Memory/1024, 10)
 	case "tty":
 		return "?"
 	case "nice", "c":
@@ -257,13 +255,13 @@ func (v *psView) cell(name string, p kit.ProcessInfo) string {
 		if age <= 0 {
 			return "0.0"
 		}
-		return fmt.Sprintf("%.1f", 100*v.used(p).Seconds()/age.Seconds())
+		return fmt.Sprintf("%.1f", 100*p.CPU.Seconds()/age.Seconds())
 	case "pmem":
 		total := v.c.Env.Memory.Info().Total
 		if total == 0 {
 			return "0.0"
 		}
-		return fmt.Sprintf("%.1f", 100*float64(v.memory(p))/float64(total))
+		return fmt.Sprintf("%.1f", 100*float64(p.Memory)/float64(total))
 	case "lstart":
 		return started.Format("Mon Jan _2 15:04:05 2006")
 	case "start":
@@ -273,20 +271,4 @@ func (v *psView) cell(name string, p kit.ProcessInfo) string {
 		return started.Format("15:04")
 	}
 	return ""
-}
-
-// used and memory are what the container uses. It is accounted as a whole, and shown with its main
-// process.
-func (v *psView) used(p kit.ProcessInfo) time.Duration {
-	if p.PID != 1 {
-		return 0
-	}
-	return v.c.Env.CPU.Info().Used
-}
-
-func (v *psView) memory(p kit.ProcessInfo) int64 {
-	if p.PID != 1 {
-		return 0
-	}
-	return v.c.Env.Memory.Info().Used
 }
