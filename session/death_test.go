@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -53,7 +54,11 @@ func (m *mortal) Act(_ context.Context, response string, begun func(string)) (Re
 		}
 		return Reply{Action: call.Name, Text: "done"}, nil
 	}
-	return Reply{Action: call.Name, Submitted: true, Answer: []byte(`"Yes"`)}, nil
+	var answer []byte
+	if len(call.Args) > 0 {
+		answer, err = json.Marshal(call.Args[0])
+	}
+	return Reply{Action: call.Name, Submitted: true, Answer: answer}, err
 }
 
 func (m *mortal) Export(context.Context, agent.Interval) (string, error) { return "", nil }
