@@ -106,6 +106,9 @@ func TestFrontDoor(t *testing.T) {
 	if found.Type != "FeatureCollection" || len(found.Features) != 3 || found.Features[0].ID != "2" || found.Features[0].Properties.Name != "W San Francisco" {
 		t.Errorf("near hotel 2, dearest first: %+v", found)
 	}
+	if code, body := f.get("/"); code != http.StatusOK || !strings.Contains(body, `<form id="stay">`) {
+		t.Errorf("the page: %d %s", code, body)
+	}
 
 	for path, want := range map[string]string{
 		"/hotels?lat=1&lon=2":                            "Please specify inDate/outDate params",

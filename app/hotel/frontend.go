@@ -2,6 +2,7 @@ package hotel
 
 import (
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -13,8 +14,12 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/page"
 	"github.com/aiopslab/aiopslab/app/service"
 )
+
+//go:embed page.html
+var html string
 
 const frontendCost = 300 * time.Microsecond
 
@@ -41,7 +46,7 @@ func frontendMain(ctx context.Context, env *kit.Env) error {
 		reservation:    hotelpb.NewReservationClient(conns["reservation"]),
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", f.index)
+	mux.Handle("GET /{$}", page.New(html))
 	s.HandleFunc(mux, "/hotels", "/hotels", frontendCost, f.hotels)
 	s.HandleFunc(mux, "/recommendations", "/recommendations", frontendCost, f.recommendations)
 	s.HandleFunc(mux, "/user", "/user", frontendCost, f.login)
@@ -57,11 +62,6 @@ type frontend struct {
 	recommendation hotelpb.RecommendationClient
 	user           hotelpb.UserClient
 	reservation    hotelpb.ReservationClient
-}
-
-func (f *frontend) index(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	fmt.Fprint(w, "<!doctype html><title>Hotel Reservation</title><h1>Hotel Reservation</h1>\n")
 }
 
 // hotels finds hotels near a point with free rooms.

@@ -9,7 +9,8 @@
 //
 // The API answers in Jaeger's own JSON. Unlike the original, /api/traces honours lookback, and exclude
 // leaves out traces that touch a service, so that an export need not read a trace once for each
-// service. There are no web pages.
+// service. Jaeger's own web pages are built with other tools; a small one of ours searches, and shows
+// traces and dependencies.
 //
 // Spans are kept packed: names, keys and frequent values are numbers into one table, so that a span
 // takes some 60 bytes. The oldest traces go when there are more than --memory.max-traces, or when

@@ -259,6 +259,10 @@ func TestBadQueries(t *testing.T) {
 		"/jaeger/ui/api/dependencies?endTs=x":                           400,
 		"/jaeger/ui/api/services":                                       200,
 		"/api/services":                                                 404,
+		"/jaeger/ui/":                                                   200,
+		"/jaeger/ui/search?service=a":                                   200,
+		"/jaeger/ui/trace/1":                                            200, // by a redirect to the page
+		"/jaeger/ui/traces":                                             404,
 	} {
 		res, err := l.client.Get("http://localhost:16686" + path)
 		if err != nil {

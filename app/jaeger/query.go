@@ -1,6 +1,7 @@
 package jaeger
 
 import (
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,12 @@ import (
 	"time"
 
 	"github.com/prometheus/common/model"
+
+	"github.com/aiopslab/aiopslab/app/page"
 )
+
+//go:embed page.html
+var html string
 
 const (
 	defaultLimit    = 100
@@ -55,10 +61,14 @@ func (s *server) queryRoutes(base string) http.Handler {
 	m.HandleFunc("GET /api/traces", s.serveSearch)
 	m.HandleFunc("GET /api/traces/{id}", s.serveTrace)
 	m.HandleFunc("GET /api/dependencies", s.serveDependencies)
-	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "Jaeger. There are no web pages here; the query API is under "+strings.TrimSuffix(base, "/")+"/api/.")
+	base = strings.TrimSuffix(base, "/")
+	shown := page.New(html)
+	m.Handle("GET /{$}", shown)
+	m.Handle("GET /search", shown)
+	m.HandleFunc("GET /trace/{id}", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, base+"/#trace&"+url.PathEscape(r.PathValue("id")), http.StatusFound)
 	})
-	if base = strings.TrimSuffix(base, "/"); base != "" {
+	if base != "" {
 		return http.StripPrefix(base, m)
 	}
 	return m

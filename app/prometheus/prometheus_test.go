@@ -162,6 +162,11 @@ scrape_configs:
   - {source_labels: [__meta_kubernetes_namespace], target_label: namespace}
   - {source_labels: [__meta_kubernetes_pod_name], target_label: pod}
 `)
+	for path, want := range map[string]int{"/": 200, "/query": 200, "/graph": 200, "/targets": 200, "/alerts": 200, "/config": 404} {
+		if code, body := l.get(path); code != want || want == 200 && !strings.Contains(body, `<form id="ask">`) {
+			t.Errorf("the page %s: %d %s", path, code, body)
+		}
+	}
 	l.await("the pod's metric", func() string { return l.query("http_requests_total", "namespace", "pod", "instance", "code") }, "shop cart 10.244.1.1:9464 200 42")
 	l.await("the target", func() string { // A scrape may have taken too long on a busy machine.
 		_, body := l.get("/api/v1/targets?state=active")

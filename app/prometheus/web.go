@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 	"net"
 	"net/http"
@@ -10,7 +11,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/aiopslab/aiopslab/app/page"
 )
+
+//go:embed page.html
+var html string
 
 // shutdownTimeout is how long requests may take to end.
 const shutdownTimeout = time.Second
@@ -46,9 +52,10 @@ func (s *server) routes() http.Handler {
 		fmt.Fprintln(w, "Requesting termination... Goodbye!")
 		s.quit()
 	}))
-	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "Prometheus "+Version+". There are no web pages here; the HTTP API is under /api/v1/.")
-	})
+	shown := page.New(html)
+	for _, path := range []string{"/{$}", "/query", "/graph", "/alerts", "/targets"} { // as Prometheus' own
+		m.Handle("GET "+path, shown)
+	}
 	return m
 }
 

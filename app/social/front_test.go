@@ -115,6 +115,15 @@ func TestFrontDoor(t *testing.T) {
 	if code, body := f.post("/wrk2-api/user/register", url.Values{"user_id": {"9009"}, "username": {"alice"}, "password": {"x"}}); code != http.StatusBadRequest || !strings.Contains(body, "User alice already existed.") {
 		t.Errorf("a second alice: %d %s", code, body)
 	}
+	if resp, err := f.c.Get("http://nginx-thrift:8080/"); err != nil {
+		t.Error(err)
+	} else {
+		b, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || !strings.Contains(string(b), `<form id="compose">`) {
+			t.Errorf("the page: %v %s", err, b)
+		}
+	}
 	f.mustPost("/wrk2-api/user/follow", url.Values{"user_name": {"bob"}, "followee_name": {"alice"}}, "Success!")
 
 	// A post reaches the author's timeline, a follower's and that of somebody mentioned.

@@ -3,6 +3,7 @@ package social
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -17,9 +18,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/page"
 	"github.com/aiopslab/aiopslab/app/service"
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
+
+//go:embed page.html
+var html string
 
 const (
 	nginxCost    = 250 * time.Microsecond
@@ -47,9 +52,7 @@ func nginxMain(ctx context.Context, env *kit.Env) error {
 		users: socialpb.NewUserServiceClient(c[3]), graph: socialpb.NewSocialGraphServiceClient(c[4]),
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprint(w, "<!doctype html><title>Social Network</title><h1>Social Network</h1>\n")
-	})
+	mux.Handle("GET /{$}", page.New(html))
 	for path, h := range map[string]http.HandlerFunc{
 		"/post/compose":       n.composePost,
 		"/home-timeline/read": n.homeTimeline,
