@@ -90,7 +90,7 @@ func BenchmarkRequest(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for i := uint64(0); b.Loop(); i++ {
-				if _, err := c.pick(1, i, "").visit(1, i, 0, nil); err != nil {
+				if _, err := c.pick(1, i, "").visit(chance{seed: 1}, i, 0, nil); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -7,7 +7,8 @@
 // wait and think are there too, for those who want what Locust does.
 //
 // What is sent is data: a [Mix] of operations whose templates draw from a seed. The same [Spec] and
-// seed give the same requests, wanted at the same times.
+// seed give the same requests, wanted at the same times; only the texts that users write, and look
+// for afterwards, are others each time, so that nobody can forge an answer ahead.
 //
 //	spec, err := workload.ParseSpec("load.yaml", []byte("mix: hotel-mixed\narrivals: {rate: 100}"))
 //	g, err := workload.New(*spec, workload.Target{BaseURL: "http://frontend:5000", DialContext: dial})

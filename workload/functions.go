@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
@@ -57,7 +58,7 @@ func (d *dice) functions() template.FuncMap {
 			}
 			return list[d.IntN(len(list))], nil
 		},
-		// text N is letters and digits, number N is digits.
+		// text N is letters and digits, number N is digits. Nobody can foresee them.
 		"text":   func(n any) (string, error) { return d.draw(alphanumeric, n) },
 		"number": func(n any) (string, error) { return d.draw(digits, n) },
 		// times N is a list to range over.
@@ -115,9 +116,9 @@ func (d *dice) draw(from string, n any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	b := make([]byte, count)
+	rng, b := rand.New(d.hidden), make([]byte, count)
 	for i := range b {
-		b[i] = from[d.IntN(len(from))]
+		b[i] = from[rng.IntN(len(from))]
 	}
 	return string(b), nil
 }

@@ -29,6 +29,7 @@ type Generator struct {
 	base      string
 	transport *http.Transport
 	ops       *chooser
+	chance    chance
 	recorder  *recorder
 	metrics   *metrics
 	keeper    keeper
@@ -56,7 +57,7 @@ func New(spec Spec, target Target) (*Generator, error) {
 		return nil, err
 	}
 	g := &Generator{
-		spec: spec, base: strings.TrimSuffix(target.BaseURL, "/"), ops: ops,
+		spec: spec, base: strings.TrimSuffix(target.BaseURL, "/"), ops: ops, chance: newChance(spec.Seed),
 		recorder: newRecorder(spec.Mix.Mix), metrics: newMetrics(spec.Mix.Mix),
 		stopped: make(chan struct{}),
 		transport: &http.Transport{
@@ -134,7 +135,7 @@ func (g *Generator) runArrivals(ctx context.Context) {
 		}
 		// The request is made before it is due, so that making it is not part of its latency.
 		op := g.ops.pick(g.spec.Seed, n, a.Operation)
-		v, err := op.visit(g.spec.Seed, n, 0, g.keeper.recall(op.Recall, n))
+		v, err := op.visit(g.chance, n, 0, g.keeper.recall(op.Recall, n))
 		intended := g.recorder.start.Add(a.At)
 		if !g.sleep(ctx, intended, timer) {
 			return
@@ -196,7 +197,7 @@ func (g *Generator) session(ctx context.Context, user uint64) {
 		}
 		op := g.ops.pick(g.spec.Seed, n, "")
 		g.wanted.Add(1)
-		if v, err := op.visit(g.spec.Seed, n, user, g.keeper.recall(op.Recall, n)); err != nil {
+		if v, err := op.visit(g.chance, n, user, g.keeper.recall(op.Recall, n)); err != nil {
 			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
 		} else {
 			g.inFlight.Add(1)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -60,8 +61,14 @@ func TestSendsThePlan(t *testing.T) {
 		for _, p := range planned {
 			want = append(want, fmt.Sprintf("%v %s %s %s", p.At, p.Method, p.Path, p.Body))
 		}
-		slices.Sort(want)
-		slices.Sort(l.lines)
+		// What users write is another text each time, of the same length.
+		text := regexp.MustCompile(`[A-Za-z0-9]{18,}`)
+		for _, list := range [][]string{want, l.lines} {
+			for i := range list {
+				list[i] = text.ReplaceAllStringFunc(list[i], func(s string) string { return fmt.Sprintf("<%d>", len(s)) })
+			}
+			slices.Sort(list)
+		}
 		if !slices.Equal(l.lines, want) {
 			t.Errorf("%d requests, %d planned", len(l.lines), len(want))
 		}

@@ -31,7 +31,7 @@ type Mix struct {
 
 // Operation is something that a user does: a request, and what follows it. Its texts are templates
 // (package text/template) over the variables and the functions in functions.go, which draw from the
-// load's seed.
+// load's seed, or, where a text must not be foreseen, from its secret.
 type Operation struct {
 	Name   string  `yaml:"name"`
 	Weight float64 `yaml:"weight"` // its part, relative to the sum of all weights

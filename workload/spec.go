@@ -22,7 +22,7 @@ type Spec struct {
 	// Arrivals makes the load open-loop, Users closed-loop. Exactly one is given.
 	Arrivals *Arrivals `yaml:"arrivals,omitempty"`
 	Users    *Users    `yaml:"users,omitempty"`
-	// Seed is what requests and times are drawn from.
+	// Seed is what requests and times are drawn from, but for the texts that users write.
 	Seed uint64 `yaml:"seed,omitempty"`
 	// Duration is when the last request may be wanted. 0 is until it is stopped.
 	Duration time.Duration `yaml:"duration,omitempty"`
@@ -141,7 +141,8 @@ type Planned struct {
 }
 
 // Plan returns the first requests of an open-loop load without sending them, at most n. What follows a
-// request in its operation depends on the answer, and is not among them.
+// request in its operation depends on the answer, and is not among them. Its texts are those of no load
+// that runs: each draws them from a secret of its own.
 func (s *Spec) Plan(n int) ([]Planned, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (s *Spec) Plan(n int) ([]Planned, error) {
 		if !ok || s.Duration > 0 && a.At >= s.Duration {
 			break
 		}
-		v, err := ops.pick(s.Seed, i, a.Operation).visit(s.Seed, i, 0, nil)
+		v, err := ops.pick(s.Seed, i, a.Operation).visit(chance{seed: s.Seed}, i, 0, nil)
 		if err != nil {
 			return nil, err
 		}

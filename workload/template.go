@@ -1,6 +1,9 @@
 package workload
 
 import (
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -94,7 +97,7 @@ func inStep(i int, err error) error {
 
 // rehearse runs all templates once. What would be captured is 0.
 func (c *compiled) rehearse(r *renderer, kept map[string]any) error {
-	v := &visit{op: c, seed: 1}
+	v := &visit{op: c}
 	if err := v.begin(r, 0, kept); err != nil {
 		return err
 	}
@@ -113,7 +116,7 @@ func (c *compiled) rehearse(r *renderer, kept map[string]any) error {
 }
 
 func (o *Operation) renderer() (*renderer, error) {
-	r := &renderer{dice: &dice{}}
+	r := &renderer{dice: &dice{hidden: rand.NewChaCha8([32]byte{})}}
 	r.dice.Rand = rand.New(&r.dice.pcg)
 	functions := r.dice.functions()
 	var fail error
@@ -162,14 +165,33 @@ const (
 	userShift     = 32 // a user's requests are numbered from user << userShift
 )
 
+// chance is what the values of a load's requests are drawn from.
+type chance struct {
+	seed uint64 // of what can be had again
+	// secret is of what nobody can foresee: who knows this program and the seed could answer what users
+	// look for without having kept what they wrote.
+	secret [32]byte
+}
+
+// newChance returns the chance of a load, with a secret of its own.
+func newChance(seed uint64) chance {
+	c := chance{seed: seed}
+	crand.Read(c.secret[:]) //nolint:errcheck // It never fails.
+	return c
+}
+
 // dice draws the values of one request.
 type dice struct {
 	*rand.Rand
-	pcg rand.PCG
+	pcg    rand.PCG
+	hidden *rand.ChaCha8 // of texts
 }
 
-// seed makes the dice fall as they do for the n-th request of a seed, whatever was drawn before.
-func (d *dice) seed(seed, n uint64) { d.pcg.Seed(seed, mix64(n)) }
+// throw makes the dice fall as they do for the n-th request of a load, whatever was drawn before.
+func (d *dice) throw(c chance, n uint64) {
+	d.pcg.Seed(c.seed, mix64(n))
+	d.hidden.Seed(sha256.Sum256(binary.BigEndian.AppendUint64(c.secret[:], n)))
+}
 
 // mix64 is the finalizer of SplitMix64: numbers next to each other become unrelated ones.
 func mix64(x uint64) uint64 {

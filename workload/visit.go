@@ -13,16 +13,17 @@ import (
 
 // visit is one time that an operation is done.
 type visit struct {
-	op      *compiled
-	seed, n uint64
-	vars    map[string]any
-	first   *Request
+	op     *compiled
+	chance chance
+	n      uint64
+	vars   map[string]any
+	first  *Request
 }
 
-// visit begins the n-th operation of a seed and renders its first request. The user is the number of
+// visit begins the n-th operation of a load and renders its first request. The user is the number of
 // the session, if it is one of a session's; kept is what the operation recalls.
-func (c *compiled) visit(seed, n, user uint64, kept map[string]any) (*visit, error) {
-	v := &visit{op: c, seed: seed, n: n}
+func (c *compiled) visit(ch chance, n, user uint64, kept map[string]any) (*visit, error) {
+	v := &visit{op: c, chance: ch, n: n}
 	r, err := c.borrow()
 	if err != nil {
 		return v, err
@@ -45,7 +46,7 @@ func (c *compiled) borrow() (*renderer, error) {
 
 // begin computes the variables.
 func (v *visit) begin(r *renderer, user uint64, kept map[string]any) error {
-	r.dice.seed(v.seed, v.n)
+	r.dice.throw(v.chance, v.n)
 	v.vars = make(map[string]any, len(v.op.Vars)+3)
 	if v.op.Recall != "" {
 		v.vars["kept"] = kept
@@ -60,7 +61,7 @@ func (v *visit) begin(r *renderer, user uint64, kept map[string]any) error {
 // render makes the request of a step after the first, from random numbers of its own.
 func (v *visit) render(r *renderer, step int) (*Request, error) {
 	if step > 0 {
-		r.dice.seed(v.seed, v.n|uint64(step)<<stepShift)
+		r.dice.throw(v.chance, v.n|uint64(step)<<stepShift)
 	}
 	return r.request(v.op.Operation, step, v.vars)
 }
