@@ -25,6 +25,7 @@ func hideArguments(s *State) {
 	if !s.own {
 		return
 	}
+	keepMemory()
 	_ = os.Unsetenv(appsVariable) // What was to be read there was read.
 	_ = os.Unsetenv(problemsVariable)
 	if len(os.Args) < 3 {

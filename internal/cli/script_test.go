@@ -43,6 +43,10 @@ func TestScripts(t *testing.T) {
 				return exec.Command("tinydisk", cache, "1M", "true").Run() == nil, nil
 			case "landlock": // It takes a kernel that has it.
 				return !strings.HasPrefix(tool.Describe(false), "none"), nil
+			case "apart": // It takes a kernel that can keep a program from signalling others, as Linux 6.12 does.
+				abi := 0
+				_, _ = fmt.Sscanf(tool.Describe(false), "Landlock ABI %d", &abi)
+				return abi >= 6, nil
 			}
 			return false, fmt.Errorf("unknown condition %s", name)
 		},

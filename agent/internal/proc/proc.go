@@ -15,13 +15,16 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start starts a command, in a process group of its own if group is set. The command's streams must be
-// files.
+// Start starts a command. If group is set, it is a program that nobody watches: it has a process group
+// of its own, and is kept apart from the lab's processes as far as the kernel can. The command's
+// streams must be files.
 func Start(cmd *exec.Cmd, group bool) (*Process, error) {
+	start := cmd.Start
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		start = func() error { return startApart(cmd) }
 	}
-	if err := cmd.Start(); err != nil {
+	if err := start(); err != nil {
 		return nil, err
 	}
 	p := &Process{cmd, group, make(chan struct{})}
