@@ -158,7 +158,11 @@ func (r *reader) check() {
 		for _, a := range r.apps {
 			names = append(names, a.Name)
 		}
-		r.add(at("app"), "app: %s", strict.Unknown("application", d.App, names))
+		text := strict.Unknown("application", d.App, names)
+		if strict.Nearest(d.App, names) == "" {
+			text += "; for one of your own, give its directory with --apps"
+		}
+		r.add(at("app"), "app: %s", text)
 		return
 	}
 	r.app = r.apps[i]

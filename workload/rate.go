@@ -337,9 +337,15 @@ func (b Burst) problems() (list []string) {
 	return append(append(list, notNegative("base", b.Base)...), notNegative("peak", b.Peak)...)
 }
 
+// MaxRate is the most requests a second that a load may want. More than this, no machine sends.
+const MaxRate = 10_000
+
 func notNegative(name string, v float64) []string {
-	if v < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+	switch {
+	case !(v >= 0):
 		return []string{name + " must be a number of requests/s, not negative"}
+	case v > MaxRate:
+		return []string{fmt.Sprintf("%s is %g requests/s; the most is %d", name, v, MaxRate)}
 	}
 	return nil
 }

@@ -111,6 +111,9 @@ func (u *Users) problems() (list []string) {
 	if u.Count <= 0 {
 		list = append(list, "users: count must be positive")
 	}
+	if u.Count > MaxRate {
+		list = append(list, fmt.Sprintf("users: count is %d; the most is %d", u.Count, MaxRate))
+	}
 	if u.SpawnRate < 0 {
 		list = append(list, "users: spawn_rate must not be negative")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/workload"
 )
 
 const defaultLoad = 10 // requests a second
@@ -211,8 +212,8 @@ func (f *upFlags) options() (embedded.Options, error) {
 
 // application returns the one the flags name, or nil.
 func (f *upFlags) application(s *State) (*app.App, error) {
-	if f.load < 0 {
-		return nil, fail(ExitUsage, fmt.Errorf("--load %v: requests a second cannot be negative", f.load), "")
+	if !(f.load >= 0 && f.load <= workload.MaxRate) {
+		return nil, fail(ExitUsage, fmt.Errorf("--load %v: it is 0 to %d requests a second", f.load, workload.MaxRate), "")
 	}
 	if f.app == "" {
 		return nil, nil
