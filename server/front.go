@@ -29,9 +29,9 @@ const (
 type Options struct {
 	Workers Workers
 	Agents  []string // that can be named
-	// Check says why a session with a named agent cannot be run, such as for want of a model. It may
-	// be nil.
-	Check       func(NewSession) error
+	// Check says why a session with a named agent cannot be run, such as for want of a model: before
+	// anything is started for it. The model that does not answer is an [ErrModel]. It may be nil.
+	Check       func(context.Context, NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
 	// Library is the problems that can be named, and the applications that those of callers may be about;

@@ -485,7 +485,10 @@ func TestBrokenConnection(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	l := newLab(t, Options{Check: func(n NewSession) error {
+	l := newLab(t, Options{Check: func(_ context.Context, n NewSession) error {
+		if n.Model == "asleep" {
+			return fmt.Errorf("%w: connection refused", ErrModel)
+		}
 		if n.Model != "" {
 			return fmt.Errorf("%s has no use for %s", n.Agent, n.Model)
 		}
@@ -510,6 +513,7 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/sessions", `{"problem": "/etc/mine.yaml"}`, 404, "There are: "},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "oracle", "name": "bob"}`, 422, "name"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "model": "m"}`, 422, "for a named agent"},
+		{"POST", "/sessions", `{"problem": "` + faulty + `", "agent": "oracle", "model": "asleep"}`, 502, "connection refused"},
 		{"POST", "/sessions", `[]`, 422, "cannot be read"},
 		{"POST", "/sessions", `{} {}`, 422, "behind the object"},
 		{"POST", "/sessions", strings.Repeat(" ", maxBody) + `{}`, 413, "longer than"},

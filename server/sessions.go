@@ -127,7 +127,7 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &n); err != nil {
 		return err
 	}
-	if err := f.checkSession(&n); err != nil {
+	if err := f.checkSession(r.Context(), &n); err != nil {
 		return err
 	}
 	e, err := f.begin(r.Context(), n)
@@ -139,7 +139,7 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 }
 
 // checkSession refuses what cannot be run, and fills in what was left out.
-func (f *Front) checkSession(n *NewSession) error {
+func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 	if err := f.settle(n); err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (f *Front) checkSession(n *NewSession) error {
 	n.Seed = cmp.Or(n.Seed, 1)
 	if n.Agent != "" {
 		n.Agent = f.likeTheirs(n.Agent)
-		return f.checkAgent(*n)
+		return f.checkAgent(ctx, *n)
 	}
 	if n.Model != "" || n.Sampling != (Sampling{}) {
 		return fail(http.StatusUnprocessableEntity, "a model and its settings are for a named agent; the caller's has its own")
@@ -158,8 +158,11 @@ func (f *Front) checkSession(n *NewSession) error {
 	return nil
 }
 
+// ErrModel is the error of a model that cannot be asked, though nothing is wrong with the request.
+var ErrModel = errors.New("the model does not answer")
+
 // checkAgent refuses a named agent that cannot be run.
-func (f *Front) checkAgent(n NewSession) error {
+func (f *Front) checkAgent(ctx context.Context, n NewSession) error {
 	if err := known("agent", n.Agent, f.Agents); err != nil {
 		return err
 	}
@@ -173,7 +176,9 @@ func (f *Front) checkAgent(n NewSession) error {
 		return fail(http.StatusUnprocessableEntity, "top_p %v: it is above 0, and 1 at most", *n.TopP)
 	}
 	if f.Check != nil {
-		if err := f.Check(n); err != nil {
+		if err := f.Check(ctx, n); errors.Is(err, ErrModel) {
+			return fail(http.StatusBadGateway, "%v", err)
+		} else if err != nil {
 			return fail(http.StatusUnprocessableEntity, "%v", err)
 		}
 	}

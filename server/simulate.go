@@ -40,7 +40,7 @@ func (f *Front) simulate(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := f.checkSession(&n); err != nil {
+	if err := f.checkSession(r.Context(), &n); err != nil {
 		return err
 	}
 	e, err := f.begin(r.Context(), n)

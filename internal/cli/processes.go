@@ -1,8 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -168,14 +172,38 @@ func openAgent(s *State, models modelFlags, n server.NewSession) (agent.Entry, l
 	if err != nil {
 		return a, nil, err
 	}
-	if n.Model != "" {
-		models.model = n.Model
-	}
+	models.model = cmp.Or(n.Model, models.model)
 	m, err := models.open(s, a)
 	if err != nil || m == nil {
 		return a, nil, err
 	}
 	return a, sampled{m, n.Sampling}, nil
+}
+
+// checkAgent says why a session with a named agent cannot be run. Its model, and the judge, are asked for a word:
+// a wrong key or name is told before anybody waits for a cluster.
+func checkAgent(ctx context.Context, s *State, models modelFlags, n server.NewSession) error {
+	a, _, err := openAgent(s, models, n)
+	if err != nil {
+		return err
+	}
+	models.model = cmp.Or(n.Model, models.model)
+	if !a.NeedsModel {
+		models.model = ""
+	}
+	err = models.check(ctx, s)
+	f, ok := errors.AsType[*failure](err)
+	if !ok {
+		return err
+	}
+	why := strings.TrimPrefix(err.Error(), "--") // Callers have no flags.
+	if f.hint != "" {
+		why += ". " + f.hint
+	}
+	if f.code != ExitUsage {
+		return fmt.Errorf("%w: %s", server.ErrModel, why)
+	}
+	return errors.New(why)
 }
 
 // sampled is a model that is asked to reply in a certain way.

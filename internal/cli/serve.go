@@ -107,10 +107,7 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	for _, a := range agents(s) {
 		o.Agents = append(o.Agents, a.Name)
 	}
-	o.Check = func(n server.NewSession) error {
-		_, _, err := openAgent(s, f.models, n)
-		return err
-	}
+	o.Check = func(ctx context.Context, n server.NewSession) error { return checkAgent(ctx, s, f.models, n) }
 	l, err := net.Listen("tcp", f.addr)
 	return l, o, fail(ExitError, err, "Choose another with --addr.")
 }
