@@ -5,7 +5,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	if err := o.Deploy(ctx); err != nil {
+//	if err := o.Deploy(ctx, nil); err != nil {
 //		return err
 //	}
 //	alerts, err := o.Alerts(ctx, "test-hotel-reservation")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -61,9 +63,13 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 // Close closes idle connections.
 func (o *Observer) Close() { o.http.CloseIdleConnections() }
 
-// Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. It may be
-// called again.
-func (o *Observer) Deploy(ctx context.Context) error {
+// server is the name of Prometheus' Deployment.
+const server = "prometheus-server"
+
+// Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. Prometheus
+// itself is started when watched returns, which is what it is for: so that it does not see, and alert
+// on, pods that are not ready because they start. Watched may be nil. Deploy may be called again.
+func (o *Observer) Deploy(ctx context.Context, watched func(context.Context) error) error {
 	objects, err := manifest.Read(Manifests())
 	if err != nil {
 		return err
@@ -72,10 +78,31 @@ func (o *Observer) Deploy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, Namespace, objects); err != nil {
+	var first, last []*unstructured.Unstructured
+	for _, u := range objects {
+		if u.GetKind() == "Deployment" && u.GetName() == server {
+			last = append(last, u)
+		} else {
+			first = append(first, u)
+		}
+	}
+	g, early := errgroup.WithContext(ctx)
+	if watched != nil {
+		g.Go(func() error { return watched(early) })
+	}
+	g.Go(func() error {
+		if err := c.Apply(early, Namespace, first); err != nil {
+			return err
+		}
+		return c.WaitReady(early, Namespace, first)
+	})
+	if err := g.Wait(); err != nil {
 		return err
 	}
-	return c.WaitReady(ctx, Namespace, objects)
+	if err := c.Apply(ctx, Namespace, last); err != nil {
+		return err
+	}
+	return c.WaitReady(ctx, Namespace, last)
 }
 
 // Prometheus is the HTTP API of the cluster's Prometheus: PromQL, series, labels, targets and rules.

@@ -74,6 +74,31 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
+// TestStirring: what was scraped, but not evaluated yet, counts as well, through recording rules too.
+func TestStirring(t *testing.T) {
+	m := http.NewServeMux()
+	m.HandleFunc("GET prometheus-server.observe.svc.cluster.local/api/v1/rules", reply(`{"status":"success","data":{"groups":[
+		{"name":"r","file":"f","interval":5,"rules":[{"type":"recording","name":"errors:rate1m","query":"rate(errors[1m])","health":"ok"}]},
+		{"name":"a","file":"f","interval":5,"rules":[
+			{"type":"alerting","name":"Active","query":"up == 0","health":"ok","labels":{"severity":"critical"},"annotations":{},"duration":10,"alerts":[
+				{"labels":{"alertname":"Active","pod":"a","severity":"critical"},"annotations":{},"state":"pending","activeAt":"2026-03-01T12:00:00Z","value":"1e+00"}]},
+			{"type":"alerting","name":"Soon","query":"errors:rate1m > max_over_time(errors:rate1m[5m])","health":"ok","labels":{"severity":"critical","protocol":"http"},"annotations":{},"duration":10,"alerts":[]}]}]}}`))
+	m.HandleFunc("POST prometheus-server.observe.svc.cluster.local/api/v1/query", func(w http.ResponseWriter, r *http.Request) {
+		result := `[]`
+		if r.FormValue("query") == "(rate(errors[1m])) > max_over_time(errors:rate1m[5m])" {
+			result = `[{"metric":{"__name__":"errors","service":"geo"},"value":[1,"2"]}]`
+		}
+		reply(`{"status":"success","data":{"resultType":"vector","result":`+result+`}}`)(w, r)
+	})
+	got, err := fake(t, m).Stirring(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`Active{pod="a"}`, `Soon{protocol="http", service="geo"}`}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
 const jaegerTrace = `{"traceID":"t1","spans":[
 	{"traceID":"t1","spanID":"s1","operationName":"HTTP GET /hotels","references":[],"startTime":1772366400000000,"duration":9000,"tags":[{"key":"http.status_code","type":"int64","value":500},{"key":"error","type":"bool","value":true}],"logs":[],"processID":"p1"},
 	{"traceID":"t1","spanID":"s2","operationName":"geo.Geo/Nearby","references":[{"refType":"CHILD_OF","traceID":"t1","spanID":"s1"}],"startTime":1772366400001000,"duration":4000,"tags":[],"logs":[],"processID":"p2"}],

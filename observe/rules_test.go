@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/config"
 	_ "github.com/prometheus/prometheus/discovery/kubernetes" // The configuration has kubernetes_sd_configs.
@@ -102,6 +103,43 @@ func TestDenylist(t *testing.T) {
 				t.Errorf("%s is denied by %s", m, d)
 			}
 		}
+	}
+}
+
+// The alerting rules can be read with the queries of the recording rules in them.
+func TestInliner(t *testing.T) {
+	p := parser.NewParser(parser.Options{})
+	var result promv1.RulesResult
+	var queries []string
+	for _, file := range []string{"recording_rules.yml", "alerting_rules.yml"} {
+		groups, errs := rulefmt.Parse([]byte(configFiles(t)[file]), false, model.UTF8Validation, p, slog.Default())
+		if errs != nil {
+			t.Fatal(errs)
+		}
+		for _, g := range groups.Groups {
+			var list promv1.Rules
+			for _, r := range g.Rules {
+				if r.Record != "" {
+					list = append(list, promv1.RecordingRule{Name: r.Record, Query: r.Expr})
+				} else {
+					queries = append(queries, r.Expr)
+				}
+			}
+			result.Groups = append(result.Groups, promv1.RuleGroup{Rules: list})
+		}
+	}
+	inline, changed := inliner(result), 0
+	for _, q := range queries {
+		got := inline.Replace(q)
+		if _, err := p.ParseExpr(got); err != nil {
+			t.Errorf("%s: %v", got, err)
+		}
+		if got != q {
+			changed++
+		}
+	}
+	if changed < 6 {
+		t.Errorf("%d of %d alerts read recording rules", changed, len(queries))
 	}
 }
 

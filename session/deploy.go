@@ -5,8 +5,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -17,7 +15,8 @@ import (
 // deployTimeout is how long an application may take to be ready.
 const deployTimeout = 5 * time.Minute
 
-// Deploy brings an application and its telemetry up, and returns when all of it is ready.
+// Deploy brings an application and its telemetry up, and returns when all of it is ready. Metrics and
+// alerts begin when the application is up.
 func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
@@ -26,10 +25,7 @@ func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
 		return err
 	}
 	defer o.Close()
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return o.Deploy(ctx) })
-	g.Go(func() error { return deployApp(ctx, c, a) })
-	return g.Wait()
+	return o.Deploy(ctx, func(ctx context.Context) error { return deployApp(ctx, c, a) })
 }
 
 func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {

@@ -101,6 +101,12 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if l.baseline, err = l.stage.set(ctx, s.Problem.Document.Load, s.Seed); err != nil {
 		return a, err
 	}
+	err = awaitQuiet(ctx, l.stage.observer.Stirring, l.stage.alerting, func(alert string) {
+		l.phase("waiting until no alert is left from the start, such as " + alert)
+	})
+	if err != nil {
+		return a, err
+	}
 	tell(record.BaselineEvent, l.baseline)
 	if l.healthyActors, err = l.stage.actors(ctx); err != nil {
 		return a, err

@@ -38,6 +38,8 @@ type Stage struct {
 	served   []grade.Serving // who answered when it was well; nil until then
 	snapshot cloud.Snapshot  // of the application before any run; nil if there can be only one
 	used     bool            // by a run, since it was deployed or reset
+	// alerting has the alerts of the application when it is well: not of its start, but its own.
+	alerting map[string]bool
 }
 
 // NewStage deploys an application for one run after another: before each it is reset, so that it is
@@ -73,7 +75,7 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[problem.Load]grade.Look{}}
+	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[problem.Load]grade.Look{}, alerting: map[string]bool{}}
 	s.env = &fault.Env{
 		Client: client, Config: cloud.DirectConfig(c), Dial: c.Dial, App: a,
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },

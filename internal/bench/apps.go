@@ -122,7 +122,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 		return err
 	}
 	defer o.Close()
-	if err := o.Deploy(ctx); err != nil {
+	if err := o.Deploy(ctx, nil); err != nil {
 		return err
 	}
 	if err := bringUp(ctx, c, client, a, objects, path); err != nil {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os/exec"
 	"path/filepath"
@@ -42,6 +43,7 @@ func TestStage(t *testing.T) {
 	}
 	wreck := agent.Call("exec_shell", "kubectl delete deployment --all && kubectl delete service frontend && kubectl get deployments")
 	look := agent.Call("exec_shell", "kubectl get deployments --no-headers | wc -l")
+	alerts := agent.Call("exec_shell", "curl -s http://prometheus-server.observe/api/v1/alerts")
 	// Nothing but the role: Kubernetes is to start the service again when its back-off is over.
 	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
 		`--eval 'db.grantRolesToUser("admin", [{role: "readWrite", db: "geo-db"}])'`)
@@ -61,6 +63,12 @@ func TestStage(t *testing.T) {
 		s := session.Session{
 			Problem: find(t, e.problem), Agent: agent.Entry{Name: "outside"}, Environment: env, Results: t.TempDir(), Seed: 7,
 		}
+		var injected time.Time
+		s.Progress = func(_ string, data any) {
+			if p, ok := data.(record.Phase); ok && p.Name == "injecting" {
+				injected = time.Now()
+			}
+		}
 		l := s.Open(ctx)
 		if _, err := l.Briefing(ctx); err != nil {
 			o, werr := l.Wait(ctx)
@@ -68,10 +76,13 @@ func TestStage(t *testing.T) {
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
 		noTruth(t, s.Results)
-		for _, response := range []string{look, e.does, submission(e.answer)} {
+		for _, response := range []string{alerts, look, e.does, submission(e.answer)} {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if response == alerts {
+				noAlertBefore(t, e.problem, turn.Observation, injected)
 			}
 			if response == look && !strings.Contains(turn.Observation, e.looks) {
 				t.Errorf("%s: %s deployments are expected, there are %s", e.problem, e.looks, turn.Observation)
@@ -90,6 +101,28 @@ func TestStage(t *testing.T) {
 		t.Logf("%s: %s after %v: %s", e.problem, o.Verdict.Class, time.Since(start), o.Verdict.Why)
 		if o.Verdict.Class != e.want {
 			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
+		}
+	}
+}
+
+// noAlertBefore looks for alerts that began before a time: those are left from the start.
+func noAlertBefore(t *testing.T, problem, alerts string, begin time.Time) {
+	t.Helper()
+	var answer struct {
+		Status string
+		Data   struct {
+			Alerts []struct {
+				Labels   map[string]string
+				ActiveAt time.Time
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(alerts), &answer); err != nil || answer.Status != "success" {
+		t.Errorf("%s: no alerts can be read: %v: %s", problem, err, alerts)
+	}
+	for _, a := range answer.Data.Alerts {
+		if a.ActiveAt.Before(begin) || strings.HasSuffix(problem, "-healthy") {
+			t.Errorf("%s: the agent finds an alert that began %v before the fault: %v", problem, begin.Sub(a.ActiveAt), a.Labels)
 		}
 	}
 }

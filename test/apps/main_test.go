@@ -82,7 +82,7 @@ func runIn(m *testing.M) (code int, err error) {
 		return 0, err
 	}
 	defer lab.observer.Close()
-	if err := lab.observer.Deploy(ctx); err != nil {
+	if err := lab.observer.Deploy(ctx, nil); err != nil {
 		return 0, err
 	}
 	return m.Run(), nil

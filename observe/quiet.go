@@ -1,0 +1,68 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
+)
+
+// Stirring returns the alerts that are active, and those that would be if Prometheus evaluated its
+// rules now, from what it has scraped: one line each, sorted. Without any, what has happened until now
+// leads to no alert later.
+func (o *Observer) Stirring(ctx context.Context) ([]string, error) {
+	rules, err := o.prometheus.Rules(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("read rules: %w", err)
+	}
+	inline := inliner(rules)
+	list := []string{}
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			a, ok := r.(promv1.AlertingRule)
+			if !ok {
+				continue
+			}
+			for _, x := range a.Alerts {
+				list = append(list, stir(a.Name, x.Labels))
+			}
+			v, _, err := o.prometheus.Query(ctx, inline.Replace(a.Query), time.Now())
+			if err != nil {
+				return nil, fmt.Errorf("evaluate %s: %w", a.Name, err)
+			}
+			samples, _ := v.(model.Vector)
+			for _, s := range samples {
+				list = append(list, stir(a.Name, a.Labels.Merge(model.LabelSet(s.Metric))))
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// inliner puts the queries of recording rules where their results are read: those are as old as the
+// last evaluation. A range of results is left as it is.
+func inliner(rules promv1.RulesResult) *strings.Replacer {
+	var pairs []string
+	for _, g := range rules.Groups {
+		for _, r := range g.Rules {
+			if r, ok := r.(promv1.RecordingRule); ok {
+				pairs = append(pairs, r.Name+"[", r.Name+"[", r.Name, "("+r.Query+")")
+			}
+		}
+	}
+	return strings.NewReplacer(pairs...)
+}
+
+// stir names an alert by what it is about.
+func stir(name string, labels model.LabelSet) string {
+	labels = labels.Clone()
+	for _, l := range []model.LabelName{model.AlertNameLabel, model.MetricNameLabel, "severity"} {
+		delete(labels, l)
+	}
+	return name + labels.String()
+}
