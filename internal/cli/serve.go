@@ -145,11 +145,11 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
-	results, err := filepath.Abs(f.results)
-	if err != nil {
+	if err := checkResults(f.results); err != nil {
 		return err
 	}
-	if err := checkResults(results); err != nil {
+	results, err := filepath.Abs(f.results)
+	if err != nil {
 		return err
 	}
 	l, o, err := f.open(s)

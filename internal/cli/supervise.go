@@ -101,6 +101,9 @@ const minResults = 16 << 20
 // checkResults refuses a directory that no record can be written to, before anything is started.
 func checkResults(dir string) error {
 	hint := "Choose another directory with --results."
+	if dir == "" {
+		return fail(ExitUsage, errors.New("--results: there is no name of a directory"), "")
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fail(ExitUsage, fmt.Errorf("--results: %w", err), hint)
 	}

@@ -230,6 +230,8 @@ func (c *cell) run(ctx context.Context, program, results, memory string, own []s
 		cmd := exec.CommandContext(ctx, program, slices.Concat(c.name(), own, []string{"--agent", c.Agent, "--results", results, "--max-memory", memory, "-o", "json"})...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
+		// A terminal would send Ctrl-C to it as well, and the second signal kills it before it has cleaned up.
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		var stdout, stderr bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &stdout, &stderr
 		err := cmd.Run()
