@@ -65,8 +65,11 @@ func TestStage(t *testing.T) {
 		}
 		var injected time.Time
 		s.Progress = func(_ string, data any) {
-			if p, ok := data.(record.Phase); ok && p.Name == "injecting" {
-				injected = time.Now()
+			if p, ok := data.(record.Phase); ok {
+				t.Logf("%s: %s", e.problem, p.Name)
+				if p.Name == "injecting" {
+					injected = time.Now()
+				}
 			}
 		}
 		l := s.Open(ctx)
