@@ -34,6 +34,14 @@ type Tasks interface {
 	Task() (done func(), err error)
 }
 
+// Confiner is an optional power of Processes. Programs that share one process with many others must not
+// be able to take all of it. Those that count what they hold cannot; an interpreter of somebody else's
+// that does not count has to run in a process of its own: see package cell.
+type Confiner interface {
+	// Confine reports whether interpreters have to.
+	Confine() bool
+}
+
 // Process is a program that was started.
 type Process interface {
 	PID() int

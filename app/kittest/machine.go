@@ -23,6 +23,7 @@ type Machine struct {
 	Vars      map[string]string
 	User      kit.User
 	Resources Resources
+	Cells     bool // interpreters run in cells
 
 	net     network
 	scratch string
@@ -138,6 +139,9 @@ func (p processes) Start(ctx context.Context, env *kit.Env) (kit.Process, error)
 	return done, nil
 }
 
+// Confine implements kit.Confiner.
+func (p processes) Confine() bool { return p.m.Cells }
+
 func (p processes) first() *Run {
 	p.m.mu.Lock()
 	defer p.m.mu.Unlock()
@@ -163,6 +167,8 @@ func (p processes) Signal(pid int, sig syscall.Signal) error {
 
 // Resources is a ledger of what a machine's programs state they use.
 type Resources struct {
+	Limit int64 // bytes of memory; 0 is unlimited
+
 	mu    sync.Mutex
 	cpu   time.Duration
 	bytes int64
@@ -196,6 +202,9 @@ func (r *Resources) Info() kit.CPUInfo {
 func (l *ledger) Add(n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n > 0 && l.Limit > 0 && l.bytes+n > l.Limit {
+		return syscall.ENOMEM
+	}
 	l.bytes += n
 	return nil
 }
@@ -203,7 +212,7 @@ func (l *ledger) Add(n int64) error {
 func (l *ledger) Info() kit.MemoryInfo {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return kit.MemoryInfo{Used: l.bytes}
+	return kit.MemoryInfo{Used: l.bytes, Limit: l.Limit}
 }
 
 // Memory tells the memory held.

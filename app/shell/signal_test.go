@@ -149,6 +149,7 @@ func TestEverythingEndsWithTheContext(t *testing.T) {
 		t.Run(script, func(t *testing.T) {
 			t.Parallel()
 			m := shelltest.New(t, Tools())
+			m.Procs.Cells = true
 			env := m.Env("sh", "-c", "echo >/tmp/begun; "+script)
 			r, w := stream.NewPipe()
 			defer w.Close()

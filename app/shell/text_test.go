@@ -151,30 +151,33 @@ func TestSed(t *testing.T) {
 	})
 }
 
-func TestAwk(t *testing.T) {
-	runTools(t, []toolTest{
-		{cmd: "awk '{print $2}' fruit; awk -F: '{print $1, $NF}' passwd; awk -F, 'NR>1{print $1\"-\"$3}' csv", out: "3\n10\n2\n1\nroot /bin/sh\nbin \nann-oslo\nbob-rome\n"},
-		{cmd: "awk '{s+=$2} END{print s, NR, s/NR}' fruit; awk 'BEGIN{print 1+2*3, 7%3, 2^10}'", out: "16 4 4\n7 1 1024\n"},
-		{cmd: "awk '/ERROR/{n++} END{print n}' log; awk '$2==\"WARN\"' log; awk '!/INFO/' log | wc -l; awk 'NR==2' abc; awk 'NR>=2&&NR<=3' abc; awk 'END{print $0}' abc", out: "2\n10:04 WARN slow\n3\nb\nb\nc\nc\n"},
-		{cmd: "awk '{c[$2]++} END{for(k in c) print c[k], k}' log | sort -rn | head -2; awk '!seen[$0]++' dup; awk 'length>5' words | wc -l", out: "2 INFO\n2 ERROR\na\nb\nc\n3\n"},
-		{cmd: "awk 'NR==FNR{a[$1]=1;next} $1 in a' abc other; awk '{print FILENAME\":\"FNR}' abc nums | tail -2; awk 'FNR==1{print FILENAME}' abc nums", out: "a\nc\nnums:3\nnums:4\nabc\nnums\n"},
-		{cmd: "awk -v x=5 'BEGIN{print x*2}'; awk 'BEGIN{printf \"%05.2f|%-5s|%d\\n\", 3.14159, \"ab\", 42}'; echo 'a b c' | awk '{$2=\"X\"; print; print NF}'", out: "10\n03.14|ab   |42\na X c\n3\n"},
-		{cmd: "echo 'foo bar' | awk '{gsub(/o/,\"0\"); print toupper($0), length($1), substr($2,1,2), index($0,\"b\")}'; echo a,b,c | awk '{n=split($0,p,\",\"); print n, p[3]}'; echo abc | awk '{print match($0,/b./), RSTART, RLENGTH}'", out: "F00 BAR 3 ba 5\n3 c\n2 2 2\n"},
-		{cmd: "awk '{print > $1\".out\"}' abc; cat a.out b.out; awk 'BEGIN{print \"x\" > \"o\"; print \"y\" > \"o\"; close(\"o\"); while((getline l < \"o\")>0) print \"got \" l}'; awk 'BEGIN{print \"z\" >> \"o\"}'; wc -l <o", out: "a\nb\ngot x\ngot y\n3\n"},
-		{cmd: "awk '{print $1 | \"sort -r\"}' abc; awk 'BEGIN{\"echo hi\" | getline x; print x; system(\"echo sys\"); r=system(\"exit 3\"); print r}'", out: "c\nb\na\nhi\nsys\n3\n"},
-		{cmd: "awk 'BEGIN{while((\"cat nums\" | getline n)>0) s+=n; print s}'; awk 'BEGIN{\"echo 9\" | getline n; if (n > 10) print \"more\"; else print \"less\"}'", out: "22\nless\n"},
-		{cmd: "awk '{if ($1==\"a\") print > \"x\"; else print > \"y\"}' abc; cat x y; awk 'BEGIN{print \"err\" > \"/dev/stderr\"}' 2>&1", out: "a\nb\nc\nerr\n"},
-		{cmd: "awk 'BEGIN{for(i=0;i<3;i++){if(i==1)continue; printf i\" \"} print \"\"; i=5; while(i-->3) printf i\" \"; do {printf i} while(i++<3); print \"\"}'", out: "0 2 \n4 3 23\n", own: true},
-		{cmd: "awk 'function f(n){return n<=1?1:n*f(n-1)} BEGIN{print f(5)}'; awk 'BEGIN{exit 3} END{print \"end\"}'; echo $?", out: "120\nend\n3\n"},
-		{cmd: "awk 'BEGIN{print ARGC, ARGV[1]}' abc; awk '{print x $0}' x=1 abc x=2 nonl | head -4 | tail -2; awk 'BEGIN{print ENVIRON[\"HOME\"]}'", out: "2 abc\n1c\n2x\n/root\n", own: true},
-		{cmd: "awk 'BEGIN{getline; print \"first \" $0} {print}' abc; awk '/b/{getline; print}' abc; awk '{getline x; print x}' abc | head -1", out: "first a\nb\nc\nc\nb\n"},
-		{cmd: "awk 'BEGIN{print length(\"héé\"), substr(\"hello\",2,3), sprintf(\"%x\",255), int(3.9)}'; awk 'BEGIN{print gensub(/l+/,\"<&>\",\"g\",\"hello\")}'; echo aXb | awk '{print gensub(/X/,\"-\",1)}'", out: "3 ell ff 3\nhe<ll>o\na-b\n", own: true},
-		{cmd: "awk 'BEGIN{print strftime(\"%Y\", 0), (systime()>1000)}'; awk 'BEGIN { printf \"%s\\n\", and(12, 10) }'; awk 'BEGIN{print substr(\"x\",0), 1==1.0, \"a\"<\"b\"}'", out: "1970 1\n8\nx 1 1\n", own: true},
-		{cmd: "awk '{print NR\": \"$0}' - < abc | head -1; awk 'BEGIN{RS=\"\"}{print NR\":\"$1}' blank; awk -F'[:,]' '{print $2}' passwd | head -1; awk 'BEGIN{OFS=\"-\"}{$1=$1;print}' words | head -1", out: "1: a\n1:a\n2:b\nx\nthe-quick-brown-fox\n"},
-		{cmd: "awk '{a[NR]=$0} END{for(i=NR;i>0;i--) print a[i]}' abc; awk '{ $1=\"\"; print substr($0,2) }' words | head -1; awk '{print $(NF-1)}' words | head -1", out: "c\nb\na\nquick brown fox\nbrown\n"},
-		{cmd: "awk 'FNR==2{nextfile} {print FILENAME, $0}' abc nums; printf 'BEGIN { print \"from file\" }\\n' >p; awk -f p; awk 'BEGIN { printf(\"%s %s\\n\", \"a\", \"b\") > \"/dev/stdout\" }'", out: "abc a\nnums 10\nfrom file\na b\n", own: true},
-		{cmd: "awk '{print}' nofile", err: "awk: can't open 'nofile': No such file or directory\n", code: 2},
-		{cmd: "awk '{print' abc", err: "awk: cmd. line:1: expected expression instead of EOF\n", code: 2},
-		{cmd: "awk 'BEGIN{print 1 > \"/no/such\"}'", err: "awk: can't redirect to '/no/such' (No such file or directory)\n", code: 2},
-	})
+var awkTests = []toolTest{
+	{cmd: "awk '{print $2}' fruit; awk -F: '{print $1, $NF}' passwd; awk -F, 'NR>1{print $1\"-\"$3}' csv", out: "3\n10\n2\n1\nroot /bin/sh\nbin \nann-oslo\nbob-rome\n"},
+	{cmd: "awk '{s+=$2} END{print s, NR, s/NR}' fruit; awk 'BEGIN{print 1+2*3, 7%3, 2^10}'", out: "16 4 4\n7 1 1024\n"},
+	{cmd: "awk '/ERROR/{n++} END{print n}' log; awk '$2==\"WARN\"' log; awk '!/INFO/' log | wc -l; awk 'NR==2' abc; awk 'NR>=2&&NR<=3' abc; awk 'END{print $0}' abc", out: "2\n10:04 WARN slow\n3\nb\nb\nc\nc\n"},
+	{cmd: "awk '{c[$2]++} END{for(k in c) print c[k], k}' log | sort -rn | head -2; awk '!seen[$0]++' dup; awk 'length>5' words | wc -l", out: "2 INFO\n2 ERROR\na\nb\nc\n3\n"},
+	{cmd: "awk 'NR==FNR{a[$1]=1;next} $1 in a' abc other; awk '{print FILENAME\":\"FNR}' abc nums | tail -2; awk 'FNR==1{print FILENAME}' abc nums", out: "a\nc\nnums:3\nnums:4\nabc\nnums\n"},
+	{cmd: "awk -v x=5 'BEGIN{print x*2}'; awk 'BEGIN{printf \"%05.2f|%-5s|%d\\n\", 3.14159, \"ab\", 42}'; echo 'a b c' | awk '{$2=\"X\"; print; print NF}'", out: "10\n03.14|ab   |42\na X c\n3\n"},
+	{cmd: "echo 'foo bar' | awk '{gsub(/o/,\"0\"); print toupper($0), length($1), substr($2,1,2), index($0,\"b\")}'; echo a,b,c | awk '{n=split($0,p,\",\"); print n, p[3]}'; echo abc | awk '{print match($0,/b./), RSTART, RLENGTH}'", out: "F00 BAR 3 ba 5\n3 c\n2 2 2\n"},
+	{cmd: "awk '{print > $1\".out\"}' abc; cat a.out b.out; awk 'BEGIN{print \"x\" > \"o\"; print \"y\" > \"o\"; close(\"o\"); while((getline l < \"o\")>0) print \"got \" l}'; awk 'BEGIN{print \"z\" >> \"o\"}'; wc -l <o", out: "a\nb\ngot x\ngot y\n3\n"},
+	{cmd: "awk '{print $1 | \"sort -r\"}' abc; awk 'BEGIN{\"echo hi\" | getline x; print x; system(\"echo sys\"); r=system(\"exit 3\"); print r}'", out: "c\nb\na\nhi\nsys\n3\n"},
+	{cmd: "awk 'BEGIN{while((\"cat nums\" | getline n)>0) s+=n; print s}'; awk 'BEGIN{\"echo 9\" | getline n; if (n > 10) print \"more\"; else print \"less\"}'", out: "22\nless\n"},
+	{cmd: "awk '{if ($1==\"a\") print > \"x\"; else print > \"y\"}' abc; cat x y; awk 'BEGIN{print \"err\" > \"/dev/stderr\"}' 2>&1", out: "a\nb\nc\nerr\n"},
+	{cmd: "awk 'BEGIN{for(i=0;i<3;i++){if(i==1)continue; printf i\" \"} print \"\"; i=5; while(i-->3) printf i\" \"; do {printf i} while(i++<3); print \"\"}'", out: "0 2 \n4 3 23\n", own: true},
+	{cmd: "awk 'function f(n){return n<=1?1:n*f(n-1)} BEGIN{print f(5)}'; awk 'BEGIN{exit 3} END{print \"end\"}'; echo $?", out: "120\nend\n3\n"},
+	{cmd: "awk 'BEGIN{print ARGC, ARGV[1]}' abc; awk '{print x $0}' x=1 abc x=2 nonl | head -4 | tail -2; awk 'BEGIN{print ENVIRON[\"HOME\"]}'", out: "2 abc\n1c\n2x\n/root\n", own: true},
+	{cmd: "awk 'BEGIN{getline; print \"first \" $0} {print}' abc; awk '/b/{getline; print}' abc; awk '{getline x; print x}' abc | head -1", out: "first a\nb\nc\nc\nb\n"},
+	{cmd: "awk 'BEGIN{print length(\"héé\"), substr(\"hello\",2,3), sprintf(\"%x\",255), int(3.9)}'; awk 'BEGIN{print gensub(/l+/,\"<&>\",\"g\",\"hello\")}'; echo aXb | awk '{print gensub(/X/,\"-\",1)}'", out: "3 ell ff 3\nhe<ll>o\na-b\n", own: true},
+	{cmd: "awk 'BEGIN{print strftime(\"%Y\", 0), (systime()>1000)}'; awk 'BEGIN { printf \"%s\\n\", and(12, 10) }'; awk 'BEGIN{print substr(\"x\",0), 1==1.0, \"a\"<\"b\"}'", out: "1970 1\n8\nx 1 1\n", own: true},
+	{cmd: "awk '{print NR\": \"$0}' - < abc | head -1; awk 'BEGIN{RS=\"\"}{print NR\":\"$1}' blank; awk -F'[:,]' '{print $2}' passwd | head -1; awk 'BEGIN{OFS=\"-\"}{$1=$1;print}' words | head -1", out: "1: a\n1:a\n2:b\nx\nthe-quick-brown-fox\n"},
+	{cmd: "awk '{a[NR]=$0} END{for(i=NR;i>0;i--) print a[i]}' abc; awk '{ $1=\"\"; print substr($0,2) }' words | head -1; awk '{print $(NF-1)}' words | head -1", out: "c\nb\na\nquick brown fox\nbrown\n"},
+	{cmd: "awk 'FNR==2{nextfile} {print FILENAME, $0}' abc nums; printf 'BEGIN { print \"from file\" }\\n' >p; awk -f p; awk 'BEGIN { printf(\"%s %s\\n\", \"a\", \"b\") > \"/dev/stdout\" }'", out: "abc a\nnums 10\nfrom file\na b\n", own: true},
+	{cmd: "awk '{print}' nofile", err: "awk: can't open 'nofile': No such file or directory\n", code: 2},
+	{cmd: "awk '{print' abc", err: "awk: cmd. line:1: expected expression instead of EOF\n", code: 2},
+	{cmd: "awk 'BEGIN{print 1 > \"/no/such\"}'", err: "awk: can't redirect to '/no/such' (No such file or directory)\n", code: 2},
 }
+
+func TestAwk(t *testing.T) { runTools(t, awkTests) }
+
+// TestAwkInACell wants the same of a program that is a process of its own.
+func TestAwkInACell(t *testing.T) { runToolsIn(t, awkTests, true) }

@@ -49,10 +49,26 @@ var toolFiles = map[string]string{
 }
 
 func runTools(t *testing.T, tests []toolTest) {
+	runToolsIn(t, tests, false)
+	// The host's tools are asked on demand only: they are not the same everywhere.
+	if os.Getenv("SHELL_TEST_HOST") == "" {
+		return
+	}
+	for _, tt := range tests {
+		if tt.own || tt.err != "" {
+			continue
+		}
+		t.Run("host/"+tt.cmd, func(t *testing.T) { compareWithHost(t, tt) })
+	}
+}
+
+// runToolsIn runs commands, with interpreters in cells or not.
+func runToolsIn(t *testing.T, tests []toolTest, cells bool) {
 	for _, tt := range tests {
 		t.Run(tt.cmd, func(t *testing.T) {
 			t.Parallel()
 			m := shelltest.New(t, Tools())
+			m.Procs.Cells = cells
 			for name, content := range toolFiles {
 				m.Write("/w/"+name, content)
 			}
@@ -63,16 +79,6 @@ func runTools(t *testing.T, tests []toolTest) {
 				t.Errorf("%s\n%s", tt.cmd, diff)
 			}
 		})
-	}
-	// The host's tools are asked on demand only: they are not the same everywhere.
-	if os.Getenv("SHELL_TEST_HOST") == "" {
-		return
-	}
-	for _, tt := range tests {
-		if tt.own || tt.err != "" {
-			continue
-		}
-		t.Run("host/"+tt.cmd, func(t *testing.T) { compareWithHost(t, tt) })
 	}
 }
 

@@ -3,6 +3,7 @@ package mongo
 import (
 	"io"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/aiopslab/aiopslab/app/kit"
@@ -24,8 +25,16 @@ func (b *box) sh(stdin string, args ...string) (stdout, stderr string, code int)
 	return env.Stdout.(*kittest.Buffer).String(), env.Stderr.(*kittest.Buffer).String(), code
 }
 
-func TestMongosh(t *testing.T) {
+func TestMongosh(t *testing.T) { testMongosh(t, startBox(t)) }
+
+// TestMongoshInACell wants the same of shells that are processes of their own.
+func TestMongoshInACell(t *testing.T) {
 	b := startBox(t)
+	b.server.Cells = true
+	testMongosh(t, b)
+}
+
+func testMongosh(t *testing.T, b *box) {
 	for _, tt := range []struct {
 		name string
 		js   string
@@ -69,8 +78,15 @@ func TestMongosh(t *testing.T) {
 	}
 }
 
-func TestMongoshErrors(t *testing.T) {
+func TestMongoshErrors(t *testing.T) { testMongoshErrors(t, secured(t)) }
+
+func TestMongoshErrorsInACell(t *testing.T) {
 	b := secured(t)
+	b.server.Cells = true
+	testMongoshErrors(t, b)
+}
+
+func testMongoshErrors(t *testing.T, b *box) {
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -125,8 +141,15 @@ func TestHotelScripts(t *testing.T) {
 	}
 }
 
-func TestInteractive(t *testing.T) {
+func TestInteractive(t *testing.T) { testInteractive(t, startBox(t)) }
+
+func TestInteractiveInACell(t *testing.T) {
 	b := startBox(t)
+	b.server.Cells = true
+	testInteractive(t, b)
+}
+
+func testInteractive(t *testing.T, b *box) {
 	env := b.server.Env("mongosh")
 	env.Terminal = &kit.Terminal{}
 	keys, in := io.Pipe()
@@ -185,5 +208,46 @@ func TestHostileScripts(t *testing.T) {
 	}
 	if out, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", "'a1b'.match(/[0-9]/)[0] + /a/.test('a') + eval('1+1') + 'aXbXc'.split(/X/).length + JSON.parse('[1]')[0] + new RegExp('A', 'i').test('a') + 'ab'.replace(/b/g, 'c')"); out != "1true231trueac\n" {
 		t.Errorf("an ordinary script: %q, %q, code %d", out, stderr, code)
+	}
+}
+
+// TestScriptsWithoutEnd are killed for what they take, and take nobody with them.
+func TestScriptsWithoutEnd(t *testing.T) {
+	b := startBox(t)
+	b.server.Cells = true
+	b.server.Resources.Limit = b.server.Resources.Memory() + 96<<20
+	for name, js := range map[string]string{
+		"array":  "a = []; while (1) a.push({x: 1})",
+		"string": "s = 'x'; while (1) s += s",
+		"join":   "Array(1e6).fill(1).join(Array(4000).join('x')).length",
+		"sort":   "Array(3e7).fill(1).map((x, i) => -i).sort((a, b) => a - b).length",
+		"print":  "s = 'x'; for (i = 0; i < 30; i++) s += s; print(s)",
+		"buffer": "b = []; while (1) b.push(new ArrayBuffer(1e7).slice(1))",
+	} {
+		if _, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", js); code != 137 {
+			t.Errorf("%s: code %d, stderr %.200q", name, code, stderr)
+		}
+	}
+	for name, js := range map[string]string{
+		"toString":  "a = []; for (i = 0; i < 2e5; i++) a = [a]; a.toString()",
+		"stringify": "a = []; for (i = 0; i < 2e5; i++) a = [a]; JSON.stringify(a)",
+		"reviver":   "JSON.parse('[1]', function f(k, v) { return JSON.parse('[1]', f) })",
+		"sort":      "function f() { [2, 1].sort(f) } f()",
+		"replace":   "function f() { return 'x'.replace('x', f) } f()",
+		"proxy":     "p = new Proxy({}, {get: () => p.x}); p.x",
+		"getter":    "o = {get x() { return this.x }}; o.x",
+	} {
+		if _, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", js); code != 1 && code != 139 && code != 137 || stderr == "" && code != 137 {
+			t.Errorf("%s: code %d, stderr %.200q", name, code, stderr)
+		}
+	}
+	r := b.server.Run(shell.Mongosh, b.server.Env("mongosh", "--quiet", "--eval", "print('begun'); while (1) {}"))
+	r.Await("begun")
+	r.Signal(syscall.SIGKILL)
+	if code := r.Wait(); code != 137 {
+		t.Errorf("a loop: code %d", code)
+	}
+	if out, stderr, code := b.sh("", "mongosh", "--quiet", "--eval", "1+1"); out != "2\n" {
+		t.Errorf("after all: %q, %q, code %d", out, stderr, code)
 	}
 }

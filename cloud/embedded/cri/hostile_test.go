@@ -49,6 +49,10 @@ func TestWhatAShellHoldsCounts(t *testing.T) {
 		"a longer one": "dd if=/dev/zero bs=1M | sed s/x/y/",
 		"sed":          "echo a | sed ':a; s/.*/&&&&/; ta'",
 		"diff":         "yes | diff - /etc/hostname",
+		"awk":          `awk 'BEGIN { for (;;) s = s s "x" }'`,
+		"awk at once":  "awk 'BEGIN { for (i = 0; i < 20; i++) s = s s \"x\"; print length(" + strings.Repeat("s ", 900) + ") }'",
+		"awk array":    `awk 'BEGIN { for (;;) a[n++] = n }'`,
+		"awk function": `awk 'function f(n, s) { s = s n; return f(n + 1, s s) } BEGIN { f(1) }'`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

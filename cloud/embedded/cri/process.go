@@ -89,9 +89,13 @@ func (p *process) notify() <-chan syscall.Signal {
 }
 
 var (
-	_ kit.Forker = (*processes)(nil)
-	_ kit.Tasks  = (*processes)(nil)
+	_ kit.Forker   = (*processes)(nil)
+	_ kit.Tasks    = (*processes)(nil)
+	_ kit.Confiner = (*processes)(nil)
 )
+
+// Confine implements kit.Confiner: all containers are in one process.
+func (*processes) Confine() bool { return true }
 
 // What execve(2) takes.
 const (

@@ -12,7 +12,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
 // config is what package expand needs to know of the shell.
@@ -78,7 +77,7 @@ func (s *Shell) badExpansion(err error) flow {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return flowExit
 	}
-	if tool.IsOutOfMemory(err) {
+	if kit.IsOutOfMemory(err) {
 		s.status = kit.ExitSignal + int(syscall.SIGKILL)
 		return flowExit
 	}

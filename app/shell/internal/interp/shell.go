@@ -73,9 +73,9 @@ type Shell struct {
 	getopts  getoptsState
 	random   *rand.Rand
 	meter    tool.Meter
-	holder   *tool.Holder // what its variables take
-	task     func()       // gives back the place of a copy in the process table
-	refused  bool         // there was none
+	holder   *kit.Holder // what its variables take
+	task     func()      // gives back the place of a copy in the process table
+	refused  bool        // there was none
 	fg       *foreground
 }
 
@@ -107,7 +107,7 @@ func newShell(ctx context.Context, env *kit.Env, cfg Config) *Shell {
 		traps:   newTraps(),
 		random:  rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), uint64(env.PID))),
 		meter:   tool.Meter{CPU: env.CPU},
-		holder:  tool.NewHolder(env),
+		holder:  kit.NewHolder(env),
 		fg:      &foreground{},
 	}
 	// A name no script could use, such as "a-b", is passed on to programs all the same.
@@ -149,7 +149,7 @@ func (s *Shell) fork() *Shell {
 	c.trapping, c.substituted = false, nil
 	c.random = rand.New(rand.NewPCG(s.random.Uint64(), s.random.Uint64()))
 	c.meter = tool.Meter{CPU: s.env.CPU}
-	c.holder = tool.NewHolder(s.env)
+	c.holder = kit.NewHolder(s.env)
 	c.takePlace()
 	return &c
 }

@@ -10,13 +10,13 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
+	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell/internal/stream"
-	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
 // capture collects what a command writes.
 type capture struct {
-	holder *tool.Holder
+	holder *kit.Holder
 
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -43,7 +43,7 @@ func (c *capture) bytes() []byte {
 // any more.
 func (s *Shell) newCapture() (*file, <-chan struct{}) {
 	done := make(chan struct{})
-	return newFile(nil, &capture{holder: tool.NewHolder(s.env)}, func() { close(done) }), done
+	return newFile(nil, &capture{holder: kit.NewHolder(s.env)}, func() { close(done) }), done
 }
 
 // newPipe returns the ends of a pipe. The end of the context breaks it, so that programs which do

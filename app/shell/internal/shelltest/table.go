@@ -14,6 +14,9 @@ import (
 
 // Table is a process table.
 type Table struct {
+	// Cells has interpreters run in cells.
+	Cells bool
+
 	programs map[string]kit.Program
 
 	mu    sync.Mutex
@@ -25,7 +28,11 @@ type Table struct {
 var (
 	_ kit.Processes = (*Table)(nil)
 	_ kit.Forker    = (*Table)(nil)
+	_ kit.Confiner  = (*Table)(nil)
 )
+
+// Confine implements kit.Confiner.
+func (t *Table) Confine() bool { return t.Cells }
 
 func newTable(programs map[string]kit.Program) *Table {
 	return &Table{programs: programs, next: 7, procs: map[int]*process{}}

@@ -11,16 +11,18 @@ import (
 	"github.com/benhoyt/goawk/parser"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/kit/cell"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 	"github.com/aiopslab/aiopslab/internal/nesting"
 )
 
 // awk is GoAWK. Since that would open files and run commands on the host, it is allowed neither:
 // the program's input and output are rewritten to calls of functions that go through the Env, and
-// the files among its arguments are fed to it as standard input. See awkrewrite.go and awkio.go.
+// the files among its arguments are fed to it as standard input. See awkrewrite.go and awkio.go. It
+// does not count what it holds either, so that in a pod it is a cell.
 var awk = tool.Tool{
 	Name: "awk", Options: "F:,field-separator v:,assign f:,file e:", InOrder: true,
-	Args: "[-F SEP] [-v VAR=VAL]... [-f FILE | CMDS] [FILE]...", UsageCode: 2,
+	Args: "[-F SEP] [-v VAR=VAL]... [-f FILE | CMDS] [FILE]...", UsageCode: 2, Cell: "awk",
 	Run: func(ctx context.Context, c *tool.Call) error {
 		source, args, err := awkSource(c)
 		if err != nil {
@@ -73,6 +75,8 @@ var awk = tool.Tool{
 		return kit.Exit(status)
 	},
 }
+
+func init() { cell.Register(awk.Cell, awk.Program()) }
 
 // awkSource returns the program and the arguments for it.
 func awkSource(c *tool.Call) (source string, args []string, err error) {

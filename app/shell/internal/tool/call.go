@@ -29,11 +29,11 @@ type Call struct {
 	tool   *Tool
 	status int
 	meter  Meter
-	holder *Holder
+	holder *kit.Holder
 }
 
 func newCall(ctx context.Context, t *Tool, env *kit.Env) *Call {
-	c := &Call{Env: env, Name: t.Name, tool: t, meter: Meter{CPU: env.CPU}, holder: NewHolder(env)}
+	c := &Call{Env: env, Name: t.Name, tool: t, meter: Meter{CPU: env.CPU}, holder: kit.NewHolder(env)}
 	c.Out = newOutput(ctx, c, env.Stdout)
 	c.Stdin = &source{ctx, c, stream.Reader(env.Stdin)}
 	return c

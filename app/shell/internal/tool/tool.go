@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/kit/cell"
 	"github.com/aiopslab/aiopslab/app/shell/internal/stream"
 	"github.com/aiopslab/aiopslab/app/shell/internal/tty"
 )
@@ -31,6 +32,8 @@ type Tool struct {
 	UsageCode int
 	// Holds marks a tool that keeps all it reads.
 	Holds bool
+	// Cell is the name of the cell that the tool runs in where it must not run at home; see package cell.
+	Cell string
 
 	Run func(ctx context.Context, c *Call) error
 }
@@ -63,6 +66,9 @@ func (t Tool) Program() kit.Program {
 	return func(ctx context.Context, env *kit.Env) error {
 		ctx, env, detach := tty.Attach(ctx, env)
 		defer detach()
+		if t.Cell != "" && cell.Needed(env) {
+			return cell.Run(ctx, env, t.Cell)
+		}
 		c := newCall(ctx, &t, env)
 		defer c.holder.Release()
 		return c.run(ctx, func() error {
@@ -115,7 +121,7 @@ func (c *Call) outcome(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return Killed(ctx)
-	case IsOutOfMemory(err):
+	case kit.IsOutOfMemory(err):
 		return killedByMemory(ctx)
 	case errors.Is(err, syscall.EPIPE):
 		return kit.Exit(kit.ExitSignal + int(syscall.SIGPIPE))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/app/kit/cell"
 	unix "github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/app/store/mongo/internal/value"
 )
@@ -61,7 +62,36 @@ func start(ctx context.Context, env *kit.Env, legacy bool) error {
 	if err := env.CPU.Use(ctx, startCost); err != nil {
 		return err
 	}
-	err = o.run(ctx, env)
+	if cell.Needed(env) {
+		return cell.Run(ctx, env, cellName(legacy))
+	}
+	return o.finish(ctx, env)
+}
+
+// cellName is the name of the cell of a shell. The engine counts neither memory nor time, so that in a
+// pod it is a process of its own.
+func cellName(legacy bool) string {
+	if legacy {
+		return "mongo"
+	}
+	return "mongosh"
+}
+
+func init() {
+	for _, legacy := range []bool{false, true} {
+		cell.Register(cellName(legacy), func(ctx context.Context, env *kit.Env) error {
+			o, err := parseOptions(env, legacy)
+			if err != nil {
+				return err
+			}
+			return o.finish(ctx, env)
+		})
+	}
+}
+
+// finish runs the shell and gives its exit code.
+func (o *options) finish(ctx context.Context, env *kit.Env) error {
+	err := o.run(ctx, env)
 	var quit errQuit
 	switch {
 	case errors.As(err, &quit):

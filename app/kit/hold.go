@@ -1,0 +1,88 @@
+package kit
+
+import (
+	"errors"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// holdQuantum is how exactly memory is stated. Ordinary commands never come to it, and cost nothing.
+	holdQuantum = 256 << 10
+	// maxHeld is what all programs of the process together may really hold. Containers without a limit
+	// have as much as a node of the model, which is more than the machine has.
+	maxHeld = 1 << 30
+)
+
+// held is what all programs hold.
+var held atomic.Int64
+
+// errNoMemory ends a program that has been killed for what it holds.
+var errNoMemory = errors.New("cannot allocate memory")
+
+// IsOutOfMemory reports whether an error is one of a Holder.
+func IsOutOfMemory(err error) bool { return errors.Is(err, errNoMemory) }
+
+// Holder states the memory that a program really holds to its container. It is safe for concurrent
+// use. The zero value, and a nil one, state nothing.
+type Holder struct {
+	memory Memory
+
+	mu     sync.Mutex
+	size   int64
+	stated int64
+}
+
+// NewHolder returns a holder of nothing for a program in env.
+func NewHolder(env *Env) *Holder { return &Holder{memory: env.Memory} }
+
+// Add changes what is held. It fails if that is too much; the container is then about to be killed.
+func (h *Holder) Add(n int) error {
+	if h == nil || h.memory == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.size = max(h.size+int64(n), 0)
+	step := (h.size - h.stated) / holdQuantum * holdQuantum
+	if step == 0 {
+		return nil
+	}
+	if total := held.Add(step); step > 0 && total > maxHeld {
+		held.Add(-step)
+		h.exhaust()
+		return errNoMemory
+	}
+	if err := h.memory.Add(step); err != nil {
+		held.Add(-step)
+		return errNoMemory
+	}
+	h.stated += step
+	return nil
+}
+
+// Release gives everything back.
+func (h *Holder) Release() {
+	if h == nil || h.memory == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stated != 0 {
+		held.Add(-h.stated)
+		_ = h.memory.Add(-h.stated)
+	}
+	h.size, h.stated = 0, 0
+}
+
+// Exhaust is for a program that has died of what it took before it could state it: its container is
+// killed for it.
+func (h *Holder) Exhaust() {
+	if h != nil && h.memory != nil {
+		h.exhaust()
+	}
+}
+
+// exhaust asks for what no machine has, which kills the container.
+func (h *Holder) exhaust() { _ = h.memory.Add(math.MaxInt64 / 4) }
