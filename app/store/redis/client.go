@@ -175,6 +175,9 @@ func (c *client) dispatch(args []string) []byte {
 // execute runs one command and sends the reply.
 func (c *client) execute(ctx context.Context, args []string) error {
 	args[0] = strings.ToUpper(args[0])
+	if reply, taken := c.takeTurn(args); !taken {
+		return c.answer(reply)
+	}
 	c.mu.Lock()
 	start := time.Now()
 	c.expireDue(start)
@@ -189,15 +192,21 @@ func (c *client) execute(ctx context.Context, args []string) error {
 	err := c.meter.Spend(ctx, commandCost+byteCost*time.Duration(size))
 	c.finish(args, result, time.Since(start), start)
 	c.mu.Unlock()
+	c.turn.Unlock()
 	if err != nil {
 		return err
 	}
+	return c.answer(result)
+}
+
+// answer sends a reply.
+func (c *client) answer(result []byte) error {
 	if len(result) == 0 {
 		return nil
 	}
 	c.outMu.Lock()
 	defer c.outMu.Unlock()
-	_, err = c.send(result)
+	_, err := c.send(result)
 	return err
 }
 
@@ -228,6 +237,9 @@ func (c *client) decide(ctx context.Context, args []string, now time.Time) []byt
 	if reply := refuse(args); reply != nil {
 		c.aborted = c.inTx
 		return reply
+	}
+	if isScripting(command) {
+		return c.scripting(ctx, args)
 	}
 	return c.onData(ctx, args, now)
 }
@@ -371,6 +383,7 @@ func (c *client) exec(result []byte, now time.Time) {
 func (c *client) wait(ctx context.Context, args []string) []byte {
 	c.blocked = true
 	c.mu.Unlock()
+	c.turn.Unlock()
 	watched := make(chan struct{})
 	done := make(chan struct{})
 	c.watching = watched
@@ -394,6 +407,7 @@ func (c *client) wait(ctx context.Context, args []string) []byte {
 	if ctx.Err() != nil || c.peer.Closed() {
 		c.net.Close()
 	}
+	c.turn.Lock()
 	c.mu.Lock()
 	c.blocked = false
 	return result

@@ -33,15 +33,13 @@ func init() {
 	add(keys{1, -2, 1, false}, "BLPOP BRPOP BZPOPMIN BZPOPMAX")
 	add(keys{2, -1, 1, true}, "BITOP")
 	add(keys{2, 2, 1, true}, "XGROUP")
-	add(keys{0, 0, 0, true}, "EVAL EVALSHA XREADGROUP LMPOP ZMPOP BZMPOP")
+	add(keys{0, 0, 0, true}, "XREADGROUP LMPOP ZMPOP BZMPOP")
 	add(keys{0, 0, 0, false}, "FLUSHALL FLUSHDB SWAPDB")
 }
 
 // of returns the keys in a command.
 func (k keys) of(args []string) (list []string) {
 	switch args[0] {
-	case "EVAL", "EVALSHA":
-		return counted(args, 2)
 	case "LMPOP", "ZMPOP":
 		return counted(args, 1)
 	case "BZMPOP":

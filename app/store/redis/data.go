@@ -31,6 +31,13 @@ func newData() (*data, error) {
 		return nil, err
 	}
 	d.srv = d.Server() // Miniredis forgets it when it is closed.
+	// Its own engine is not for scripts of others, wherever they come from: see lua.go.
+	d.srv.SetPreHook(func(p *server.Peer, command string, _ ...string) bool {
+		if isScripting(command) {
+			p.WriteError("ERR scripts do not run here")
+		}
+		return isScripting(command)
+	})
 	return d, c.Close()
 }
 

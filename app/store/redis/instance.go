@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -50,16 +51,22 @@ type instance struct {
 
 	logMu sync.Mutex
 
-	mu       gate // held while a command runs
-	config   *config
-	data     *data
-	charged  int64 // bytes stated to the container
-	clients  map[*client]struct{}
-	monitors map[*client]struct{}
-	nextID   int64
-	stats    stats
-	slow     []slowEntry
-	slowID   int64
+	turn   gate                      // held while a command runs, before mu
+	script atomic.Pointer[scriptRun] // the one that runs
+
+	mu          gate // for what follows
+	config      *config
+	data        *data
+	charged     int64 // bytes stated to the container
+	clients     map[*client]struct{}
+	monitors    map[*client]struct{}
+	nextID      int64
+	stats       stats
+	slow        []slowEntry
+	slowID      int64
+	scripts     map[string]string // by SHA1
+	scriptBytes int64
+	lua         *lua // nil until there is a script
 
 	aof        aof
 	dirty      int64 // changes since the last snapshot
@@ -81,7 +88,7 @@ func newInstance(env *kit.Env, c *config) (*instance, error) {
 	now := time.Now()
 	return &instance{
 		env: env, role: 'C', meter: meter.New(env.CPU), started: now, runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1),
-		mu: make(gate, 1), config: c, data: d, clients: map[*client]struct{}{}, monitors: map[*client]struct{}{}, lastSave: now,
+		turn: make(gate, 1), mu: make(gate, 1), scripts: map[string]string{}, config: c, data: d, clients: map[*client]struct{}{}, monitors: map[*client]struct{}{}, lastSave: now,
 		stats: stats{errors: map[string]int64{}, commands: map[string]*commandStats{}},
 	}, nil
 }
@@ -119,7 +126,7 @@ func (s *instance) account(db int, args []string, now time.Time) {
 }
 
 func (s *instance) charge() {
-	if d := s.data.total - s.charged; d != 0 {
+	if d := s.data.total + s.scriptBytes - s.charged; d != 0 {
 		s.charged += d
 		// If the container has had its share it is killed. But a kernel can also refuse.
 		if _, refused := errors.AsType[syscall.Errno](s.env.Memory.Add(d)); refused {
@@ -133,7 +140,7 @@ func (s *instance) charge() {
 
 // memory is what a real one would report as used.
 func (s *instance) memory() int64 {
-	return baseMemory + s.data.total + int64(len(s.clients))*clientMemory
+	return baseMemory + s.data.total + s.scriptBytes + int64(len(s.clients))*clientMemory
 }
 
 // expireDue removes the keys whose time has come.
@@ -194,6 +201,10 @@ func (s *instance) run(ctx context.Context, listeners []net.Listener, signals <-
 		s.mu.Unlock()
 		s.data.Close() // It wakes those who wait in a command.
 		wg.Wait()
+		if s.lua != nil {
+			s.lua.idle.Stop()
+			s.lua.end()
+		}
 	}()
 	for {
 		select {
@@ -259,7 +270,9 @@ func (s *instance) cron(ctx context.Context) {
 			return
 		case now := <-t.C:
 			s.mu.Lock()
-			s.expireDue(now)
+			if s.script.Load() == nil {
+				s.expireDue(now)
+			}
 			s.stats.sample(now)
 			if tick%10 == 0 {
 				s.retryAOF()
