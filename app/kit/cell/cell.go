@@ -27,8 +27,8 @@ const (
 	maxCells     = 16
 	slotPatience = 10 * time.Second
 
-	// niceness is how far cells stand back behind everything else.
-	niceness = 10
+	// niceness is how far cells stand back behind everything else, as the agent's own shell does.
+	niceness = 2
 	maxWords = 4 << 10 // of what a process says when it dies
 )
 
