@@ -15,6 +15,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,6 +29,8 @@ import (
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 )
+
+var _ vnet.Keeper = (*Proxy)(nil)
 
 // Proxy knows where services lead. It is safe for concurrent use.
 type Proxy struct {
@@ -58,11 +61,12 @@ type key struct {
 type node struct {
 	addrs []netip.Addr
 	pods  []netip.Prefix
+	zone  string
 }
 
 // route is one port of a service.
 type route struct {
-	endpoints []endpoint
+	endpoints endpoints
 	local     bool          // only endpoints on the sender's node count
 	external  bool          // it was reached from outside, so local means the addressed node
 	affinity  time.Duration // for how long a client keeps its endpoint; 0 is not at all
@@ -71,15 +75,13 @@ type route struct {
 	sticky map[netip.Addr]choice
 }
 
-type endpoint struct {
-	addr netip.AddrPort
-	node string
-}
-
 type choice struct {
 	endpoint netip.AddrPort
 	used     time.Time
 }
+
+// serviceProxyName is the label of services that have a proxy of their own.
+const serviceProxyName = "service.kubernetes.io/service-proxy-name"
 
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
@@ -131,8 +133,10 @@ func (p *Proxy) onService(obj any, gone bool) {
 		return
 	}
 	name := types.NamespacedName{Namespace: s.Namespace, Name: s.Name}
+	// Another proxy than this one cares for such a service.
+	_, others := s.Labels[serviceProxyName]
 	p.mu.Lock()
-	if gone {
+	if gone || others {
 		delete(p.services, name)
 	} else {
 		p.services[name] = s
@@ -152,7 +156,9 @@ func (p *Proxy) onSlice(obj any, gone bool) {
 	if p.slices[name] == nil {
 		p.slices[name] = map[string]*discoveryv1.EndpointSlice{}
 	}
-	if gone {
+	// Such endpoints are for those who look the service up, not for its proxy.
+	_, headless := s.Labels[v1.IsHeadlessService]
+	if gone || headless {
 		delete(p.slices[name], s.Name)
 	} else {
 		p.slices[name][s.Name] = s
@@ -170,7 +176,7 @@ func (p *Proxy) onNode(obj any, gone bool) {
 	if !ok {
 		return
 	}
-	var info node
+	info := node{zone: n.Labels[v1.LabelTopologyZone]}
 	for _, a := range n.Status.Addresses {
 		if addr, err := netip.ParseAddr(a.Address); err == nil {
 			info.addrs = append(info.addrs, addr)
@@ -211,7 +217,8 @@ func (p *Proxy) onPod(obj any, gone bool) {
 			if port.HostPort == 0 {
 				continue
 			}
-			r := &route{endpoints: []endpoint{{netip.AddrPortFrom(addr, uint16(port.ContainerPort)), pod.Spec.NodeName}}}
+			to := endpoint{addr: netip.AddrPortFrom(addr, uint16(port.ContainerPort)), node: pod.Spec.NodeName}
+			r := &route{endpoints: endpoints{ready: []endpoint{to}, serving: []netip.AddrPort{to.addr}}}
 			for _, k := range hostKeys(pod, port) {
 				routes[k] = r
 			}
@@ -304,73 +311,55 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 	}
 }
 
-// endpoints returns where a port of a service leads: the ready endpoints or, if there is none, those
-// that still serve while they terminate.
-func (p *Proxy) endpoints(name types.NamespacedName, port *v1.ServicePort) []endpoint {
-	var ready, serving []endpoint
-	for _, s := range p.slices[name] {
-		for _, sp := range s.Ports {
-			if ptr.Deref(sp.Name, "") != port.Name || sp.Port == nil {
-				continue
-			}
-			for _, e := range s.Endpoints {
-				for _, a := range e.Addresses {
-					addr, err := netip.ParseAddr(a)
-					if err != nil {
-						continue
-					}
-					ep := endpoint{netip.AddrPortFrom(addr, uint16(*sp.Port)), ptr.Deref(e.NodeName, "")}
-					switch {
-					case ptr.Deref(e.Conditions.Ready, true):
-						ready = append(ready, ep)
-					case ptr.Deref(e.Conditions.Serving, false) && ptr.Deref(e.Conditions.Terminating, false):
-						serving = append(serving, ep)
-					}
-				}
-			}
-		}
-	}
-	if len(ready) > 0 {
-		return ready
-	}
-	return serving
-}
-
 // Route implements vnet.Router.
 func (p *Proxy) Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error) {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
+	r, from := p.find(src, protocol, dst)
+	if r == nil {
+		return dst, nil
+	}
+	if r.endpoints.none() {
+		return dst, vnet.ErrReject
+	}
+	name, zone := p.nodeOf(from)
+	if !r.local {
+		return p.choose(r, src, r.endpoints.near(name, zone)), nil
+	}
+	candidates := r.endpoints.on(name)
+	if len(candidates) == 0 {
+		return dst, vnet.ErrDrop
+	}
+	return p.choose(r, src, candidates), nil
+}
+
+// Keeps implements vnet.Keeper: datagrams go on to an endpoint that serves, whatever traffic policy
+// and hints say by now. kube-proxy removes the other flows from the kernel's table.
+func (p *Proxy) Keeps(src netip.Addr, protocol string, dst, backend netip.AddrPort) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	r, _ := p.find(src, protocol, dst)
+	return r != nil && slices.Contains(r.endpoints.serving, backend)
+}
+
+// find returns the route that traffic takes, if there is one, and the address whose node decides what
+// is near.
+func (p *Proxy) find(src netip.Addr, protocol string, dst netip.AddrPort) (r *route, from netip.Addr) {
 	k, addressed := key{protocol: protocol, addr: dst.Addr(), port: dst.Port()}, dst.Addr()
 	if dst.Addr().IsLoopback() {
 		k.node, addressed = src, src
 	}
-	r := p.routes[k]
-	from := src
-	if r == nil && p.isNode(addressed) {
-		if r = p.routes[key{protocol: protocol, port: dst.Port()}]; r != nil && r.external {
-			from = addressed // The node that was addressed decides what is local.
-		}
+	if r := p.routes[k]; r != nil {
+		return r, src
 	}
-	if r == nil {
-		return dst, nil
+	if !p.isNode(addressed) {
+		return nil, src
 	}
-	candidates := r.endpoints
-	if r.local {
-		name := p.nodeOf(from)
-		candidates = nil
-		for _, e := range r.endpoints {
-			if e.node == name && name != "" {
-				candidates = append(candidates, e)
-			}
-		}
-		if len(candidates) == 0 && len(r.endpoints) > 0 {
-			return dst, vnet.ErrDrop
-		}
+	r = p.routes[key{protocol: protocol, port: dst.Port()}]
+	if r != nil && r.external {
+		return r, addressed // The node that was addressed decides.
 	}
-	if len(candidates) == 0 {
-		return dst, vnet.ErrReject
-	}
-	return p.choose(r, src, candidates), nil
+	return r, src
 }
 
 func (p *Proxy) choose(r *route, src netip.Addr, candidates []endpoint) netip.AddrPort {
@@ -406,19 +395,19 @@ func (p *Proxy) isNode(a netip.Addr) bool {
 	return false
 }
 
-// nodeOf returns the node an address is on, or "".
-func (p *Proxy) nodeOf(a netip.Addr) string {
+// nodeOf returns the node an address is on and its zone, or "".
+func (p *Proxy) nodeOf(a netip.Addr) (name, zone string) {
 	for name, n := range p.nodes {
 		for _, addr := range n.addrs {
 			if addr == a {
-				return name
+				return name, n.zone
 			}
 		}
 		for _, prefix := range n.pods {
 			if prefix.Contains(a) {
-				return name
+				return name, n.zone
 			}
 		}
 	}
-	return ""
+	return "", ""
 }

@@ -61,8 +61,9 @@ func slice(name string, words ...string) *discoveryv1.EndpointSlice {
 	for _, w := range words {
 		addr, node, _ := strings.Cut(strings.Trim(w, "!~"), "@")
 		terminating := strings.HasSuffix(w, "~")
+		ready := !terminating && !strings.HasSuffix(w, "!")
 		s.Endpoints = append(s.Endpoints, discoveryv1.Endpoint{Addresses: []string{addr}, NodeName: &node, Conditions: discoveryv1.EndpointConditions{
-			Ready: ptr.To(!terminating && !strings.HasSuffix(w, "!")), Serving: ptr.To(terminating), Terminating: &terminating,
+			Ready: &ready, Serving: ptr.To(ready || terminating), Terminating: &terminating,
 		}})
 	}
 	return s

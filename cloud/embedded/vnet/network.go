@@ -32,6 +32,13 @@ type Router interface {
 	Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error)
 }
 
+// Keeper is an optional power of a Router: to end flows of datagrams. A socket's datagrams to dst go on
+// to the destination that Route gave first while Keeps says so, and are routed anew then. Without it they
+// go there while somebody listens. It must not block.
+type Keeper interface {
+	Keeps(src netip.Addr, protocol string, dst, backend netip.AddrPort) bool
+}
+
 // Admitter decides whether traffic may pass, as a network policy does. dst is a host's address
 // after routing. What it refuses is dropped without notice. It must not block.
 type Admitter interface {
@@ -151,6 +158,19 @@ func (n *Network) route(src netip.Addr, protocol string, dst netip.AddrPort) (ne
 		return (*r).Route(src, protocol, dst)
 	}
 	return dst, nil
+}
+
+// keeps reports whether datagrams go on to the backend that they were routed to.
+func (n *Network) keeps(src netip.Addr, protocol string, dst, backend netip.AddrPort) bool {
+	if h := n.Host(backend.Addr()); h == nil || h.packetConn(backend) == nil {
+		return false
+	}
+	if r := n.router.Load(); r != nil {
+		if k, ok := (*r).(Keeper); ok {
+			return k.Keeps(src, protocol, dst, backend)
+		}
+	}
+	return true
 }
 
 func (n *Network) admit(src netip.Addr, protocol string, dst netip.AddrPort) bool {

@@ -205,19 +205,25 @@ func (c *PacketConn) transmit(target *Host, dst, from netip.AddrPort, data []byt
 	}
 }
 
-// translate routes a destination. Like conntrack it keeps sending to the backend it chose first
-// while that still has the port open.
+// translate routes a destination. Like conntrack it keeps sending to the backend it chose first, until
+// that is gone or the router ends the flow.
 func (c *PacketConn) translate(to netip.AddrPort) (netip.AddrPort, error) {
-	n := c.stack.host.net
+	n, src := c.stack.host.net, c.stack.host.addr
 	c.mu.Lock()
 	b, ok := c.backends[to]
 	c.mu.Unlock()
 	if ok {
-		if h := n.Host(b.Addr()); h != nil && h.packetConn(b) != nil {
+		if n.keeps(src, "udp", to, b) {
 			return b, nil
 		}
+		c.mu.Lock()
+		delete(c.backends, to)
+		if c.services[b] == to {
+			delete(c.services, b)
+		}
+		c.mu.Unlock()
 	}
-	b, err := n.route(c.stack.host.addr, "udp", to)
+	b, err := n.route(src, "udp", to)
 	if err != nil || b == to {
 		return b, err
 	}
