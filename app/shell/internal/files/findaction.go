@@ -128,6 +128,9 @@ func printfAction(p *findParser, _, format string) (predicate, error) {
 	}, nil
 }
 
+// maxWidth is the widest that a field of find and stat can be.
+const maxWidth = 4096
+
 func (f *finder) format(e *found, format string) string {
 	var b strings.Builder
 	for i := 0; i < len(format); i++ {
@@ -140,7 +143,7 @@ func (f *finder) format(e *found, format string) string {
 			if format[i] == '-' {
 				left = true
 			} else {
-				width = width*10 + int(format[i]-'0')
+				width = min(width*10+int(format[i]-'0'), maxWidth)
 			}
 		}
 		text := f.directive(e, format[i])

@@ -90,7 +90,7 @@ func (s *status) format(format string) string {
 		spec, value := format[start:i], s.directive(format[i])
 		if strings.Contains(spec, "%0") && len(spec) > 1 {
 			width, _ := strconv.Atoi(spec[2:])
-			value = strings.Repeat("0", max(0, width-len(value))) + value
+			value = strings.Repeat("0", max(0, min(width, maxWidth)-len(value))) + value
 			spec = "%"
 		}
 		fmt.Fprintf(&b, spec+"s", value)

@@ -230,6 +230,9 @@ func builtinAlias(s *Shell, _ context.Context, args []string) flow {
 	for _, arg := range args {
 		name, value, ok := strings.Cut(arg, "=")
 		if ok {
+			if err := s.holder.Add(entrySize + len(name) + len(value)); err != nil {
+				return s.badExpansion(err)
+			}
 			s.aliases[name] = value
 			continue
 		}

@@ -22,12 +22,11 @@ func builtinSet(s *Shell, _ context.Context, args []string) flow {
 		arg := args[i]
 		switch {
 		case arg == "--":
-			s.params = args[i+1:]
-			return flowNext
+			return s.setParams(args[i+1:])
 		case arg == "-":
 			s.opts.xTrace, s.opts.verbose = false, false
 			if i+1 < len(args) {
-				s.params = args[i+1:]
+				return s.setParams(args[i+1:])
 			}
 			return flowNext
 		case len(arg) > 1 && (arg[0] == '-' || arg[0] == '+'):
@@ -37,10 +36,19 @@ func builtinSet(s *Shell, _ context.Context, args []string) flow {
 			}
 			i += used
 		default:
-			s.params = args[i:]
-			return flowNext
+			return s.setParams(args[i:])
 		}
 	}
+	return flowNext
+}
+
+// setParams sets the positional parameters.
+func (s *Shell) setParams(params []string) flow {
+	size := sizeOfList(params)
+	if err := s.holder.Add(size - s.paramsSize); err != nil {
+		return s.badExpansion(err)
+	}
+	s.params, s.paramsSize = params, size
 	return flowNext
 }
 

@@ -162,6 +162,9 @@ func (s *Shell) command(ctx context.Context, cmd syntax.Command) flow {
 		return s.binary(ctx, c)
 	case *syntax.FuncDecl:
 		if c.Name != nil {
+			if err := s.holder.Add(nodeSize * int(c.End().Offset()-c.Pos().Offset())); err != nil {
+				return s.badExpansion(err)
+			}
 			s.funcs[c.Name.Value] = c.Body
 		}
 		s.status = 0
@@ -336,3 +339,6 @@ func (s *Shell) timeClause(ctx context.Context, c *syntax.TimeClause) flow {
 	}
 	return fl
 }
+
+// nodeSize is what a byte of a script takes once it is parsed.
+const nodeSize = 32

@@ -35,8 +35,8 @@ func (s *Shell) config(ctx context.Context) *expand.Config {
 
 // fields expands words to the arguments of a command. Each word is prepared when the ones before it
 // have had their effects.
-func (s *Shell) fields(ctx context.Context, words ...*syntax.Word) ([]string, error) {
-	var all []string
+func (s *Shell) fields(ctx context.Context, words ...*syntax.Word) (all []string, err error) {
+	defer s.expand(&err)()
 	for _, w := range words {
 		split, err := s.splitWord(ctx, s.prepare(w))
 		if err != nil {
@@ -52,23 +52,26 @@ func (s *Shell) fields(ctx context.Context, words ...*syntax.Word) ([]string, er
 }
 
 // literal expands a word to one text.
-func (s *Shell) literal(ctx context.Context, w *syntax.Word) (string, error) {
+func (s *Shell) literal(ctx context.Context, w *syntax.Word) (_ string, err error) {
 	if w == nil {
 		return "", nil
 	}
+	defer s.expand(&err)()
 	return expand.Literal(s.config(ctx), s.prepare(w))
 }
 
 // pattern expands a word to a pattern, in which what was quoted stands for itself.
-func (s *Shell) pattern(ctx context.Context, w *syntax.Word) (string, error) {
+func (s *Shell) pattern(ctx context.Context, w *syntax.Word) (_ string, err error) {
+	defer s.expand(&err)()
 	return expand.Pattern(s.config(ctx), s.prepare(w))
 }
 
 // document expands the body of a here-document.
-func (s *Shell) document(ctx context.Context, w *syntax.Word) (string, error) {
+func (s *Shell) document(ctx context.Context, w *syntax.Word) (_ string, err error) {
 	if w == nil {
 		return "", nil
 	}
+	defer s.expand(&err)()
 	return expand.Document(s.config(ctx), s.prepare(w))
 }
 
@@ -180,6 +183,7 @@ func (s *Shell) prepareParam(p *syntax.ParamExp) syntax.WordPart {
 	if p.Param == nil {
 		return p
 	}
+	s.swellReplaced(p)
 	if p.Index != nil {
 		return s.prepareArray(p)
 	}

@@ -67,16 +67,19 @@ type Shell struct {
 	line        uint
 	pipeStatus  []string
 
-	jobs     *jobTable
-	traps    *traps
-	trapping bool
-	getopts  getoptsState
-	random   *rand.Rand
-	meter    tool.Meter
-	holder   *kit.Holder // what its variables take
-	task     func()      // gives back the place of a copy in the process table
-	refused  bool        // there was none
-	fg       *foreground
+	jobs       *jobTable
+	traps      *traps
+	trapping   bool
+	getopts    getoptsState
+	random     *rand.Rand
+	meter      tool.Meter
+	holder     *kit.Holder // what its variables, functions and aliases take
+	paramsSize int         // of the parameters that were set, in it
+	// expansion is what the words that are being expanded take; nil if there are none.
+	expansion *kit.Holder
+	task      func() // gives back the place of a copy in the process table
+	refused   bool   // there was none
+	fg        *foreground
 }
 
 // call is a function under way.
@@ -149,7 +152,7 @@ func (s *Shell) fork() *Shell {
 	c.trapping, c.substituted = false, nil
 	c.random = rand.New(rand.NewPCG(s.random.Uint64(), s.random.Uint64()))
 	c.meter = tool.Meter{CPU: s.env.CPU}
-	c.holder = kit.NewHolder(s.env)
+	c.holder, c.expansion, c.paramsSize = kit.NewHolder(s.env), nil, 0
 	c.takePlace()
 	return &c
 }

@@ -24,7 +24,16 @@ func list(l []string) expand.Variable {
 	return expand.Variable{Set: true, Kind: expand.Indexed, List: l}
 }
 
+// Get returns a variable. In an expansion it may become part of the result each time.
 func (e environ) Get(name string) expand.Variable {
+	v := e.get(name)
+	if e.s.expansion != nil {
+		e.s.swell(sizeOf(v))
+	}
+	return v
+}
+
+func (e environ) get(name string) expand.Variable {
 	s := e.s
 	switch name {
 	case "@", "*":
@@ -166,14 +175,26 @@ func (s *Shell) setVar(name string, v expand.Variable) error {
 	return nil
 }
 
-// sizeOf is what a variable takes. Elements of a list are only counted, so that adding to one does
-// not cost more the longer it is.
+// What an element of a list and of a map takes beside its text.
+const (
+	elementSize = 32
+	entrySize   = 96
+)
+
+// sizeOf is what a variable takes.
 func sizeOf(v expand.Variable) int {
-	size := len(v.Str)
-	if n := len(v.List); n > 0 {
-		size += n * (64 + len(v.List[n-1]))
+	size := len(v.Str) + sizeOfList(v.List)
+	for key, value := range v.Map {
+		size += entrySize + len(key) + len(value)
 	}
-	return size + 128*len(v.Map)
+	return size
+}
+
+func sizeOfList(list []string) (size int) {
+	for _, value := range list {
+		size += elementSize + len(value)
+	}
+	return size
 }
 
 // get returns a variable as text.

@@ -232,6 +232,9 @@ func odRow(kind string, row []byte) string {
 	return b.String()
 }
 
+// maxCols is how many bytes a line of xxd can have.
+const maxCols = 256
+
 var xxd = tool.Tool{
 	Name: "xxd", Options: "p,ps,plain r,revert l:,len s:,seek c:,cols g: i u",
 	Args: "[-pri] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]", Help: "Hex dump FILE (or stdin)",
@@ -249,6 +252,9 @@ var xxd = tool.Tool{
 			cols = 30
 		}
 		if n, err := strconv.Atoi(c.Opts.Get("c", "")); err == nil && n > 0 {
+			if n > maxCols {
+				return c.Fail(1, "invalid number of columns (max. %d)", maxCols)
+			}
 			cols = n
 		}
 		for at := 0; at < len(data); at += cols {

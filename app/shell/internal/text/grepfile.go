@@ -8,6 +8,9 @@ import (
 	"github.com/aiopslab/aiopslab/app/shell/internal/stream"
 )
 
+// numberedSize is what such a line takes beside its text.
+const numberedSize = 64
+
 // numbered is a line that may become the context of a match.
 type numbered struct {
 	number int
@@ -69,7 +72,9 @@ func (f *fileSearch) line(l numbered) {
 			f.trailer--
 			f.print(l, '-')
 		case f.before > 0:
+			f.c.Hold(numberedSize + len(l.text))
 			if f.held = append(f.held, l); len(f.held) > f.before {
+				f.c.Hold(-numberedSize - len(f.held[0].text))
 				f.held = f.held[1:]
 			}
 		}
@@ -90,6 +95,7 @@ func (f *fileSearch) line(l numbered) {
 	}
 	for _, h := range f.held {
 		f.print(h, '-')
+		f.c.Hold(-numberedSize - len(h.text))
 	}
 	f.held = nil
 	f.print(l, ':')

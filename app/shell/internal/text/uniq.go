@@ -10,6 +10,9 @@ import (
 	"github.com/aiopslab/aiopslab/app/shell/internal/tool"
 )
 
+// lineSize is what a line takes beside its text.
+const lineSize = 32
+
 var uniq = tool.Tool{
 	Name: "uniq",
 	Options: "c,count d,repeated D u,unique i,ignore-case f:,skip-fields s:,skip-chars w:,check-chars " +
@@ -61,9 +64,9 @@ var uniq = tool.Tool{
 			defer f.Close()
 			out = f
 		}
-		var group []string
+		var group []string // lines that are alike, or the first of them
+		n := 0             // how many they are
 		flush := func() {
-			n := len(group)
 			if n == 0 || c.Opts.Has("u") && n > 1 || (c.Opts.Has("d") || c.Opts.Has("D")) && n == 1 {
 				return
 			}
@@ -82,9 +85,15 @@ var uniq = tool.Tool{
 		err := c.EachLine(files, func(line []byte, _ bool) error {
 			if len(group) > 0 && key(group[0]) != key(string(line)) {
 				flush()
-				group = group[:0]
+				for _, l := range group {
+					c.Hold(-lineSize - len(l))
+				}
+				group, n = group[:0], 0
 			}
-			group = append(group, string(line))
+			if n++; n == 1 || c.Opts.Has("D") {
+				c.Hold(lineSize + len(line))
+				group = append(group, string(line))
+			}
 			return nil
 		})
 		flush()

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,13 +159,16 @@ func (s *source) Read(p []byte) (int, error) {
 	}
 	s.c.Work(n)
 	if s.c.tool.Holds {
-		s.c.Hold(holdFactor * n)
+		s.c.Hold(holdFactor*n + lineCost*bytes.Count(p[:n], []byte("\n")))
 	}
 	return n, err
 }
 
 // holdFactor is how much a tool that keeps its input takes for each byte of it.
-const holdFactor = 2
+const (
+	holdFactor = 2
+	lineCost   = 32 // of a line that is kept, beside its text
+)
 
 // Reparse reads options by another declaration, for tools that have to look at their arguments first.
 func (c *Call) Reparse(declaration string, args []string) error {
