@@ -18,6 +18,7 @@ package fault
 import (
 	"context"
 	"net"
+	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -36,6 +37,9 @@ type Env struct {
 	App    *app.App
 	// Load is what the application's users get at the moment.
 	Load func() workload.Snapshot
+	// Injected is when faults began to be injected. A pod that has been ready since before then was not
+	// touched by any, however young it is. Zero is not known.
+	Injected time.Time
 }
 
 // Fault is a fault that is bound to its target. It remembers what Recover needs; one Fault is for

@@ -73,7 +73,7 @@ func unsettled(ctx context.Context, e *Env, service string, settle time.Duration
 	}
 	ready, reasons := 0, []string(nil)
 	for _, p := range pods {
-		if why := unready(&p, settle); why != "" {
+		if why := unready(&p, settle); why != "" && !untouched(&p, e.Injected) {
 			reasons = append(reasons, p.Name+" "+why)
 		} else {
 			ready++
@@ -113,6 +113,13 @@ func unready(p *v1.Pod, settle time.Duration) string {
 		}
 	}
 	return "is not ready"
+}
+
+// untouched reports whether a pod has been ready since before a time. Kubernetes tells whole seconds, so
+// one that changed in the same second may have done so afterwards.
+func untouched(p *v1.Pod, injected time.Time) bool {
+	since, ready := ReadySince(p)
+	return ready && since.Before(injected.Truncate(time.Second))
 }
 
 // ReadySince is when a ready pod became that, or when the last of its containers was restarted: where

@@ -68,6 +68,21 @@ func TestPodSymptom(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", tt.name, got, err, tt.want)
 		}
 	}
+	// A pod that was started a moment before the fault does not show it; one that is ready again since does.
+	for _, tt := range []struct {
+		ready time.Duration // ago
+		want  string
+	}{
+		{2500 * time.Millisecond, ""},
+		{0, "0 of 1 pods of geo are ready: geo-1 has been ready for "},
+	} {
+		c := fake.NewClientset(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "geo"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](1)}})
+		c.Tracker().Add(readyPod(a, "geo", "n1", tt.ready))
+		e := &Env{Client: c, App: a, Injected: time.Now().Add(-time.Second)}
+		if got, err := unsettled(t.Context(), e, "geo", killSettle); err != nil || !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
+			t.Errorf("ready for %v: %q, %v; want %q", tt.ready, got, err, tt.want)
+		}
+	}
 	if got, err := podSymptom(t.Context(), &Env{Client: fake.NewClientset(), App: a}, "geo"); err != nil || got != "there is no Deployment geo" {
 		t.Errorf("%q, %v", got, err)
 	}

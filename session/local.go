@@ -154,6 +154,7 @@ func (l *Local) inject(ctx context.Context) error {
 	l.phase("injecting") // The agent never learns of it, and a healthy twin has the phase too.
 	ctx, cancel := context.WithTimeout(ctx, manifestTimeout)
 	defer cancel()
+	l.stage.env.Injected = time.Now()
 	for i, f := range faults {
 		spec := p.Faults()[i]
 		if err := f.Inject(ctx, l.stage.env); err != nil {
