@@ -55,7 +55,7 @@ func (c *console) call(thought, action string, args ...any) string {
 const defaultSeconds = 30
 
 // lost finds a shell that has been started anew and does not know the helpers any more.
-var lost = regexp.MustCompile(`(brief|of|recent|complaints|connect|measure): command not found`)
+var lost = regexp.MustCompile(`(brief|of|recent|complaints|ports|connect|measure): command not found`)
 
 // shell runs a command that may take some seconds.
 func (c *console) shell(thought, command string, seconds int) string {

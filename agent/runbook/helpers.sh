@@ -26,6 +26,12 @@ complaints() {
     cut -c1-400 | sort | uniq -c | sort -rn | awk 'n[$2]++ < 3'
 }
 
+# ports NAMESPACE: the TCP ports of its Services, and the first of each pod, as HOST:PORT.
+ports() {
+  kubectl get services -n $1 -o json | jq -r '.items[] | "\(.metadata.name).\(.metadata.namespace)" as $host | .spec.ports[]? | select(.protocol != "UDP" and .protocol != "SCTP") | "\($host):\(.port)"' | sort
+  kubectl get pods -n $1 -o json | jq -r '.items[] | select(.status.podIP and .metadata.deletionTimestamp == null) | .status.podIP as $ip | [.spec.containers[].ports[]?.containerPort] | select(length > 0) | "\($ip):\(.[0])"'
+}
+
 # connect HOST:PORT...: try each three times; the exit status of nc, and milliseconds.
 connect() {
   for t in "$@"; do for n in 1 2 3; do

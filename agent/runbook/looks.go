@@ -14,21 +14,23 @@ func (i *investigation) lookAtAlerts() {
 	i.next = aboutAlerts(i.alerts) + " Are all pods running and ready?"
 }
 
-// aboutAlerts says what the table of alerts shows. What is pending may be left from a start.
+// aboutAlerts says what the table of alerts shows.
 func aboutAlerts(text string) string {
-	var firing []string
+	alerts := map[string][]string{} // by state
 	for line := range strings.Lines(text) {
-		if f := columns.Split(strings.TrimSpace(line), -1); len(f) >= 4 && f[0] == "firing" {
-			firing = append(firing, fmt.Sprintf("%s (%s)", f[1], f[3]))
+		if f := columns.Split(strings.TrimSpace(line), -1); len(f) >= 4 {
+			alerts[f[0]] = append(alerts[f[0]], fmt.Sprintf("%s (%s)", f[1], f[3]))
 		}
 	}
-	switch len(firing) {
-	case 0:
-		return "No alert is firing."
-	case 1:
+	switch firing, pending := alerts["firing"], alerts["pending"]; {
+	case len(firing) == 1:
 		return "An alert is firing: " + firing[0] + "."
+	case len(firing) > 1:
+		return fmt.Sprintf("%d alerts are firing, such as %s.", len(firing), firing[0])
+	case len(pending) > 0:
+		return "No alert is firing yet; about to is " + pending[0] + "."
 	}
-	return fmt.Sprintf("%d alerts are firing, such as %s.", len(firing), firing[0])
+	return "There is no alert."
 }
 
 func (i *investigation) lookAtPods() { i.lookAtPodsAfter(0) }
@@ -42,7 +44,11 @@ func (i *investigation) lookAtPodsAfter(seconds int) {
 	var ill []string
 	for _, r := range i.rows {
 		if r.ill() {
-			ill = append(ill, fmt.Sprintf("%s (%s)", r.name, r.status))
+			status := r.status
+			if status == "Running" {
+				status = "running, but not ready"
+			}
+			ill = append(ill, fmt.Sprintf("%s (%s)", r.name, status))
 		}
 	}
 	if len(ill) == 0 {
@@ -170,7 +176,7 @@ func (i *investigation) lookAtMetricsOf(seconds int) {
 	}
 	i.samples = readSamples(i.shell(i.next+fmt.Sprintf(" Next the metrics of the last %d seconds: where do requests fail or take long, who is short of CPU or memory? Only what is out of bounds is printed.", seconds), i.metricsCommand(seconds), 60))
 	if len(i.samples) == 0 {
-		i.next = "No service is out of bounds."
+		i.next = "The metrics show nothing out of bounds so far."
 		return
 	}
 	const most = 3
@@ -190,10 +196,26 @@ func (i *investigation) lookAtConnections() {
 		return
 	}
 	i.probes = readProbes(i.shell(i.next+" I connect to every port to see who refuses, and who is slow to answer. The columns are the exit code of nc and milliseconds.", command, 120))
-	i.next = "Every port can be reached."
+	i.next = aboutProbes(i.probes)
 	for _, f := range append(i.reached(), i.ports()...) {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
 	}
+}
+
+// aboutProbes says what connecting showed, where that is no reason to worry: a Service may have ports on
+// which nobody ever listens.
+func aboutProbes(list []probe) string {
+	var closed []string
+	for _, p := range list {
+		if p.closed() {
+			closed = append(closed, fmt.Sprintf("%s:%d", p.service, p.port))
+		}
+	}
+	if len(closed) == 0 {
+		return "Every port can be reached."
+	}
+	return fmt.Sprintf("Every service can be reached, though not by each of its ports: %s %s connections.",
+		strings.Join(closed, ", "), map[bool]string{true: "refuses", false: "refuse"}[len(closed) == 1])
 }
 
 func (i *investigation) lookAtLogs() {

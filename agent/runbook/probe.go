@@ -3,11 +3,8 @@ package runbook
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 const (
@@ -32,25 +29,10 @@ type probe struct {
 // not send to a pod that is not ready, so the pods are tried themselves too. Nothing is sent, so that
 // nobody complains.
 func (s *system) probeCommand() string {
-	var targets []string
-	for _, svc := range s.services {
-		for _, p := range svc.Spec.Ports {
-			if p.Protocol != v1.ProtocolUDP && p.Protocol != v1.ProtocolSCTP {
-				targets = append(targets, fmt.Sprintf("%s.%s:%d", svc.Name, s.namespace, p.Port))
-			}
-		}
-	}
-	slices.Sort(targets)
-	for _, r := range s.rows {
-		d, _ := s.deployment(s.component(r.name))
-		if ports := containerPorts(d); len(ports) > 0 && net.ParseIP(r.ip) != nil && r.status != "Terminating" {
-			targets = append(targets, fmt.Sprintf("%s:%d", r.ip, ports[0].ContainerPort))
-		}
-	}
-	if len(targets) == 0 {
+	if len(s.services) == 0 && len(s.rows) == 0 {
 		return ""
 	}
-	return "connect " + strings.Join(targets, " ")
+	return fmt.Sprintf("connect $(ports %s)", s.namespace)
 }
 
 // readProbes reads lines of "service:port exit-code milliseconds".

@@ -124,3 +124,22 @@ func TestLasting(t *testing.T) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
+
+// What the agent says is what it saw.
+func TestWords(t *testing.T) {
+	const header = "STATE    ALERT            SEVERITY  ABOUT    FOR  SUMMARY\n"
+	for _, tt := range []struct{ got, want string }{
+		{aboutAlerts("There are no alerts about n.\n"), "There is no alert."},
+		{aboutAlerts(header + "pending  KubePodNotReady  warning   pod=a-1  5s   not ready\n"), "No alert is firing yet; about to is KubePodNotReady (pod=a-1)."},
+		{aboutAlerts(header + "firing   KubePodNotReady  warning   pod=a-1  70s  not ready\n"), "An alert is firing: KubePodNotReady (pod=a-1)."},
+		{aboutProbes(readProbes("a.n:80 0 1\na.n:80 0 1\n10.0.0.1:80 0 1\n")), "Every port can be reached."},
+		{
+			aboutProbes(readProbes("consul.n:8300 1 0\nconsul.n:8300 1 0\nconsul.n:8500 0 1\n")),
+			"Every service can be reached, though not by each of its ports: consul:8300 refuses connections.",
+		},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+}

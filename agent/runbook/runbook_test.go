@@ -78,7 +78,7 @@ func TestHelpers(t *testing.T) {
 			known[d.Name.Value] = true
 		}
 	}
-	for _, name := range []string{"brief", "of", "recent", "complaints", "connect", "measure"} {
+	for _, name := range []string{"brief", "of", "recent", "complaints", "ports", "connect", "measure"} {
 		if !known[name] {
 			t.Errorf("there is no helper %s", name)
 		}

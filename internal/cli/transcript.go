@@ -90,7 +90,7 @@ func (t *transcript) event(kind string, data any) {
 	case record.Fault:
 		t.faults = append(t.faults, d)
 		if !t.blind { // That there is a fault says much.
-			t.line("%s", t.paint(yellow, fmt.Sprintf("%s in %s shows: %s", d.Kind, d.Target, d.Symptom)))
+			t.line("%s", t.paint(yellow, whatIn(d)+" shows: "+d.Symptom))
 		}
 	case record.Action:
 		t.begins(d.Number, d.Response)

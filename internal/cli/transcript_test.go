@@ -30,6 +30,12 @@ func story(set func(*transcript)) string {
 	return b.String()
 }
 
+func TestWhatIn(t *testing.T) {
+	if got := whatIn(record.Fault{Kind: "redeploy_without_pv"}); got != "redeploy_without_pv" {
+		t.Errorf("a fault of the whole application: %q", got)
+	}
+}
+
 func TestTranscript(t *testing.T) {
 	got := story(func(*transcript) {})
 	for _, want := range []string{

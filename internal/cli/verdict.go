@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -47,6 +48,14 @@ func (t *transcript) end(o *session.Outcome) {
 	row("more", "aiopslab describe %s", cmp.Or(t.name, o.Problem))
 }
 
+// whatIn names a fault and what it is in, if that is not the whole application.
+func whatIn(f record.Fault) string {
+	if f.Target == "" {
+		return f.Kind
+	}
+	return f.Kind + " in " + f.Target
+}
+
 // wrong says what was the matter.
 func (t *transcript) wrong() string {
 	if len(t.faults) == 0 {
@@ -54,7 +63,7 @@ func (t *transcript) wrong() string {
 	}
 	var list []string
 	for _, f := range t.faults {
-		list = append(list, fmt.Sprintf("%s in %s: %s", f.Kind, f.Target, f.Symptom))
+		list = append(list, whatIn(f)+": "+f.Symptom)
 	}
 	return strings.Join(list, "; ")
 }
