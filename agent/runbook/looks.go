@@ -182,12 +182,13 @@ func (i *investigation) lookAtMetricsOf(seconds int) {
 	const most = 3
 	var list []string
 	for _, m := range i.samples[:min(len(i.samples), most)] {
-		list = append(list, fmt.Sprintf("%s of %s is %.2f", m.name, m.who, m.value))
+		list = append(list, m.words())
 	}
-	i.next = strings.Join(list, ", ") + "."
+	i.next = strings.Join(list, "; ")
 	if more := len(i.samples) - most; more > 0 {
-		i.next = strings.TrimSuffix(i.next, ".") + fmt.Sprintf(", and %d more.", more)
+		i.next += fmt.Sprintf("; and %d more", more)
 	}
+	i.next += "."
 }
 
 func (i *investigation) lookAtConnections() {
@@ -225,7 +226,10 @@ func (i *investigation) lookAtLogs() {
 	}
 	i.readLogs(i.shell(i.next+" What do the logs complain about?", logsCommand(i.namespace, label), 60))
 	i.learnCalls()
-	i.next = fmt.Sprintf("%d components complain.", len(i.logs))
+	i.next = "Nobody complains."
+	if len(i.logs) > 0 {
+		i.next = fmt.Sprintf("The logs of %d components complain; that alone does not say who is at fault.", len(i.logs))
+	}
 	for _, f := range i.spoken() {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
 	}

@@ -34,6 +34,24 @@ func (m sample) latency() bool {
 	return m.name == httpLatency || m.name == rpcLatency || m.name == storeLatency
 }
 
+// words tell the value as one would to a colleague.
+func (m sample) words() string {
+	form := map[string]string{
+		httpErrors: "%.0f %% of the HTTP requests to %s fail", rpcErrors: "%.0f %% of the calls to %s fail",
+		storeErrors: "%.0f %% of the requests to stores by %s fail", cpuThrottled: "%.0f %% of the CPU periods of %s are throttled",
+		memoryUsed: "%.0f %% of the memory limit of %s is used",
+	}[m.name]
+	switch {
+	case form != "":
+		return fmt.Sprintf(form, 100*m.value, m.who)
+	case m.name == storeLatency:
+		return fmt.Sprintf("one in twenty requests to stores by %s takes more than %.1f s", m.who, m.value)
+	case m.latency():
+		return fmt.Sprintf("one in twenty requests to %s takes more than %.1f s", m.who, m.value)
+	}
+	return fmt.Sprintf("%s of %s is %.2f", m.name, m.who, m.value)
+}
+
 func readSamples(text string) (list []sample) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)

@@ -132,6 +132,9 @@ func TestWords(t *testing.T) {
 		{aboutAlerts("There are no alerts about n.\n"), "There is no alert."},
 		{aboutAlerts(header + "pending  KubePodNotReady  warning   pod=a-1  5s   not ready\n"), "No alert is firing yet; about to is KubePodNotReady (pod=a-1)."},
 		{aboutAlerts(header + "firing   KubePodNotReady  warning   pod=a-1  70s  not ready\n"), "An alert is firing: KubePodNotReady (pod=a-1)."},
+		{sample{"http-errors", "frontend", 0.34}.words(), "34 % of the HTTP requests to frontend fail"},
+		{sample{"rpc-p95", "search", 4.46}.words(), "one in twenty requests to search takes more than 4.5 s"},
+		{sample{"memory", "geo-1", 0.97}.words(), "97 % of the memory limit of geo-1 is used"},
 		{aboutProbes(readProbes("a.n:80 0 1\na.n:80 0 1\n10.0.0.1:80 0 1\n")), "Every port can be reached."},
 		{
 			aboutProbes(readProbes("consul.n:8300 1 0\nconsul.n:8300 1 0\nconsul.n:8500 0 1\n")),
