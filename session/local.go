@@ -98,10 +98,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, ErrMisfit
 	}
 	l.phase("waiting until its users are served")
-	if l.baseline, err = l.stage.set(ctx, s.Problem.Document.Load, s.Seed); err != nil {
-		return a, err
-	}
-	err = awaitQuiet(ctx, l.stage.observer.Stirring, l.stage.alerting, func(alert string) {
+	l.baseline, err = l.stage.set(ctx, s.Problem.Document.Load, s.Seed, func(alert string) {
 		l.phase("waiting until no alert is left from the start, such as " + alert)
 	})
 	if err != nil {

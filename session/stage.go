@@ -87,9 +87,29 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 // Fits reports whether a problem can be run on the stage: it has the same application.
 func (s *Stage) Fits(p *problem.Problem) bool { return s.app.Name == p.App.Name }
 
-// set makes the stage ready for a run: as it was deployed, under load, and well. It returns how that
-// looks.
-func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64) (baseline grade.Look, err error) {
+// set makes the stage ready for a run: as it was deployed, under load, well, and without alerts from its
+// start. It returns how that looks. Waits is told of an alert, if there is any to wait for.
+func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64, waits func(alert string)) (baseline grade.Look, err error) {
+	if baseline, err = s.serve(ctx, l, seed); err != nil {
+		return baseline, err
+	}
+	waited := false
+	err = awaitQuiet(ctx, s.observer.Stirring, s.alerting, func(alert string) {
+		waited = true
+		waits(alert)
+	})
+	if err != nil || !waited {
+		return baseline, err
+	}
+	// What led to alerts was in the first look, too.
+	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
+		s.healthy[l] = baseline
+	}
+	return baseline, err
+}
+
+// serve puts the application under load, as it was deployed, and waits until it is well.
+func (s *Stage) serve(ctx context.Context, l problem.Load, seed uint64) (baseline grade.Look, err error) {
 	if s.used {
 		if err := s.reset(ctx); err != nil {
 			return baseline, err
