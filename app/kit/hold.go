@@ -2,6 +2,7 @@ package kit
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -27,7 +28,8 @@ func IsOutOfMemory(err error) bool { return errors.Is(err, errNoMemory) }
 // Holder states the memory that a program really holds to its container. It is safe for concurrent
 // use. The zero value, and a nil one, state nothing.
 type Holder struct {
-	memory Memory
+	memory  Memory
+	quantum int64
 
 	mu     sync.Mutex
 	size   int64
@@ -35,7 +37,11 @@ type Holder struct {
 }
 
 // NewHolder returns a holder of nothing for a program in env.
-func NewHolder(env *Env) *Holder { return &Holder{memory: env.Memory} }
+func NewHolder(env *Env) *Holder { return &Holder{memory: env.Memory, quantum: holdQuantum} }
+
+// NewExactHolder is NewHolder for a program whose figures people look at: a store that states what its
+// data take to the byte.
+func NewExactHolder(env *Env) *Holder { return &Holder{memory: env.Memory, quantum: 1} }
 
 // Add changes what is held. It fails if that is too much; the container is then about to be killed.
 func (h *Holder) Add(n int) error {
@@ -45,7 +51,7 @@ func (h *Holder) Add(n int) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.size = max(h.size+int64(n), 0)
-	step := (h.size - h.stated) / holdQuantum * holdQuantum
+	step := (h.size - h.stated) / h.quantum * h.quantum
 	if step == 0 {
 		return nil
 	}
@@ -56,7 +62,7 @@ func (h *Holder) Add(n int) error {
 	}
 	if err := h.memory.Add(step); err != nil {
 		held.Add(-step)
-		return errNoMemory
+		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	h.stated += step
 	return nil

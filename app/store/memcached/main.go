@@ -57,7 +57,9 @@ func Main(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintln(env.Stderr, err)
 		return kit.Exit(exitOS)
 	}
-	return newServer(env, *o).run(ctx, listeners)
+	s := newServer(env, *o)
+	defer s.holder.Release()
+	return s.run(ctx, listeners)
 }
 
 // usageError ends the program with its code.

@@ -28,6 +28,7 @@ type server struct {
 	env     *kit.Env
 	store   *store
 	meter   *meter.Meter
+	holder  *kit.Holder // of the items' memory
 	started time.Time
 	verbose atomic.Int64
 	stats   traffic
@@ -41,7 +42,8 @@ type server struct {
 
 func newServer(env *kit.Env, o options) *server {
 	s := &server{options: o, env: env, meter: meter.New(env.CPU), started: time.Now(), conns: map[*conn]struct{}{}, nextID: firstConn}
-	s.store = newStore(o.memory, o.maxItem, env.Memory.Add)
+	s.holder = kit.NewExactHolder(env)
+	s.store = newStore(o.memory, o.maxItem, func(n int64) error { return s.holder.Add(int(n)) })
 	s.store.noEvict = o.noEvict
 	s.verbose.Store(int64(o.verbosity))
 	return s

@@ -124,11 +124,11 @@ func FuzzReadCommand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		in := bufio.NewReader(strings.NewReader(string(data)))
 		for {
-			args, err := readCommand(in)
+			args, err := readCommand(in, free)
 			if err != nil {
 				return
 			}
-			again, err := readCommand(bufio.NewReader(strings.NewReader(string(encode(args...)))))
+			again, err := readCommand(bufio.NewReader(strings.NewReader(string(encode(args...)))), free)
 			if err != nil || strings.Join(again, "\x00") != strings.Join(args, "\x00") {
 				t.Errorf("%q written and read is %q, %v", args, again, err)
 			}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/aiopslab/aiopslab/app/kit"
 )
 
 // client is a connection.
@@ -87,6 +89,8 @@ func (s *instance) serve(ctx context.Context, nc net.Conn) {
 		return
 	}
 	defer c.leave()
+	query := kit.NewHolder(s.env)
+	defer query.Release()
 	for !c.closing {
 		if c.watching != nil {
 			<-c.watching
@@ -95,7 +99,10 @@ func (s *instance) serve(ctx context.Context, nc net.Conn) {
 		if t := c.idleLimit(); t > 0 {
 			nc.SetReadDeadline(time.Now().Add(t))
 		}
-		args, err := readCommand(c.in)
+		if !c.inTx { // A transaction keeps its commands.
+			query.Release()
+		}
+		args, err := readCommand(c.in, query.Add)
 		var bad protocolError
 		if errors.As(err, &bad) {
 			fmt.Fprintf(nc, "-ERR %v\r\n", bad)

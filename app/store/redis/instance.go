@@ -57,7 +57,8 @@ type instance struct {
 	mu          gate // for what follows
 	config      *config
 	data        *data
-	charged     int64 // bytes stated to the container
+	charged     int64       // bytes stated to the container
+	holder      *kit.Holder // of them
 	clients     map[*client]struct{}
 	monitors    map[*client]struct{}
 	nextID      int64
@@ -87,7 +88,7 @@ func newInstance(env *kit.Env, c *config) (*instance, error) {
 	rand.Read(id[:])
 	now := time.Now()
 	return &instance{
-		env: env, role: 'C', meter: meter.New(env.CPU), started: now, runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1),
+		env: env, holder: kit.NewExactHolder(env), role: 'C', meter: meter.New(env.CPU), started: now, runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1),
 		turn: make(gate, 1), mu: make(gate, 1), scripts: map[string]string{}, config: c, data: d, clients: map[*client]struct{}{}, monitors: map[*client]struct{}{}, lastSave: now,
 		stats: stats{errors: map[string]int64{}, commands: map[string]*commandStats{}},
 	}, nil
@@ -129,7 +130,7 @@ func (s *instance) charge() {
 	if d := s.data.total + s.scriptBytes - s.charged; d != 0 {
 		s.charged += d
 		// If the container has had its share it is killed. But a kernel can also refuse.
-		if _, refused := errors.AsType[syscall.Errno](s.env.Memory.Add(d)); refused {
+		if _, refused := errors.AsType[syscall.Errno](s.holder.Add(int(d))); refused {
 			s.log(warning, "Out Of Memory allocating %d bytes!", d)
 			s.log(warning, "Redis aborting for OUT OF MEMORY. Allocating %d bytes!", d)
 			s.fail(exitAborted)

@@ -37,6 +37,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.data.Close()
+	defer s.holder.Release()
 	s.log(warning, "oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo")
 	s.log(warning, "Redis version=%s, bits=64, commit=00000000, modified=0, pid=%d, just started", Version, env.PID)
 	if len(env.Args) == 1 {

@@ -32,7 +32,7 @@ func replay(r *bufio.Reader, give func(db int, args ...string)) (good int64, err
 			}
 			return good, nil
 		}
-		args, err := readCommand(r)
+		args, err := readCommand(r, free)
 		if err != nil {
 			return good, err
 		}

@@ -184,7 +184,7 @@ type rdbReader struct {
 }
 
 func (r *rdbReader) read(n int) ([]byte, error) {
-	p, err := readN(r.r, n)
+	p, err := readN(r.r, n, free)
 	r.sum = crc(r.sum, p)
 	return p, err
 }
@@ -280,7 +280,7 @@ func readRDB(in io.Reader, now time.Time, give func(db int, args ...string)) (in
 		switch op {
 		case opEnd:
 			sum := r.sum
-			tail, err := readN(r.r, 8)
+			tail, err := readN(r.r, 8, free)
 			if err != nil {
 				return info, err
 			}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,8 @@ type protocolError string
 func (e protocolError) Error() string { return "Protocol error: " + string(e) }
 
 // readCommand reads a command: an array of bulk strings, or a line as people type it. An empty line
-// is an empty command.
-func readCommand(r *bufio.Reader) ([]string, error) {
+// is an empty command. What it takes is told to hold before it is there.
+func readCommand(r *bufio.Reader, hold func(n int) error) ([]string, error) {
 	line, err := readLine(r)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,7 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 		if err != nil || size < 0 || size > maxBulk {
 			return nil, protocolError("invalid bulk length")
 		}
-		data, err := readN(r, size+2)
+		data, err := readN(r, size+2, hold)
 		if err != nil {
 			return nil, err
 		}
@@ -64,18 +65,25 @@ func readCommand(r *bufio.Reader) ([]string, error) {
 }
 
 // readN reads n bytes. Memory is taken as they come, not as they are announced.
-func readN(r *bufio.Reader, n int) ([]byte, error) {
-	if n <= maxInline {
-		data := make([]byte, n)
-		_, err := io.ReadFull(r, data)
-		return data, err
+func readN(r *bufio.Reader, n int, hold func(n int) error) ([]byte, error) {
+	var b bytes.Buffer
+	for b.Len() < n {
+		part := min(n-b.Len(), maxInline)
+		if err := hold(copies * part); err != nil {
+			return nil, err
+		}
+		if _, err := io.CopyN(&b, r, int64(part)); err != nil {
+			return nil, err
+		}
 	}
-	var b strings.Builder
-	if _, err := io.CopyN(&b, r, int64(n)); err != nil {
-		return nil, err
-	}
-	return []byte(b.String()), nil
+	return b.Bytes(), nil
 }
+
+// free is for what is not counted: replies, and files, which a container writes itself.
+func free(int) error { return nil }
+
+// copies is how often an argument is in memory while it is read and executed.
+const copies = 3
 
 func readLine(r *bufio.Reader) (string, error) {
 	var b strings.Builder
@@ -199,7 +207,7 @@ func readReply(r *bufio.Reader) (reply, error) {
 		if n < 0 {
 			return reply{kind: bulk, null: true}, nil
 		}
-		data, err := readN(r, n+2)
+		data, err := readN(r, n+2, free)
 		if err != nil {
 			return rep, err
 		}
