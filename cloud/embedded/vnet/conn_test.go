@@ -122,3 +122,52 @@ func TestStreamIsExact(t *testing.T) {
 		}
 	})
 }
+
+// TestWindowsShrink floods connections that nobody reads from: the network holds so much and no more,
+// others go on, and everything is given back.
+func TestWindowsShrink(t *testing.T) {
+	n, client, server := pair(t)
+	ln := listen(t, server, ":80")
+	var ends []net.Conn
+	flood := make([]byte, window)
+	for range 2 * pressure / window {
+		c := dial(t, client, "10.244.1.3:80")
+		s, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ends = append(ends, c, s)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			c.Write(flood) // It may have to wait, until the end.
+		}()
+		if n.held.Load() <= pressure {
+			<-done
+		}
+	}
+	if held := n.held.Load(); held > pressure+window+int64(len(ends))*smallWindow {
+		t.Errorf("the network holds %d bytes", held)
+	}
+	c := dial(t, client, "10.244.1.3:80")
+	s, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		c.Write(flood)
+		c.Close()
+	}()
+	if data, err := io.ReadAll(s); len(data) != len(flood) || err != nil {
+		t.Errorf("%d bytes came through, %v", len(data), err)
+	}
+	s.Close()
+	for _, c := range ends {
+		c.Close()
+	}
+	for deadline := time.Now().Add(10 * time.Second); n.held.Load() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are held after the end", n.held.Load())
+		}
+	}
+}

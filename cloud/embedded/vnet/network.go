@@ -59,6 +59,8 @@ type Network struct {
 	hosts map[netip.Addr]*Host
 	rules []*rule
 
+	held atomic.Int64 // bytes that were sent and not read yet, on all connections
+
 	router   atomic.Pointer[Router]
 	admitter atomic.Pointer[Admitter]
 

@@ -7,8 +7,14 @@ import (
 	"time"
 )
 
-// window is how many bytes one direction of a connection holds before a writer has to wait.
-const window = 256 << 10
+const (
+	// window is how many bytes one direction of a connection holds before a writer has to wait.
+	window = 256 << 10
+	// pressure is how many bytes all connections may hold before windows shrink, as the kernel's tcp_mem
+	// has it. There can be many connections that nobody reads from.
+	pressure    = 128 << 20
+	smallWindow = 4 << 10
+)
 
 // pipe is one direction of a connection: a bounded queue of segments with one end to write and one
 // to read. Data that travels a disturbed path waits in it until it has arrived.
@@ -18,6 +24,7 @@ type pipe struct {
 	mu       sync.Mutex
 	segments []*segment
 	size     int  // bytes in segments
+	ignored  bool // size no longer counts in what the network holds
 	finished bool // the writer is done: the reader gets EOF after the last segment
 	deaf     bool // the reader is gone: writing is pointless
 	reset    bool // the connection was aborted
@@ -43,6 +50,22 @@ func newPipe(p *path) *pipe {
 		writable: make(chan struct{}, 1),
 		writing:  make(chan struct{}, 1),
 	}
+}
+
+// grow changes the size.
+func (p *pipe) grow(n int) {
+	p.size += n
+	if !p.ignored {
+		p.path.net.held.Add(int64(n))
+	}
+}
+
+// room is how much can be written. It may be nothing, or less if windows have shrunk.
+func (p *pipe) room() int {
+	if p.path.net.held.Load() > pressure {
+		return max(0, smallWindow-p.size)
+	}
+	return window - p.size
 }
 
 func wake(c chan struct{}) {
@@ -104,7 +127,7 @@ func (p *pipe) take(b []byte) (n int, wait time.Duration, err error) {
 			p.segments = p.segments[1:]
 		}
 	}
-	p.size -= n
+	p.grow(-n)
 	switch {
 	case n > 0:
 		wake(p.writable)
@@ -168,7 +191,7 @@ func (p *pipe) write(b []byte, d *deadline, closed <-chan struct{}) (n int, err 
 		case p.deaf, p.finished:
 			err = syscall.EPIPE
 		default:
-			c := min(len(b)-n, window-p.size)
+			c := min(len(b)-n, p.room())
 			p.put(b[n : n+c])
 			n += c
 		}
@@ -189,7 +212,7 @@ func (p *pipe) put(b []byte) {
 	if len(b) == 0 {
 		return
 	}
-	p.size += len(b)
+	p.grow(len(b))
 	wake(p.readable)
 	rules := p.path.disturbances()
 	if last := len(p.segments) - 1; last >= 0 && len(rules) == 0 {
@@ -223,7 +246,8 @@ func (p *pipe) finish() {
 func (p *pipe) deafen() (lost bool) {
 	p.mu.Lock()
 	lost = p.size > 0
-	p.deaf, p.segments, p.size = true, nil, 0
+	p.grow(-p.size)
+	p.deaf, p.segments = true, nil
 	p.mu.Unlock()
 	wake(p.writable)
 	return lost
@@ -236,9 +260,16 @@ func (p *pipe) abort() {
 	p.reset = true
 	for i, s := range p.segments {
 		if p.transit(s) > 0 {
+			for _, lost := range p.segments[i:] {
+				p.grow(-len(lost.data))
+			}
 			p.segments = p.segments[:i]
 			break
 		}
+	}
+	if !p.ignored { // Nobody may ever read the rest.
+		p.path.net.held.Add(-int64(p.size))
+		p.ignored = true
 	}
 	p.mu.Unlock()
 	wake(p.readable)
