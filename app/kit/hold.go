@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"sync/atomic"
 )
 
 const (
@@ -14,10 +13,45 @@ const (
 	// maxHeld is what all programs of the process together may really hold. Containers without a limit
 	// have as much as a node of the model, which is more than the machine has.
 	maxHeld = 1 << 30
+	// heldSlack is what others may take beyond that until the container that has most of it is gone.
+	heldSlack = 128 << 20
 )
 
-// held is what all programs hold.
-var held atomic.Int64
+// held is what all programs hold, and those of each container.
+var held = struct {
+	sync.Mutex
+	total int64
+	by    map[Memory]int64
+}{by: map[Memory]int64{}}
+
+// claim changes what the programs of a container hold. If that is too much for the process, the
+// container that holds most has to go: if it is this one, or there is no more room at all, the claim
+// fails; if it is another, that one is returned.
+func claim(m Memory, n int64) (heaviest Memory, ok bool) {
+	held.Lock()
+	defer held.Unlock()
+	take := func(n int64) {
+		held.total += n
+		if held.by[m] += n; held.by[m] <= 0 {
+			delete(held.by, m)
+		}
+	}
+	take(n)
+	if n <= 0 || held.total <= maxHeld {
+		return nil, true
+	}
+	heaviest = m
+	for other, size := range held.by {
+		if size > held.by[heaviest] {
+			heaviest = other
+		}
+	}
+	if heaviest == m || held.total > maxHeld+heldSlack {
+		take(-n)
+		return nil, false
+	}
+	return heaviest, true
+}
 
 // errNoMemory ends a program that has been killed for what it holds.
 var errNoMemory = errors.New("cannot allocate memory")
@@ -55,13 +89,16 @@ func (h *Holder) Add(n int) error {
 	if step == 0 {
 		return nil
 	}
-	if total := held.Add(step); step > 0 && total > maxHeld {
-		held.Add(-step)
-		h.exhaust()
+	heaviest, ok := claim(h.memory, step)
+	if !ok {
+		exhaust(h.memory)
 		return errNoMemory
 	}
+	if heaviest != nil {
+		exhaust(heaviest)
+	}
 	if err := h.memory.Add(step); err != nil {
-		held.Add(-step)
+		claim(h.memory, -step)
 		return fmt.Errorf("%w: %w", errNoMemory, err)
 	}
 	h.stated += step
@@ -76,7 +113,7 @@ func (h *Holder) Release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.stated != 0 {
-		held.Add(-h.stated)
+		claim(h.memory, -h.stated)
 		_ = h.memory.Add(-h.stated)
 	}
 	h.size, h.stated = 0, 0
@@ -86,9 +123,9 @@ func (h *Holder) Release() {
 // killed for it.
 func (h *Holder) Exhaust() {
 	if h != nil && h.memory != nil {
-		h.exhaust()
+		exhaust(h.memory)
 	}
 }
 
 // exhaust asks for what no machine has, which kills the container.
-func (h *Holder) exhaust() { _ = h.memory.Add(math.MaxInt64 / 4) }
+func exhaust(m Memory) { _ = m.Add(math.MaxInt64 / 4) }
