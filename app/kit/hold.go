@@ -12,7 +12,7 @@ const (
 	holdQuantum = 256 << 10
 	// maxHeld is what all programs of the process together may really hold. Containers without a limit
 	// have as much as a node of the model, which is more than the machine has.
-	maxHeld = 1 << 30
+	maxHeld = 768 << 20
 	// heldSlack is what others may take beyond that until the container that has most of it is gone.
 	heldSlack = 128 << 20
 )

@@ -92,7 +92,7 @@ func Start(o Options) (*Environment, error) {
 	e.cmd = exec.Command(o.Program, o.Args...)
 	e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = requests, e.stderr, e.stderr
 	e.cmd.ExtraFiles = []*os.File{answers}
-	e.cmd.Env = append(o.Env, fmt.Sprintf("GOMEMLIMIT=%d", o.Ceiling/4*3))
+	e.cmd.Env = append(o.Env, fmt.Sprintf("GOMEMLIMIT=%d", o.Ceiling/8*5)) // The rest is for its children.
 	e.cmd.WaitDelay = time.Second
 	e.cmd.SysProcAttr = attributes() // Ctrl-C on the terminal is for the supervisor alone.
 	started := make(chan error)

@@ -15,7 +15,7 @@ import (
 
 const (
 	// softMemory is where Go's collector begins to work hard; maxMemory is what the kernel gives.
-	softMemory = 1 << 30
+	softMemory = 448 << 20
 	// maxStack is how much one goroutine may nest.
 	maxStack = 256 << 20
 	maxFiles = 64 // open ones

@@ -4,4 +4,4 @@ package cell
 
 // maxMemory is the memory a cell can have, in bytes. It dies beyond. What Go reserves and does not use
 // yet does not count.
-const maxMemory = 1280 << 20
+const maxMemory = 768 << 20

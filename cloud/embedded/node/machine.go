@@ -38,16 +38,19 @@ type memoryVolume struct {
 	disk *vfs.Disk
 }
 
-// realDisk is how many bytes of files a node really holds, in memory. What its disk says it has is the
-// model's; a write beyond this fails as on a disk that is full.
+// realDisk is how many bytes of files all nodes together really hold, in memory, each an equal part. What
+// a disk says it has is the model's; a write beyond this fails as on a disk that is full.
 const realDisk = 1 << 30
+
+// realPart is the part of a node, at least enough to work with.
+func realPart(nodes int) int64 { return max(realDisk/int64(max(nodes, 1)), 64<<20) }
 
 // newMachine puts a copy of a disk into new hardware.
 func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	cfg := n.fleet.cfg
 	m := &machine{
 		spec: n.spec, booted: cfg.Clock.Now(), host: n.host, cpu: cri.NewMachine(n.spec.Cores, n.spec.Memory),
-		disk: &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realDisk}}, memory: map[string]*memoryVolume{},
+		disk: &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realPart(len(cfg.Nodes))}}, memory: map[string]*memoryVolume{},
 	}
 	var err error
 	if err = os.MkdirAll(cfg.Dir, 0o700); err != nil {
