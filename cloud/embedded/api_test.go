@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
@@ -42,6 +44,37 @@ func TestVersion(t *testing.T) {
 		if n.Status.NodeInfo.KubeletVersion != want {
 			t.Errorf("the kubelet of %s is %s, want %s", n.Name, n.Status.NodeInfo.KubeletVersion, want)
 		}
+	}
+}
+
+// kubectl get componentstatuses tells of the cluster's own parts: nothing of the machine is asked.
+func TestComponentStatuses(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
+	list, err := c.client.CoreV1().ComponentStatuses().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	health := map[string]v1.ComponentCondition{}
+	for _, s := range list.Items {
+		health[s.Name] = s.Conditions[0]
+	}
+	ok := v1.ComponentCondition{Type: v1.ComponentHealthy, Status: v1.ConditionTrue, Message: "ok"}
+	want := map[string]v1.ComponentCondition{"scheduler": ok, "controller-manager": ok, "etcd-0": ok}
+	if diff := cmp.Diff(want, health); diff != "" {
+		t.Errorf("the components are (-want +got):\n%s", diff)
+	}
+	one, err := c.client.CoreV1().ComponentStatuses().Get(t.Context(), "scheduler", metav1.GetOptions{})
+	if err != nil || one.Conditions[0] != ok {
+		t.Errorf("the scheduler: %+v, %v", one, err)
+	}
+	if _, err := c.client.CoreV1().ComponentStatuses().Get(t.Context(), "etcd-1", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("an unknown component: %v", err)
+	}
+	table, err := c.client.CoreV1().RESTClient().Get().Resource("componentstatuses").
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil || strings.Count(string(table), `"Healthy","ok"`) != 3 {
+		t.Errorf("the table: %s, %v", table, err)
 	}
 }
 

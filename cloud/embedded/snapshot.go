@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	snapshotMagic = "aiopslab snapshot 1\n"
+	snapshotMagic = "aiopslab snapshot 2\n"
 	// servePatience is how long a reset waits for restored programs to listen again.
 	servePatience = 5 * time.Second
 )

@@ -39,6 +39,7 @@ type apiServer struct {
 	self    *loopback.Transport
 	config  *rest.Config // the server's own identity, over self
 	doors   *doors
+	parts   *components
 	stopped chan error // receives one value when the server has shut down
 }
 
@@ -74,6 +75,10 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 		return nil, fmt.Errorf("create kube-apiserver: %w", err)
 	}
 	documents.install(aggregator.GenericAPIServer)
+	parts := newComponents()
+	if err := parts.install(aggregator.GenericAPIServer.NextDelegate(), c.KubeAPIs.ControlPlane.StorageFactory.Configs()); err != nil {
+		return nil, fmt.Errorf("create kube-apiserver: %w", err)
+	}
 	prepared, err := aggregator.PrepareRun()
 	if err != nil {
 		return nil, fmt.Errorf("prepare kube-apiserver: %w", err)
@@ -83,7 +88,10 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	for _, v3 := range openAPIConfigs(c) {
 		v3.Definitions = nil
 	}
-	s := &apiServer{self: self, doors: d, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig, stopped: make(chan error, 1)}
+	s := &apiServer{
+		self: self, doors: d, parts: parts, config: c.KubeAPIs.ControlPlane.Generic.LoopbackClientConfig,
+		stopped: make(chan error, 1),
+	}
 	self.Serve(aggregator.GenericAPIServer.Handler)
 	go func() { s.stopped <- prepared.Run(ctx) }()
 	return s, nil
@@ -174,7 +182,7 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 		"--kubelet-client-certificate=" + file("kubelet-client.crt"), "--kubelet-client-key=" + file("kubelet-client.key"),
 		"--kubelet-certificate-authority=" + file("ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--requestheader-client-ca-file=" + file("ca.crt"), "--requestheader-allowed-names=front-proxy-client",
+		"--requestheader-client-ca-file=" + file("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
 		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + file("front-proxy.crt"), "--proxy-client-key-file=" + file("front-proxy.key"),

@@ -42,10 +42,11 @@ type controllerKit struct {
 	mapper    *restmapper.DeferredDiscoveryRESTMapper
 	started   chan struct{} // closed once the informers run
 	pki       *PKI
+	dir       string // where the authority's files are
 	timing    Timing
 }
 
-func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (*controllerKit, error) {
+func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, cfg Config) (*controllerKit, error) {
 	c, err := clientset.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,10 @@ func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, pk
 	if err != nil {
 		return nil, err
 	}
-	k := &controllerKit{config: config, client: c, metadata: md, informers: f, started: make(chan struct{}), pki: pki, timing: timing}
+	k := &controllerKit{
+		config: config, client: c, metadata: md, informers: f, started: make(chan struct{}),
+		pki: cfg.PKI, dir: cfg.Dir, timing: cfg.Timing,
+	}
 	k.objects = informerfactory.NewInformerFactory(k.informers, metadatainformer.NewSharedInformerFactoryWithOptions(md, informerResync, metadatainformer.WithTransform(dropManagedFields)))
 	k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.Discovery()))
 	return k, nil
@@ -67,8 +71,8 @@ type builtControllers struct {
 }
 
 // buildControllers builds all controllers, which register what they watch.
-func buildControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, pki *PKI, timing Timing) (*builtControllers, error) {
-	k, err := newControllerKit(config, f, pki, timing)
+func buildControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, cfg Config) (*builtControllers, error) {
+	k, err := newControllerKit(config, f, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build controllers: %w", err)
 	}

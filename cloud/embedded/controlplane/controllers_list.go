@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"path/filepath"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,7 +19,9 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	pkgcontroller "k8s.io/kubernetes/pkg/controller"
+	"k8s.io/kubernetes/pkg/controller/certificates/cleaner"
 	"k8s.io/kubernetes/pkg/controller/certificates/rootcacertpublisher"
+	"k8s.io/kubernetes/pkg/controller/certificates/signer"
 	"k8s.io/kubernetes/pkg/controller/clusterroleaggregation"
 	"k8s.io/kubernetes/pkg/controller/cronjob"
 	"k8s.io/kubernetes/pkg/controller/daemon"
@@ -203,6 +206,20 @@ var controllers = []controller{
 			return nil, err
 		}
 		return workers(c.Run, 1), nil
+	}},
+	// Of the signers of Kubernetes the only one is that of clients. Certificates of kubelets would let
+	// whoever can approve them pass for a node; they are made when nodes are.
+	{"certificatesigningrequest-signing", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
+		c, err := signer.NewKubeAPIServerClientCSRSigningController(ctx, k.client, k.informers.Certificates().V1().CertificateSigningRequests(),
+			filepath.Join(k.dir, "ca.crt"), filepath.Join(k.dir, "ca.key"), 365*24*time.Hour)
+		if err != nil {
+			return nil, err
+		}
+		return workers(c.Run, 1), nil
+	}},
+	{"certificatesigningrequest-cleaner", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
+		requests := k.informers.Certificates().V1().CertificateSigningRequests()
+		return workers(cleaner.NewCSRCleanerController(k.client.CertificatesV1().CertificateSigningRequests(), requests).Run, 1), nil
 	}},
 	{"clusterrole-aggregation", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		return workers(clusterroleaggregation.NewClusterRoleAggregation(k.informers.Rbac().V1().ClusterRoles(), k.client.RbacV1()).Run, 1), nil

@@ -19,35 +19,30 @@ import (
 // validity is how long certificates last: longer than any environment.
 const validity = 10 * 365 * 24 * time.Hour
 
-// PKI is the cluster's certificate authority and the key that signs service account tokens. What
-// runs in the cluster keeps copies of both (tokens, CA bundles), so they are part of a snapshot.
+// PKI is the cluster's certificate authorities and the key that signs service account tokens. What
+// runs in the cluster keeps copies of them (tokens, CA bundles), so they are part of a snapshot.
 type PKI struct {
-	CACert, CAKey []byte // PEM
+	CACert, CAKey []byte // PEM; of servers and clients
 	SAPub, SAKey  []byte // PEM
+	// The authority of those who say whom a request is for: the API server, when it passes one on to
+	// an aggregated API. It is another one because anybody can ask the cluster's for a certificate
+	// with any name.
+	FrontCert, FrontKey []byte // PEM
 
+	ca, front authority
+}
+
+// authority signs certificates.
+type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
 }
 
-// NewPKI makes a new authority.
+// NewPKI makes new authorities.
 func NewPKI() (*PKI, error) {
 	p := &PKI{}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "kubernetes"}, DNSNames: []string{"kubernetes"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
-		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, err
-	}
-	p.CACert = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-	if p.CAKey, err = encodeKey(key); err != nil {
+	var err error
+	if p.CACert, p.CAKey, err = newAuthority("kubernetes"); err != nil {
 		return nil, err
 	}
 	sa, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -62,7 +57,29 @@ func NewPKI() (*PKI, error) {
 		return nil, err
 	}
 	p.SAPub = pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: pub})
+	if p.FrontCert, p.FrontKey, err = newAuthority("front-proxy-ca"); err != nil {
+		return nil, err
+	}
 	return p, p.Load()
+}
+
+func newAuthority(name string) (cert, key []byte, err error) {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, k.Public(), k)
+	if err != nil {
+		return nil, nil, err
+	}
+	key, err = encodeKey(k)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), key, err
 }
 
 func encodeKey(k *ecdsa.PrivateKey) ([]byte, error) {
@@ -73,18 +90,24 @@ func encodeKey(k *ecdsa.PrivateKey) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
 }
 
-// Load prepares an authority whose exported fields were restored from a snapshot.
-func (p *PKI) Load() error {
-	pair, err := tls.X509KeyPair(p.CACert, p.CAKey)
+// Load prepares authorities whose exported fields were restored from a snapshot.
+func (p *PKI) Load() (err error) {
+	if p.ca, err = loadAuthority(p.CACert, p.CAKey); err == nil {
+		p.front, err = loadAuthority(p.FrontCert, p.FrontKey)
+	}
+	return err
+}
+
+func loadAuthority(cert, key []byte) (authority, error) {
+	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
-		return fmt.Errorf("load certificate authority: %w", err)
+		return authority{}, fmt.Errorf("load certificate authority: %w", err)
 	}
-	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	k, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
 	if !ok {
-		return fmt.Errorf("load certificate authority: its key is not ECDSA")
+		return authority{}, fmt.Errorf("load certificate authority: its key is not ECDSA")
 	}
-	p.cert, p.key = pair.Leaf, key
-	return nil
+	return authority{cert: pair.Leaf, key: k}, nil
 }
 
 // Identity is whom a certificate is for.
@@ -96,7 +119,9 @@ type Identity struct {
 }
 
 // Issue signs a certificate and returns it and its key as PEM.
-func (p *PKI) Issue(id Identity) (cert, key []byte, err error) {
+func (p *PKI) Issue(id Identity) (cert, key []byte, err error) { return p.ca.issue(id) }
+
+func (a authority) issue(id Identity) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -112,7 +137,7 @@ func (p *PKI) Issue(id Identity) (cert, key []byte, err error) {
 		DNSNames: id.DNS, IPAddresses: id.IPs, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, p.cert, k.Public(), p.key)
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, k.Public(), a.key)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -131,12 +156,19 @@ func (p *PKI) TLS(id Identity) (tls.Certificate, error) {
 	return tls.X509KeyPair(cert, key)
 }
 
-// files writes what kube-apiserver only takes as files, and returns where each is.
+// files writes what Kubernetes only takes as files, and returns where each is. The front proxy's
+// certificate is of the authority for those.
 func (p *PKI) files(dir string, issue map[string]Identity) (func(name string) string, error) {
 	path := func(name string) string { return filepath.Join(dir, name) }
-	contents := map[string][]byte{"ca.crt": p.CACert, "sa.pub": p.SAPub, "sa.key": p.SAKey}
+	contents := map[string][]byte{
+		"ca.crt": p.CACert, "ca.key": p.CAKey, "front-proxy-ca.crt": p.FrontCert, "sa.pub": p.SAPub, "sa.key": p.SAKey,
+	}
 	for name, id := range issue {
-		cert, key, err := p.Issue(id)
+		by := p.ca
+		if name == "front-proxy" {
+			by = p.front
+		}
+		cert, key, err := by.issue(id)
 		if err != nil {
 			return nil, err
 		}

@@ -150,7 +150,7 @@ func (p *Plane) PrepareLoops(ctx context.Context, f informers.SharedInformerFact
 		return errors.New("the loops run already")
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	c, err := buildControllers(run, p.RESTConfig(controllerManager), f, p.cfg.PKI, p.cfg.Timing)
+	c, err := buildControllers(run, p.RESTConfig(controllerManager), f, p.cfg)
 	if err != nil {
 		cancel()
 		return err
@@ -160,16 +160,20 @@ func (p *Plane) PrepareLoops(ctx context.Context, f informers.SharedInformerFact
 		var g errgroup.Group
 		g.Go(func() (err error) {
 			done[0], err = c.start(run)
+			p.api.parts.manager.running.Store(err == nil)
 			return err
 		})
 		g.Go(func() (err error) {
 			done[1], err = startScheduler(run, p.RESTConfig("kube-scheduler"))
+			p.api.parts.scheduler.running.Store(err == nil)
 			return err
 		})
 		return g.Wait()
 	}
 	p.stopLoops = func() {
 		cancel()
+		p.api.parts.manager.running.Store(false)
+		p.api.parts.scheduler.running.Store(false)
 		for _, d := range done {
 			if d != nil {
 				<-d
