@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			_, _ = io.Copy(os.Stdout, os.Stdin)
 			return 0
 		}
-		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Shell, "kubectl": print, "helm": print}))
+		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Shell(nil), "kubectl": print, "helm": print}))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -19,8 +19,14 @@ const (
 // [Options.Self].
 const ShellName = box.ShellName
 
-// Shell is the main function of the shell's process.
-func Shell(w *tool.World, args []string) int { return box.Serve(w, args) }
+// Preferences applies the kuberc file that a command line of kubectl names to it. What it returns says
+// by itself what is to be run. Warnings go to stderr.
+type Preferences = box.Preferences
+
+// Shell is the main function of the shell's process, whose kubectl has preferences.
+func Shell(p Preferences) tool.Program {
+	return func(w *tool.World, _ []string) int { return box.Serve(w, p) }
+}
 
 type shellArgs struct {
 	Command string `arg:"command" doc:"The command to execute."`

@@ -33,18 +33,19 @@ func runKubectl(s *State, args []string) error {
 	if err := pointKubectl(s, args); err != nil {
 		return err
 	}
+	os.Args = args // It takes them from there, unless an alias of the user's has more.
 	cmdutil.CheckErr(component.RunNoErrOutput(newStockKubectl(s, args)))
 	return nil
 }
 
-// newStockKubectl is kubectl's own command.
+// newStockKubectl is kubectl's own command. It applies the user's preferences to the arguments, and
+// holds those that result.
 func newStockKubectl(s *State, args []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
 	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
 		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
 	})
-	root.SetArgs(args[1:])
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)

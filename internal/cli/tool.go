@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/aci/tool"
+	"github.com/aiopslab/aiopslab/internal/kuberc"
 )
 
 // newTool is the command that the processes of an agent are: its shell, kubectl and helm. They take
@@ -25,7 +26,7 @@ func newTool(s *State) *cobra.Command {
 		Use: "tool NAME", Short: "Run a program of an agent's, confined", Hidden: true, DisableFlagParsing: true,
 		RunE: func(_ *cobra.Command, args []string) error {
 			code := tool.Run(args, map[string]tool.Program{
-				aci.ShellName: aci.Shell,
+				aci.ShellName: aci.Shell(kuberc.Expand),
 				"kubectl":     stock(s, func(args []string) int { return runToolKubectl(s, args) }),
 				"helm":        stock(s, func(args []string) int { return runHelm(s, args) }),
 			})
@@ -48,7 +49,8 @@ func stock(s *State, run func(args []string) int) tool.Program {
 }
 
 // runToolKubectl runs kubectl for an agent. It shows nothing of the program it is a part of: neither the
-// stacks that kubectl prints at -v=99 when it fails, nor profiles.
+// stacks that kubectl prints at -v=99 when it fails, nor profiles. The shell has applied preferences,
+// before it judged the command.
 func runToolKubectl(s *State, args []string) int {
 	cmdutil.BehaviorOnFatal(func(message string, code int) {
 		if message != "" {
@@ -56,7 +58,8 @@ func runToolKubectl(s *State, args []string) int {
 		}
 		os.Exit(code)
 	})
-	root := newStockKubectl(s, args)
+	root := newStockKubectl(s, args[:1]) // Without arguments it applies none itself.
+	root.SetArgs(args[1:])
 	if f := root.PersistentFlags().Lookup("profile"); f != nil {
 		f.Value = noProfile{}
 	}

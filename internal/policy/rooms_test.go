@@ -31,6 +31,7 @@ var rooms = []string{
 	"app",
 	"cloud",
 	"record",
+	"internal/kuberc",
 	"internal/manifest",
 	"internal/policy",
 	"internal/strict",

@@ -60,6 +60,9 @@ func (m *machine) child(name string) kit.Program {
 				q.Vars[name] = []byte(v)
 			}
 		}
+		if v := env.Getenv(kubercVar); v != "" && v != kubercOff {
+			q.Vars[kubercVar] = []byte(r.host(env.Path(v))) // for `kubectl kuberc`
+		}
 		defer m.fs.measureAgain()
 		return m.launch(ctx, env, q)
 	}
@@ -146,6 +149,11 @@ func (m *machine) spool(env *kit.Env, fd string) (string, error) {
 		return "", err
 	}
 	defer in.Close()
+	return m.save(in)
+}
+
+// save writes to a new file.
+func (m *machine) save(in io.Reader) (string, error) {
 	name := fmt.Sprintf("/tmp/.fd-%d", m.spools.Add(1))
 	out, err := m.fs.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {

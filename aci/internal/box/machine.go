@@ -29,10 +29,12 @@ type machine struct {
 	limits limits
 	spools atomic.Int64
 	shell  *shell.Session
+
+	preferences Preferences // of kubectl; nil for none
 }
 
-// Serve is the shell's process. It returns when the environment has gone.
-func Serve(w *tool.World, _ []string) int {
+// Serve is the shell's process, whose kubectl has preferences. It returns when the environment has gone.
+func Serve(w *tool.World, p Preferences) int {
 	l, err := newLine(w.Line)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -47,6 +49,7 @@ func Serve(w *tool.World, _ []string) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	machine.preferences = p
 	debug.FreeOSMemory() // Most of what starting took is not needed again, and there may be many of us.
 	machine.serve()
 	return 0

@@ -21,7 +21,7 @@ import (
 // TestMain is also the lab's binary: called as "tool" it runs fake tools, confined for real.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "tool" {
-		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: Serve, "kubectl": fakeTool, "helm": fakeTool}))
+		os.Exit(tool.Run(os.Args[2:], map[string]tool.Program{ShellName: fakeShell, "kubectl": fakeTool, "helm": fakeTool}))
 	}
 	if len(os.Args) > 2 && os.Args[1] == "environment" {
 		environment(os.Args[2])
@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
+
+func fakeShell(w *tool.World, _ []string) int { return Serve(w, fakePreferences) }
 
 // fakeTool prints what it was given, or does what its first argument says.
 func fakeTool(w *tool.World, args []string) int {

@@ -200,8 +200,15 @@ func follows(args []string, verb string) bool {
 
 // apply judges the command of a process and tells the agent.
 func (m *machine) apply(ctx context.Context, env *kit.Env) (code int, refused bool) {
-	left := left(ctx)
-	v := judge(env.Args, left)
+	if path.Base(env.Args[0]) == "kubectl" {
+		args, err := m.preferred(env)
+		if err != nil {
+			fmt.Fprintln(env.Stderr, err)
+			return 1, true
+		}
+		env.Args = args
+	}
+	v := judge(env.Args, left(ctx))
 	if v.refuse != "" {
 		fmt.Fprintln(env.Stderr, v.refuse)
 		return 1, true

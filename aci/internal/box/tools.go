@@ -17,7 +17,7 @@ import (
 var toolNames = []string{"kubectl", "helm"}
 
 // passed are the variables of the agent's that kubectl and helm get.
-var passed = []string{"HELM_NAMESPACE", "HELM_DEBUG", "HELM_MAX_HISTORY", "HELM_KUBECONTEXT"}
+var passed = []string{"HELM_NAMESPACE", "HELM_DEBUG", "HELM_MAX_HISTORY", "HELM_KUBECONTEXT", kubercGate}
 
 // tool runs a process for the shell and tells it how that ended. The process ends with the shell's interest.
 func (h *host) tool(q *toolRequest, files []*os.File) {
@@ -155,7 +155,7 @@ func (b *Box) toolVars(vars map[string][]byte) []string {
 		"HOME=" + b.inTool(home), "TMPDIR=" + b.inTool("/tmp"), "PATH=" + b.inTool("/bin"), // There is nothing in it.
 		"HELM_NO_PLUGINS=1",
 	}
-	for _, name := range append([]string{"KUBECONFIG"}, passed...) {
+	for _, name := range append([]string{"KUBECONFIG", kubercVar}, passed...) {
 		if v, ok := vars[name]; ok {
 			list = append(list, name+"="+string(v))
 		}
