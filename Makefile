@@ -20,7 +20,7 @@ LIGHT = ./aci/... ./agent/... ./app/... ./fault/... ./grade/... ./guard/... ./ll
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1
 
-.PHONY: help build run test race lint fix bench hostile conformance clean
+.PHONY: help build run test race lint fix bench hostile docs-test conformance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -53,6 +53,9 @@ bench: build ## measure speed and memory, and compare with stock settings
 
 hostile: ## try everything an enemy would (CLASS=memory for one class)
 	$(COMPILE) test ./internal/cli -run TestHostile -v -count=1 -timeout 4h -hostile -hostile.class='$(CLASS)'
+
+docs-test: ## run every command of README and docs
+	$(COMPILE) test ./internal/cli -run TestDoc -v -count=1 -timeout 4h -docs
 
 conformance: build ## run Kubernetes' conformance suite (GROUP=sig-cli for one group)
 	test/conformance/run $(GROUP)

@@ -1,0 +1,45 @@
+package cli
+
+import "regexp"
+
+// docRule says what becomes of commands of the documents that are not simply run to a status of 0.
+type docRule struct {
+	command *regexp.Regexp // of "FILE: COMMAND"
+	never   string         // why it is read and not run
+	until   string         // what it prints when it is ready, if it runs until it is stopped
+	always  bool           // it is run by every test, not only by make docs-test
+	status  int
+	with    string // a program of this test that it is run by
+}
+
+// The first rule that fits holds.
+var docRules = []docRule{
+	{command: regexp.MustCompile(`: make `), never: "the targets are there; to run them is to build or to test the whole of it"},
+	{command: regexp.MustCompile(`: go test `), never: "make test does"},
+	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
+	{command: regexp.MustCompile(`--model (qwen|openai/meta)`), never: "the model is somebody else's"},
+	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
+	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 1$`), with: "withmodel"},
+	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 0.50`), with: "withmodel", status: ExitUnsolved}, // The stand-in detects, and no more.
+	{command: regexp.MustCompile(`: aiopslab serve --addr 0`), until: "listening on"},
+	{command: regexp.MustCompile(`: aiopslab serve`), until: "listening on"},
+	{command: regexp.MustCompile(`aiopslab mcp .* --addr`), until: "serving MCP at"},
+	{command: regexp.MustCompile(`: aiopslab up$`), until: "Stop with Ctrl-C", always: true},
+	{command: regexp.MustCompile(`: aiopslab up [^|]*--app [-a-z]+$`), until: "Stop with Ctrl-C"},
+	{command: regexp.MustCompile(`: aiopslab up (--from good.snap )?-- `), always: true},
+	{command: regexp.MustCompile(`: (bin/)?aiopslab (agents|apps|describe|faults|problems|report)( .*)?$`), always: true},
+	{command: regexp.MustCompile(`aiopslab play \S+$`), status: ExitUnsolved}, // Nothing is typed, unless the document shows it.
+}
+
+// docRuleOf is the rule for a command, and whether there is one.
+func docRuleOf(d *docText, c *docCommand) (docRule, bool) {
+	for i := range docRules {
+		if docRules[i].command.MatchString(d.file + ": " + c.plain()) {
+			docRulesUsed[i] = true
+			return docRules[i], true
+		}
+	}
+	return docRule{}, false
+}
+
+var docRulesUsed = map[int]bool{}
