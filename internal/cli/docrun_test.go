@@ -71,11 +71,17 @@ func docScratch(t *testing.T, docs []docText) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, target := range map[string]string{"bin/aiopslab": lab, "apps/shop": root + "/examples/shop", "problems": root + "/examples/shop/problems"} {
+	for name, target := range map[string]string{"bin/aiopslab": lab, "apps": root + "/examples/shop", "problems": root + "/examples/shop/problems"} {
 		docLink(t, target, filepath.Join(dir, name))
 	}
-	for _, name := range []string{"agent", "app", "clients", "cmd", "examples", "fault", "go.mod", "go.sum", "lab", "Makefile", "test"} {
-		docLink(t, filepath.Join(root, name), filepath.Join(dir, name))
+	entries, err := os.ReadDir(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); name != "bin" && name != "results" && name[0] != '.' {
+			docLink(t, filepath.Join(root, name), filepath.Join(dir, name))
+		}
 	}
 	records, err := txtar.ParseFile("testdata/script/report.txtar")
 	if err != nil {
