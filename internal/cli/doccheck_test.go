@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -101,7 +102,7 @@ func checkLab(words []string, inline bool) error {
 		return checkKubectl(rest, inline)
 	}
 	c.InitDefaultHelpFlag()
-	if err := c.ParseFlags(rest); err != nil {
+	if err := parseFlags(c, rest, inline); err != nil {
 		return err
 	}
 	args := c.Flags().Args()
@@ -147,7 +148,16 @@ func checkNames(s *State, c *cobra.Command, args []string) error {
 	return errors.Join(errs...)
 }
 
-func checkKubectl(words []string, _ bool) error {
+// parseFlags reads flags. A text may name one without its value.
+func parseFlags(c *cobra.Command, words []string, inline bool) error {
+	err := c.ParseFlags(words)
+	if _, ok := errors.AsType[*pflag.ValueRequiredError](err); ok && inline {
+		return nil
+	}
+	return err
+}
+
+func checkKubectl(words []string, inline bool) error {
 	s := Process()
 	s.Stdout, s.Stderr = io.Discard, io.Discard
 	root := newStockKubectl(s, []string{"kubectl"})
@@ -158,7 +168,7 @@ func checkKubectl(words []string, _ bool) error {
 	if c == root && len(words) > 0 {
 		return fmt.Errorf("kubectl has no command %v", words)
 	}
-	return c.ParseFlags(rest)
+	return parseFlags(c, rest, inline)
 }
 
 func checkMake(words []string, _ bool) error {
