@@ -31,15 +31,24 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`aiopslab play \S+$`), status: ExitUnsolved}, // Nothing is typed, unless the document shows it.
 }
 
-// docRuleOf is the rule for a command, and whether there is one.
-func docRuleOf(d *docText, c *docCommand) (docRule, bool) {
-	for i := range docRules {
-		if docRules[i].command.MatchString(d.file + ": " + c.plain()) {
-			docRulesUsed[i] = true
-			return docRules[i], true
+// docRuleOf is the rule for a command.
+func docRuleOf(d *docText, c *docCommand) docRule {
+	for _, rule := range docRules {
+		if rule.command.MatchString(d.file + ": " + c.plain()) {
+			return rule
 		}
 	}
-	return docRule{}, false
+	return docRule{}
 }
 
-var docRulesUsed = map[int]bool{}
+// used reports whether there is a command that the rule is for.
+func (rule docRule) used(docs []docText) bool {
+	for i := range docs {
+		for _, c := range docs[i].commands {
+			if !c.inline && docRuleOf(&docs[i], &c).command == rule.command {
+				return true
+			}
+		}
+	}
+	return false
+}

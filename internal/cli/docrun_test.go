@@ -47,8 +47,8 @@ func TestDocCommands(t *testing.T) {
 			}
 		})
 	}
-	for i, rule := range docRules {
-		if !docRulesUsed[i] {
+	for _, rule := range docRules {
+		if !rule.used(docs) {
 			t.Errorf("there is no command any more for the rule %s", rule.command)
 		}
 	}
@@ -157,7 +157,7 @@ func (c *docCommand) plain() string {
 var needsServer = regexp.MustCompile(`^(aiopslab )?(kubectl|snapshot|reset) |^curl `)
 
 func (r *docRunner) run(c *docCommand) {
-	rule, _ := docRuleOf(r.doc, c)
+	rule := docRuleOf(r.doc, c)
 	cheap := rule.always
 	if needsServer.MatchString(c.text) {
 		cheap = r.background != nil && !r.absent
