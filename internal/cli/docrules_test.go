@@ -21,7 +21,6 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 1$`), with: "withmodel"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 0.50`), with: "withmodel", status: ExitUnsolved}, // The stand-in detects, and no more.
-	{command: regexp.MustCompile(`: aiopslab serve --addr 0`), until: "listening on"},
 	{command: regexp.MustCompile(`: aiopslab serve`), until: "listening on"},
 	{command: regexp.MustCompile(`aiopslab mcp .* --addr`), until: "serving MCP at"},
 	{command: regexp.MustCompile(`: aiopslab up$`), until: "Stop with Ctrl-C", always: true},
