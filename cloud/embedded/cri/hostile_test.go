@@ -49,6 +49,8 @@ func TestWhatAShellHoldsCounts(t *testing.T) {
 		"a longer one": "dd if=/dev/zero bs=1M | sed s/x/y/",
 		"sed":          "echo a | sed ':a; s/.*/&&&&/; ta'",
 		"diff":         "yes | diff - /etc/hostname",
+		"dump":         "xxd /dev/zero",
+		"edit":         "seq 1 1000000 > /f; sed -i 's/.*/&&&&&&&&/' /f",
 		"shuf":         "yes | shuf",
 		"context":      "yes | grep -B 100000000 x",
 		"unique":       "yes | uniq -D",
@@ -111,6 +113,20 @@ func TestFilesWithoutEnd(t *testing.T) {
 	}
 	if code, out := l.exec(id, ". /dev/zero"); code == 0 || !strings.Contains(out, "File too large") {
 		t.Errorf("a script without end: code %d, %.200q", code, out)
+	}
+}
+
+// TestTooManyMatches are an error, not a list of them.
+func TestTooManyMatches(t *testing.T) {
+	l := newLab(t)
+	id := l.run(l.pod("a"), []string{"wait"}, nil)
+	for script, want := range map[string]string{
+		"head -c 5000000 /dev/zero | tr '\\0' x | sed s/x/y/g":         "couldn't allocate memory",
+		"head -c 5000000 /dev/zero | tr '\\0' x | grep -o x | tail -1": "too many matches",
+	} {
+		if _, out := l.exec(id, script); !strings.Contains(out, want) {
+			t.Errorf("%s: %.200q", script, out)
+		}
 	}
 }
 

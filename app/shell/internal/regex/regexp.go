@@ -126,9 +126,16 @@ func (re *Regexp) Find(s string) []int {
 	return re.back.find(s, 0)
 }
 
-// FindAll returns up to n matches that do not overlap, all if n is negative. An empty match right
+// MaxMatches is how many matches FindAll returns at most: each takes far more than the byte that it may
+// be a match of.
+const MaxMatches = 1 << 20
+
+// FindAll returns up to n matches that do not overlap, MaxMatches if n is negative. An empty match right
 // after another match does not count.
 func (re *Regexp) FindAll(s string, n int) [][]int {
+	if n < 0 {
+		n = MaxMatches
+	}
 	if !re.bearable(s) {
 		return nil
 	}

@@ -82,7 +82,7 @@ func printable(row []byte) string {
 }
 
 var hexdump = tool.Tool{
-	Name: "hexdump", Options: "C,canonical b c d o x v n: s: e: f:",
+	Name: "hexdump", Holds: true, Options: "C,canonical b c d o x v n: s: e: f:",
 	Args: "[-bcdoxCv] [-e FMT] [-f FMT_FILE] [-n LEN] [-s OFS] [FILE]...",
 	Help: "Display FILEs (or stdin) in a user specified format",
 	Run: func(_ context.Context, c *tool.Call) error {
@@ -146,7 +146,7 @@ func odChar(b byte) string {
 }
 
 var od = tool.Tool{
-	Name:    "od",
+	Name: "od", Holds: true,
 	Options: "A:,address-radix t:,format N:,read-bytes j:,skip-bytes w::,width v a b c d i l o s x h",
 	Args: "[-abcdfhilovxs] [-t TYPE] [-A RADIX] [-N SIZE] [-j SKIP] [-S MINSTR] [-w WIDTH] " +
 		"[FILE]...",
@@ -236,7 +236,7 @@ func odRow(kind string, row []byte) string {
 const maxCols = 256
 
 var xxd = tool.Tool{
-	Name: "xxd", Options: "p,ps,plain r,revert l:,len s:,seek c:,cols g: i u",
+	Name: "xxd", Holds: true, Options: "p,ps,plain r,revert l:,len s:,seek c:,cols g: i u",
 	Args: "[-pri] [-g N] [-c N] [-l LEN] [-s OFS] [FILE]", Help: "Hex dump FILE (or stdin)",
 	Run: func(_ context.Context, c *tool.Call) error {
 		files := c.Args[:min(1, len(c.Args))]

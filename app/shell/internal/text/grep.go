@@ -170,7 +170,11 @@ func (g *grepper) compile(patterns []string, syntax string) error {
 	}
 	g.find = func(line string) (all [][]int) {
 		for _, re := range list {
-			for _, m := range re.FindAll(line, -1) {
+			matches := re.FindAll(line, -1)
+			if len(matches) == regex.MaxMatches {
+				g.c.Warn("a line has too many matches")
+			}
+			for _, m := range matches {
 				if g.accept(line, m) {
 					all = append(all, m)
 				}

@@ -166,6 +166,9 @@ func (ed *editor) substitute(s *substitution) error {
 		return ed.c.Fail(1, "no previous regexp")
 	}
 	result, done := s.apply(re, ed.pattern)
+	if s.full {
+		return ed.c.Fail(4, "couldn't allocate memory")
+	}
 	if !done {
 		return nil
 	}

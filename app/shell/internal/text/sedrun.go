@@ -109,7 +109,7 @@ func (ed *editor) inPlace(name string) error {
 		ed.c.Warn("couldn't edit %s: not a regular file", name)
 		return nil
 	}
-	var b strings.Builder
+	b := kept{c: ed.c}
 	ed.out = &b
 	ed.missing = false
 	runErr := ed.stream([]string{name})
@@ -130,10 +130,22 @@ func (ed *editor) inPlace(name string) error {
 		return ed.c.Fail(4, "couldn't open file %s: %s", name, tool.Reason(err))
 	}
 	defer f.Close()
-	if _, err := io.WriteString(f, b.String()); err != nil {
+	if _, err := f.Write(b.text); err != nil {
 		return ed.c.Fail(4, "write error: %s", tool.Reason(err))
 	}
 	return runErr
+}
+
+// kept is output that is kept in memory.
+type kept struct {
+	c    *tool.Call
+	text []byte
+}
+
+func (k *kept) Write(p []byte) (int, error) {
+	k.c.Hold(2 * len(p))
+	k.text = append(k.text, p...)
+	return len(p), nil
 }
 
 func dirOf(name string) string {

@@ -12,6 +12,8 @@ import (
 
 // substitution is an s command.
 type substitution struct {
+	full bool // the last line had more matches than there is room for
+
 	re     *regex.Regexp // nil is the last one that was used
 	parts  []replacement
 	global bool
@@ -139,6 +141,7 @@ func (s *substitution) apply(re *regex.Regexp, text string) (result string, done
 	if len(matches) < s.nth {
 		return text, false
 	}
+	s.full = limit < 0 && len(matches) == regex.MaxMatches
 	var b strings.Builder
 	at := 0
 	for _, m := range matches[s.nth-1:] {
