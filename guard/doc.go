@@ -43,8 +43,9 @@
 //     and the like read what they need: they look for what serves the application.
 //   - Each write that comes this way is in the journal, with the user and the address that it came
 //     from. Nothing that the lab installs writes by this way, so it is the agent's doing.
-//   - Of a kubelet its metrics can be read. Its exec, run, logs and configuration cannot: the API
-//     server's exec and logs do that, and pass the guard.
+//   - Of a kubelet its metrics can be read, and the logs of the node's services, without what is hidden.
+//     Its exec, run, configuration and the logs of containers cannot: the API server's exec and logs do
+//     that, and pass the guard.
 //
 // The control plane's own loops, the kubelets and the lab call the API server inside the process. An
 // agent has no part in those calls, with two exceptions that are the same in any cluster: it can

@@ -417,14 +417,20 @@ func TestKubelets(t *testing.T) {
 	const node = "/api/v1/nodes/node-1/proxy"
 	s.pages[node+"/stats/summary"] = `{"node":{},"pods":[{"podRef":{"name":"web","namespace":"shop"}},{"podRef":{"name":"daemon","namespace":"chaos-mesh"}}]}`
 	s.pages[node+"/metrics/cadvisor"] = "a{namespace=\"shop\"} 1\na{namespace=\"chaos-mesh\"} 1\n"
-	s.pages[node+"/pods"], s.pages[node+"/logs/"] = "secret", "secret"
+	s.pages[node+"/pods"], s.pages[node+"/logs/pods/"] = "secret", "secret"
+	s.pages[node+"/logs/"] = "started\npod=\"shop/web\" failed\npod=\"shop/load\" started\npod=daemon_chaos-mesh(1)\npods=[\"aiopslab/referee\"]\nimage=\"aiopslab/shop:v1\"\nchaos-mesh.org\n"
+	if got, want := s.get(t, node+"/logs/?query=kubelet"), "started\npod=\"shop/web\" failed\nimage=\"aiopslab/shop:v1\"\n"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
 	if got, want := s.get(t, node+"/stats/summary"), `{"node":{},"pods":[{"podRef":{"name":"web","namespace":"shop"}}]}`; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := s.get(t, node+"/metrics/cadvisor"), "a{namespace=\"shop\"} 1\n"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	for _, path := range []string{node + "/pods", node + "/logs/", node + "/metrics/../pods", node + "/configz", "/api/v1/nodes/https:node-1:10250/proxy/pods"} {
+	for _, path := range []string{
+		node + "/pods", node + "/logs/pods/", node + "/logs/?query=/pods/x/0.log", node + "/logs/?query=kubelet&query=a%5Cb", node + "/logs/../pods", node + "/metrics/../pods", node + "/configz", "/api/v1/nodes/https:node-1:10250/proxy/pods",
+	} {
 		if code, got := s.do(t, "GET", path, ""); code != 403 || !strings.Contains(got, `"reason":"Forbidden"`) {
 			t.Errorf("%s: %d %s", path, code, got)
 		}

@@ -30,7 +30,7 @@ func (g *Guard) Network() http.Handler {
 // kubelet would be in no journal.
 func (g *Guard) Kubelet(kubelet http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		f, open := g.veil.nodePaths()[strings.Trim(r.URL.Path, "/")]
+		f, open := g.veil.nodePath(strings.Trim(r.URL.Path, "/"), r.URL.Query())
 		if !open || r.Method != http.MethodGet && r.Method != http.MethodHead || r.Header.Get("Upgrade") != "" {
 			http.Error(w, "Forbidden: "+kubeletAdvice, http.StatusForbidden)
 			return

@@ -97,7 +97,7 @@ func TestKubeletsOverTheNetwork(t *testing.T) {
 	if code, got := get("GET", "/metrics/cadvisor"); code != 200 || got != "a{namespace=\"shop\"} 1\n" {
 		t.Errorf("%d %s", code, got)
 	}
-	for _, path := range []string{"/configz", "/pods", "/containerLogs/shop/web/c", "/exec/shop/web/c", "/run/shop/web/c", "/logs/", "/metrics/../configz", "/debug/pprof/"} {
+	for _, path := range []string{"/configz", "/pods", "/containerLogs/shop/web/c", "/exec/shop/web/c", "/run/shop/web/c", "/logs/pods/", "/logs/?query=/x", "/metrics/../configz", "/debug/pprof/"} {
 		for _, method := range []string{"GET", "POST"} {
 			if code, got := get(method, path); code != 403 || asked != "" {
 				t.Errorf("%s %s: %d %s, the kubelet was asked for %q", method, path, code, got, asked)

@@ -171,36 +171,6 @@ func (v *veil) openAPIProto(b []byte) ([]byte, error) {
 	return proto.Marshal(doc)
 }
 
-// metrics removes the samples that name something hidden.
-func (v *veil) metrics(_ string, doc []byte) ([]byte, error) {
-	var out bytes.Buffer
-	for line := range bytes.Lines(doc) {
-		hidden := slices.ContainsFunc(v.groups, func(g string) bool { return bytes.Contains(line, []byte(g)) }) ||
-			slices.ContainsFunc(v.namespaces, func(ns string) bool { return bytes.Contains(line, []byte(`"`+ns+`"`)) })
-		if !hidden {
-			out.Write(line)
-		}
-	}
-	return out.Bytes(), nil
-}
-
-// summary removes hidden pods from the statistics of a node.
-func (v *veil) summary(_ string, doc []byte) ([]byte, error) {
-	return edit(doc, func(name string, value []byte) ([]byte, error) {
-		if name != "pods" {
-			return value, nil
-		}
-		return sift(value, func(item []byte) bool {
-			all, err := fields(item)
-			if err != nil {
-				return false
-			}
-			ref, err := fields(valueOr(all, "podRef", "{}"))
-			return err == nil && !v.hides(object{resource: "pods", namespace: text(ref, "namespace"), name: text(ref, "name")})
-		})
-	})
-}
-
 // replaceBody makes b the body of an answer.
 func replaceBody(resp *http.Response, b []byte) {
 	resp.Body = io.NopCloser(bytes.NewReader(b))

@@ -326,22 +326,10 @@ func (g *Guard) look(o object) []byte {
 	return g.fetch(g.ctx, t, nil)
 }
 
-// kubeletAdvice says what of a kubelet is open.
-const kubeletAdvice = "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource and /stats/summary are open"
-
-// nodePaths are the paths of a kubelet that are open, and how their answers are filtered.
-func (v *veil) nodePaths() map[string]filter {
-	return map[string]filter{
-		"healthz": nil, "stats/summary": v.summary,
-		"metrics": v.metrics, "metrics/cadvisor": v.metrics, "metrics/resource": v.metrics, "metrics/probes": v.metrics,
-	}
-}
-
-// nodeProxy decides about a request to a kubelet: it may be read for metrics and no more, because the
-// rest of it knows neither the agent's rights nor what is hidden.
+// nodeProxy decides about a request to a kubelet, see nodePath.
 func (x *exchange) nodeProxy(r *http.Request) bool {
 	p := strings.Join(x.target.Rest, "/")
-	f, open := x.guard.veil.nodePaths()[p]
+	f, open := x.guard.veil.nodePath(p, r.URL.Query())
 	x.filter, x.text = f, strings.HasPrefix(p, "metrics")
 	return open && (r.Method == http.MethodGet || r.Method == http.MethodHead) && r.Header.Get("Upgrade") == ""
 }

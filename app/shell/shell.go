@@ -41,3 +41,10 @@ func Workstation() map[string]kit.Program {
 	maps.Copy(all, data.Tools())
 	return all
 }
+
+// Node returns what a node of a cluster has itself: Tools, and journalctl.
+func Node() map[string]kit.Program {
+	all := Tools()
+	maps.Copy(all, system.NodeTools())
+	return all
+}

@@ -68,6 +68,9 @@ const (
 // Options say what kind of cluster to start. Only Images is required.
 type Options struct {
 	Images *kit.Registry // what containers can be made of
+	// Commands are what the nodes themselves have in /usr/bin, by name: what one can run on a node, as
+	// with kubectl debug node and chroot.
+	Commands map[string]kit.Program
 
 	Nodes  int   // how many; as many as the snapshot has, or DefaultNodes
 	Cores  int   // of each node; DefaultCores
@@ -330,7 +333,8 @@ func (c *Cloud) startFleet() error {
 		return err
 	}
 	c.fleet, err = node.NewFleet(node.Config{
-		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Nodes: specs,
+		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Commands: c.opts.Commands, Nodes: specs,
+		Server: fmt.Sprintf("https://%s", netip.AddrPortFrom(serverAddr, serverPort)), CA: c.pki.CACert,
 		ClusterDNS: dnsService, ClusterDomain: clusterDomain, Version: controlplane.Version,
 		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock,
 	})

@@ -115,7 +115,7 @@ func fresh(t *testing.T, opts embedded.Options) *cluster {
 	if err := closeShared(); err != nil {
 		t.Fatal(err)
 	}
-	opts.Images, opts.Dir = images(), t.TempDir()
+	opts.Images, opts.Commands, opts.Dir = images(), shell.Node(), t.TempDir()
 	c, err := embedded.Start(t.Context(), opts)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func shared(t *testing.T) *cluster {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
 		c, err := embedded.Start(ctx, embedded.Options{
-			Images: images(),
+			Images: images(), Commands: shell.Node(),
 			Timing: controlplane.Timing{AutoscalerSync: 500 * time.Millisecond, AutoscalerCPUInitialization: time.Millisecond},
 		})
 		if err != nil {

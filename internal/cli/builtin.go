@@ -62,3 +62,6 @@ func builtinImages() *kit.Registry {
 		social.Image(tools),
 	)
 }
+
+// builtinCommands are what the nodes of an environment have of their own.
+func builtinCommands() map[string]kit.Program { return shell.Node() }

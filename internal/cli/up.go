@@ -183,7 +183,7 @@ func plural(n int, word string) string {
 
 // options turns the flags into options and refuses what cannot work.
 func (f *upFlags) options() (embedded.Options, error) {
-	opts := embedded.Options{Images: builtinImages(), Nodes: f.nodes, Listen: f.listen}
+	opts := embedded.Options{Images: builtinImages(), Commands: builtinCommands(), Nodes: f.nodes, Listen: f.listen}
 	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
 		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes), "")
 	}

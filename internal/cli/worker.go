@@ -53,7 +53,7 @@ func work(ctx context.Context, s *State) error {
 // startBare starts a cluster with nothing in it.
 func startBare(ctx context.Context, dir string) (*embedded.Cloud, error) {
 	c, err := embedded.Start(ctx, embedded.Options{
-		Images: builtinImages(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {},
+		Images: builtinImages(), Commands: builtinCommands(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {},
 	})
 	if err != nil {
 		return nil, startFailure(err)

@@ -52,6 +52,12 @@ func TestKubectl(t *testing.T) {
 	a.run(t, "", []string{"version"}, "Server Version")
 	a.run(t, "", []string{"create", "token", "default"})
 	a.run(t, "", []string{"get", "--raw", "/api/v1/nodes/node-1/proxy/stats/summary"}, `"nodeName"`)
+	for _, node := range []string{"node-1", "node-2", "node-3"} {
+		out := a.run(t, "", []string{"get", "--raw", "/api/v1/nodes/" + node + "/proxy/logs/?query=kubelet"}, node+" kubelet[")
+		if strings.Contains(out, a.ns+"/load") || strings.Contains(out, "referee") {
+			t.Errorf("the log of a kubelet tells of what is hidden:\n%s", out)
+		}
+	}
 	a.copyFile(t)
 	await(t, func() (string, error) {
 		out, err := a.kubectl(t, "", "top", "pods")
@@ -75,6 +81,7 @@ func TestKubectl(t *testing.T) {
 		{[]string{"get", "pods", "--as", "ann"}, `Error from server (Forbidden): users "ann" is forbidden: User "sre" cannot impersonate resource "users" in API group "" at the cluster scope`},
 		{[]string{"get", "--raw", "/debug/pprof/cmdline"}, `User "sre" cannot get path "/debug/pprof/cmdline"`},
 		{[]string{"get", "--raw", "/api/v1/nodes/node-1/proxy/pods"}, `User "sre" cannot connect to the kubelet's path "/pods"`},
+		{[]string{"get", "--raw", "/api/v1/nodes/node-1/proxy/logs/pods/"}, `User "sre" cannot connect to the kubelet's path "/logs/pods"`},
 	} {
 		out, err := a.kubectl(t, "", tt.args...)
 		if err == nil || !strings.Contains(out, tt.want) {

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -126,6 +124,9 @@ func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.Contain
 	if err := c.mountAll(); err != nil {
 		return nil, err
 	}
+	if err := c.addLogFile(); err != nil {
+		return nil, err
+	}
 	return c, c.setUser()
 }
 
@@ -221,49 +222,6 @@ func (c *Container) mount(m *runtimeapi.Mount) error {
 		return c.files.Bind(m.ContainerPath, vfs.NewNamespace(tree), m.ImageSubPath, opts)
 	}
 	return c.files.Bind(m.ContainerPath, r.cfg.Files, m.HostPath, opts)
-}
-
-// setUser finds out whom the programs run as.
-func (c *Container) setUser() error {
-	sc := c.config.GetLinux().GetSecurityContext()
-	name := c.image.image.User
-	switch {
-	case sc.GetRunAsUser() != nil:
-		name = strconv.FormatInt(sc.RunAsUser.Value, 10)
-	case sc.GetRunAsUsername() != "":
-		name = sc.RunAsUsername
-	}
-	user, group, _ := strings.Cut(name, ":")
-	env := &kit.Env{FS: c.files.As(kit.User{}), Dir: "/"}
-	passwd, _ := env.ReadFile("/etc/passwd")
-	if user != "" {
-		uid, err := strconv.Atoi(user)
-		found := false
-		for line := range strings.Lines(string(passwd)) {
-			f := strings.Split(line, ":")
-			if len(f) >= 4 && (f[0] == user || err == nil && f[2] == user) {
-				c.user.UID, _ = strconv.Atoi(f[2])
-				c.user.GID, _ = strconv.Atoi(f[3])
-				found = true
-			}
-		}
-		switch {
-		case !found && err != nil:
-			return fmt.Errorf("no users found: unable to find user %s", user)
-		case !found:
-			c.user.UID = uid
-		}
-	}
-	if gid, err := strconv.Atoi(group); err == nil {
-		c.user.GID = gid
-	}
-	if sc.GetRunAsGroup() != nil {
-		c.user.GID = int(sc.RunAsGroup.Value)
-	}
-	for _, g := range sc.GetSupplementalGroups() {
-		c.user.Groups = append(c.user.Groups, int(g))
-	}
-	return nil
 }
 
 func (c *Container) workDir() string {
@@ -373,6 +331,9 @@ func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
 	r.mu.Lock()
 	delete(r.containers, id)
 	r.mu.Unlock()
+	if file := c.logFile(); file != "" {
+		_ = r.env().FS.Remove(file)
+	}
 	_ = os.Remove(c.hostFile(".log"))
 	_ = os.Remove(c.hostFile(".message"))
 	_ = os.RemoveAll(c.hostFile(".scratch"))

@@ -76,15 +76,31 @@ func (i *Images) tree(image *kit.Image) (*vfs.Tree, error) {
 			return nil, fmt.Errorf("image %s: %w", image.Names[0], err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(image.Programs)) {
-		id := image.Names[0] + ":" + name
-		i.programs[id] = image.Programs[name]
-		if err := add(env, name, executable+id, 0o755); err != nil {
-			return nil, fmt.Errorf("image %s: %w", image.Names[0], err)
-		}
+	if err := i.install(env, image.Names[0], image.Programs); err != nil {
+		return nil, err
 	}
 	i.trees[image] = t
 	return t, nil
+}
+
+// Install writes programs that are not an image's to files by absolute path, from which they can be
+// run. The same name must come with the same programs.
+func (i *Images) Install(env *kit.Env, name string, programs map[string]kit.Program) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.install(env, name, programs)
+}
+
+// install is called with i.mu held.
+func (i *Images) install(env *kit.Env, image string, programs map[string]kit.Program) error {
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		id := image + ":" + name
+		i.programs[id] = programs[name]
+		if err := add(env, name, executable+id, 0o755); err != nil {
+			return fmt.Errorf("image %s: %w", image, err)
+		}
+	}
+	return nil
 }
 
 func add(env *kit.Env, name, content string, mode uint32) error {

@@ -127,6 +127,13 @@ func (l *Log) Close() {
 	l.notify()
 }
 
+// length returns how many bytes the log holds.
+func (l *Log) length() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int64(l.size + len(l.current))
+}
+
 // LogOptions select what to read of a log, with the meaning they have for kubectl.
 type LogOptions struct {
 	Since      time.Time

@@ -43,7 +43,7 @@ func newNodeSpace(booted time.Time) *pidSpace {
 	s.enter(first, map[*pidSpace]int{s: firstPID})
 	for pid, args := range map[int][]string{
 		412: {"/usr/bin/containerd"},
-		655: {"/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml", "--container-runtime-endpoint=unix://" + endpoint},
+		655: {"/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml", "--container-runtime-endpoint=unix://" + Endpoint},
 	} {
 		p := &process{info: kit.ProcessInfo{Args: args, Started: booted}, parent: first}
 		s.enter(p, map[*pidSpace]int{s: pid})
@@ -52,8 +52,8 @@ func newNodeSpace(booted time.Time) *pidSpace {
 	return s
 }
 
-// endpoint is where a node's runtime would listen.
-const endpoint = "/run/containerd/containerd.sock"
+// Endpoint is where a node's runtime would listen.
+const Endpoint = "/run/containerd/containerd.sock"
 
 // enter lists a program under the given IDs, or else under new ones, here and in the node's space.
 func (s *pidSpace) enter(p *process, ids map[*pidSpace]int) {
@@ -204,7 +204,7 @@ func (c *Container) collapse() {
 func (r *Runtime) populate(s *sandbox) {
 	end := func(error) { go func() { _ = r.StopPodSandbox(context.Background(), s.id) }() }
 	s.shim = &process{cancel: end, info: kit.ProcessInfo{
-		Args:    []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", s.id, "-address", endpoint},
+		Args:    []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", s.id, "-address", Endpoint},
 		Started: s.created,
 	}, parent: r.space.get(firstPID)}
 	r.space.enter(s.shim, nil)

@@ -51,6 +51,7 @@ type Runtime struct {
 	addresses *addresses
 	booted    time.Time
 	space     *pidSpace
+	logs      *vfs.Tree   // what is in logDir
 	silent    atomic.Bool // nobody is told of changes any more
 
 	mu          sync.Mutex
@@ -72,7 +73,7 @@ func New(cfg Config) *Runtime {
 	booted := time.Now()
 	return &Runtime{
 		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: booted, space: newNodeSpace(booted), interrupted: make(chan struct{}),
-		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
+		logs: vfs.NewTree(vfs.Options{Type: "ext4", Disk: cfg.Disk.Disk()}), sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
 		effects: map[string][]Effect{},
 	}
 }

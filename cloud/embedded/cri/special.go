@@ -51,7 +51,9 @@ const (
 )
 
 // devTree is a container's /dev.
-func (c *Container) devTree() (*vfs.Tree, error) {
+func (c *Container) devTree() (*vfs.Tree, error) { return devTree(c.stdout, c.stderr) }
+
+func devTree(stdout, stderr io.Writer) (*vfs.Tree, error) {
 	t := vfs.NewTree(vfs.Options{Type: "tmpfs", Disk: &vfs.Disk{Name: "tmpfs", Total: sharedMemory}})
 	for _, dir := range []string{"/shm", "/pts", "/mqueue"} {
 		if err := t.Root().Mkdir(dir, 0o777); err != nil {
@@ -66,8 +68,8 @@ func (c *Container) devTree() (*vfs.Tree, error) {
 		"/urandom": device(rand.Read, discard),
 		"/tty":     device(noInput, discard),
 		"/stdin":   device(noInput, discard),
-		"/stdout":  device(noInput, func(p []byte) (int, error) { return c.stdout.Write(p) }),
-		"/stderr":  device(noInput, func(p []byte) (int, error) { return c.stderr.Write(p) }),
+		"/stdout":  device(noInput, stdout.Write),
+		"/stderr":  device(noInput, stderr.Write),
 	} {
 		if err := t.AddDevice(name, 0o666, d); err != nil {
 			return nil, err

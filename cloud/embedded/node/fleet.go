@@ -26,6 +26,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/token"
 	"k8s.io/utils/clock"
 
+	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 )
@@ -39,10 +40,14 @@ type Config struct {
 	Network *vnet.Network
 	Images  *cri.Images
 	Nodes   []Spec
+	// Commands are what a node's own system has in /usr/bin, by name.
+	Commands map[string]kit.Program
 
 	ClusterDNS    netip.Addr
 	ClusterDomain string
 	Version       string // of Kubernetes
+	Server        string // URL of the API
+	CA            []byte // that signed the API server's certificate, as PEM
 
 	// The kubelet API's certificate, and who may call it.
 	TLS      tls.Certificate

@@ -67,9 +67,10 @@ type kubelet struct {
 }
 
 func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	machine := n.hardware()
+	ctx, cancel := context.WithCancel(klog.NewContext(ctx, machine.journal.logger()))
 	k := &kubelet{
-		node: n, machine: n.hardware(), watches: w, ctx: ctx, cancel: cancel, logger: klog.FromContext(ctx),
+		node: n, machine: machine, watches: w, ctx: ctx, cancel: cancel, logger: klog.FromContext(ctx),
 		recorder: w.recorder(n.spec.Name), workers: map[types.UID]*worker{},
 	}
 	clk := n.fleet.cfg.Clock
@@ -115,12 +116,14 @@ func crashLoopExpired(eventTime, lastUpdate time.Time, maxDuration time.Duration
 
 // start registers the node and starts the kubelet's loops.
 func (k *kubelet) start() error {
+	k.logger.Info("Kubelet version", "kubeletVersion", k.node.fleet.cfg.Version)
 	if err := k.serve(); err != nil {
 		return err
 	}
 	if err := k.register(); err != nil {
 		return err
 	}
+	k.logger.Info("Successfully registered node", "node", klog.KRef("", k.node.spec.Name))
 	k.statuses.Start(k.ctx)
 	k.wg.Go(k.heartbeat)
 	k.wg.Go(k.watchPressure)

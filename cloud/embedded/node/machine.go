@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -27,6 +26,7 @@ type machine struct {
 	tree    *vfs.Tree      // on the disk
 	files   *vfs.Namespace // the tree, with volumes in memory mounted on it
 	runtime *cri.Runtime
+	journal *journal
 
 	mu     sync.Mutex
 	memory map[string]*memoryVolume // by mount point
@@ -59,34 +59,21 @@ func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	if m.dir, err = os.MkdirTemp(cfg.Dir, n.spec.Name+"-"); err != nil {
 		return nil, err
 	}
+	m.journal = &journal{host: n.spec.Name, dir: m.dir, now: cfg.Clock.Now}
 	m.tree = disk.Clone(m.disk)
 	m.files = vfs.NewNamespace(m.tree)
 	m.runtime = cri.New(cri.Config{
 		NodeName: n.spec.Name, Images: cfg.Images, Machine: m.cpu, Network: cfg.Network, Host: n.host, Pods: n.spec.Pods,
 		Disk: m.tree, Files: m.files, Dir: m.dir, Now: cfg.Clock.Now, OnChange: func(uid string) { n.wake(types.UID(uid)) },
 	})
-	return m, nil
-}
-
-// newDisk returns a disk with what a node's operating system has on it.
-func newDisk(spec Spec) (*vfs.Tree, error) {
-	t := vfs.NewTree(vfs.Options{Type: "ext4"})
-	env := &kit.Env{FS: t.Root(), Dir: "/"}
-	for _, dir := range []string{"/etc", "/home", "/mnt", "/opt", "/run/containerd", "/tmp", kubeletDir + "/pods", "/var/lib/containerd", "/var/log/pods"} {
-		if err := env.MkdirAll(dir, 0o755); err != nil {
-			return nil, err
-		}
+	if err := m.runtime.Mount(); err != nil {
+		return nil, err
 	}
-	for name, content := range map[string]string{
-		"/etc/hostname":   spec.Name + "\n",
-		"/etc/hosts":      fmt.Sprintf("127.0.0.1\tlocalhost\n%s\t%s\n", spec.Address, spec.Name),
-		"/etc/os-release": "PRETTY_NAME=\"" + osImage + "\"\nNAME=\"Debian GNU/Linux\"\nID=debian\n",
-	} {
-		if err := env.WriteFile(name, []byte(content), 0o644); err != nil {
-			return nil, err
-		}
+	logged, err := m.journal.tree()
+	if err != nil {
+		return nil, err
 	}
-	return t, nil
+	return m, m.files.Mount("/run/log/journal", logged, vfs.MountOptions{ReadOnly: true})
 }
 
 // env gives access to the machine's files.

@@ -29,7 +29,7 @@ func newNode(f *Fleet, spec Spec) (*Node, error) {
 	if n.host, err = f.cfg.Network.AddHost(spec.Address); err != nil {
 		return nil, err
 	}
-	disk, err := newDisk(spec)
+	disk, err := newDisk(f.cfg, spec)
 	if err != nil {
 		return nil, err
 	}

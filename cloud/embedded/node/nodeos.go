@@ -52,8 +52,21 @@ func (o nodeOS) Create(name string) (*os.File, error) {
 
 func (o nodeOS) Pipe() (r, w *os.File, err error) { return os.Pipe() }
 
-// Glob is asked for the log files of containers that were removed; logs are not files here.
-func (o nodeOS) Glob(string) ([]string, error) { return nil, nil }
+// Glob finds files in one directory; that is all it is asked for.
+func (o nodeOS) Glob(pattern string) (list []string, err error) {
+	entries, err := o.ReadDir(path.Dir(pattern))
+	if err != nil {
+		return nil, nil // As filepath.Glob does.
+	}
+	for _, e := range entries {
+		if ok, err := path.Match(path.Base(pattern), e.Name()); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, path.Join(path.Dir(pattern), e.Name()))
+		}
+	}
+	return list, nil
+}
 
 func (o nodeOS) Open(name string) (*os.File, error) {
 	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}

@@ -20,6 +20,7 @@ import (
 	nodeutil "k8s.io/component-helpers/node/util"
 	"k8s.io/kubernetes/pkg/kubelet/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 )
@@ -114,6 +115,7 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 			KubeletVersion: n.fleet.cfg.Version, OperatingSystem: "linux", Architecture: runtime.GOARCH,
 		},
 		RuntimeHandlers: []v1.NodeRuntimeHandler{{Name: ""}, {Name: cri.DefaultHandler}},
+		Features:        &v1.NodeFeatures{SupplementalGroupsPolicy: ptr.To(true)},
 	}
 	// Others may add resources of their own to the capacity; what is there can be allocated.
 	maps.Copy(s.Capacity, old.Capacity)
@@ -191,7 +193,7 @@ func (k *kubelet) reportStatus(due bool) bool {
 		return false
 	}
 	changed := node.DeepCopy()
-	s.VolumesAttached, s.VolumesInUse, s.Config, s.Features, s.DeclaredFeatures = node.Status.VolumesAttached, node.Status.VolumesInUse, node.Status.Config, node.Status.Features, node.Status.DeclaredFeatures
+	s.VolumesAttached, s.VolumesInUse, s.Config, s.DeclaredFeatures = node.Status.VolumesAttached, node.Status.VolumesInUse, node.Status.Config, node.Status.DeclaredFeatures
 	changed.Status = s
 	_, _, err = nodeutil.PatchNodeStatus(k.node.fleet.cfg.Client.CoreV1(), types.NodeName(k.node.spec.Name), node, changed)
 	return err == nil

@@ -57,6 +57,7 @@ func (k *kubelet) routes() http.Handler {
 	m.HandleFunc("GET /metrics", k.serveMetrics(k.kubeletMetrics))
 	m.HandleFunc("GET /metrics/cadvisor", k.serveMetrics(k.cadvisorMetrics))
 	m.HandleFunc("GET /metrics/resource", k.serveMetrics(k.resourceMetrics))
+	m.HandleFunc("GET /logs/", k.serveNodeLogs)
 	m.HandleFunc("GET /containerLogs/{namespace}/{pod}/{container}", k.serveLogs)
 	for _, path := range []string{"/{namespace}/{pod}/{container}", "/{namespace}/{pod}/{uid}/{container}"} {
 		m.HandleFunc("/exec"+path, k.serveExec)
@@ -85,6 +86,7 @@ func (k *kubelet) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"kubeletconfig": map[string]any{
 		"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": KubeletPort, "maxPods": maxPods,
 		"clusterDomain": k.node.fleet.cfg.ClusterDomain, "clusterDNS": []string{k.node.fleet.cfg.ClusterDNS.String()}, "evictionHard": evictionHard,
+		"enableSystemLogHandler": true, "enableSystemLogQuery": true,
 	}})
 }
 

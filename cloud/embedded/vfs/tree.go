@@ -124,6 +124,9 @@ func NewTree(opts Options) *Tree {
 	return t
 }
 
+// Disk returns what the tree lives on; nil if it is unlimited.
+func (t *Tree) Disk() *Disk { return t.opts.Disk }
+
 // Used returns the bytes and the number of files in the tree.
 func (t *Tree) Used() (bytes int64, files int) {
 	t.mu.RLock()

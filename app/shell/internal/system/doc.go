@@ -11,6 +11,9 @@ import "github.com/aiopslab/aiopslab/app/shell/internal/tool"
 func Tools() tool.Set {
 	return tool.NewSet(
 		ps, kill, killall, pkill, pgrep, pidof, top, free, uptime, nproc, uname, arch, hostname, id, whoami,
-		groups, date, dmesg, sysctl, clear, vi, ttyTool, stty,
+		groups, date, dmesg, sysctl, clear, vi, ttyTool, stty, chroot,
 	)
 }
+
+// NodeTools returns the tools that only the machine below containers has.
+func NodeTools() tool.Set { return tool.NewSet(journalctl) }
