@@ -22,7 +22,7 @@ const (
 )
 
 // tooLate is how late the load may be on a machine that is fit to judge a system.
-const tooLate = 500 * time.Millisecond
+const tooLate = 250 * time.Millisecond
 
 // Overloaded reports whether the machine was too busy for the look to say anything.
 func (l Look) Overloaded() bool { return l.Late > tooLate }
