@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
 )
@@ -22,17 +21,10 @@ const (
 	nameVar = "AIOPSLAB_CELL"
 	lineFD  = 3 // the line to who started it
 
-	// maxCells is how many there are at a time. More have to wait, but not for ever: one that waits may be
-	// what another one waits for.
-	maxCells     = 16
-	slotPatience = 10 * time.Second
-
 	// niceness is how far cells stand back behind everything else, as the agent's own shell does.
 	niceness = 2
 	maxWords = 4 << 10 // of what a process says when it dies
 )
-
-var slots = make(chan struct{}, maxCells)
 
 // Needed reports whether an interpreter has to run in a cell.
 func Needed(env *kit.Env) bool {
@@ -56,7 +48,7 @@ type Cell struct {
 
 // Start starts the program that was registered by a name. It ends with ctx, and is accounted to env.
 func Start(ctx context.Context, env *kit.Env, name string) (*Cell, error) {
-	free, err := slot(ctx)
+	free, err := slot(ctx, env.Memory)
 	if err != nil {
 		return nil, err
 	}
@@ -85,20 +77,6 @@ func Start(ctx context.Context, env *kit.Env, name string) (*Cell, error) {
 		close(c.done)
 	}()
 	return c, nil
-}
-
-// slot waits for a place.
-func slot(ctx context.Context) (free func(), err error) {
-	t := time.NewTimer(slotPatience)
-	defer t.Stop()
-	select {
-	case slots <- struct{}{}:
-		return sync.OnceFunc(func() { <-slots }), nil
-	case <-t.C:
-		return nil, os.NewSyscallError("fork", syscall.EAGAIN)
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }
 
 // launch starts the process.
