@@ -22,7 +22,7 @@ const (
 )
 
 // tooLate is how late the load may be on a machine that is fit to judge a system.
-const tooLate = 250 * time.Millisecond
+const tooLate = 500 * time.Millisecond
 
 // Overloaded reports whether the machine was too busy for the look to say anything.
 func (l Look) Overloaded() bool { return l.Late > tooLate }
@@ -62,17 +62,27 @@ func Complaints(baseline, now Look) []string {
 // Broken is the part of the complaints that is about the system itself: what is gone, not ready or
 // faulty. What users get follows, with a delay.
 func Broken(baseline, now Look) []string {
+	list := Missing(baseline, now)
+	for _, b := range baseline.Workloads {
+		if w := now.workload(b); w != nil && w.Replicas >= b.Replicas && w.Ready < b.Replicas {
+			list = append(list, fmt.Sprintf("%s %s: %d of %d ready", b.Kind, b.Name, w.Ready, b.Replicas))
+		}
+	}
+	list = append(list, deserted(baseline, now)...)
+	return append(list, now.Symptoms...)
+}
+
+// Missing is the part of the complaints that no machine can be too busy for: what is gone, or wanted no
+// more.
+func Missing(baseline, now Look) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	for _, b := range baseline.Workloads {
-		i := slices.IndexFunc(now.Workloads, func(w Workload) bool { return w.Kind == b.Kind && w.Name == b.Name })
-		switch {
-		case i < 0:
+		switch w := now.workload(b); {
+		case w == nil:
 			add("%s %s is gone", b.Kind, b.Name)
-		case now.Workloads[i].Replicas < b.Replicas:
-			add("%s %s is scaled from %d to %d", b.Kind, b.Name, b.Replicas, now.Workloads[i].Replicas)
-		case now.Workloads[i].Ready < b.Replicas:
-			add("%s %s: %d of %d ready", b.Kind, b.Name, now.Workloads[i].Ready, b.Replicas)
+		case w.Replicas < b.Replicas:
+			add("%s %s is scaled from %d to %d", b.Kind, b.Name, b.Replicas, w.Replicas)
 		}
 	}
 	for _, s := range baseline.Services {
@@ -80,8 +90,16 @@ func Broken(baseline, now Look) []string {
 			add("service %s is gone", s)
 		}
 	}
-	list = append(list, deserted(baseline, now)...)
-	return append(list, now.Symptoms...)
+	return list
+}
+
+// workload is the one of the same name in a look, or nil.
+func (l Look) workload(b Workload) *Workload {
+	i := slices.IndexFunc(l.Workloads, func(w Workload) bool { return w.Kind == b.Kind && w.Name == b.Name })
+	if i < 0 {
+		return nil
+	}
+	return &l.Workloads[i]
 }
 
 // loadComplaints are what users of the application have to complain about.

@@ -116,13 +116,16 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 	late, busy := h.tooBusy()
 	busyText := fmt.Sprintf("the machine is too busy to judge: the load itself was %v late", late.Round(time.Millisecond))
 	innocent := h.busyBefore() || h.load() == ""
+	last := h.looks[len(h.looks)-1]
 	if h.truth.Task == problem.Mitigation {
-		if busy && innocent && !res.Success() {
+		// Who did nothing has mended nothing, and what is gone is gone, however busy the machine is.
+		sure := h.touched() == "" || len(grade.Missing(h.baseline, last)) > 0
+		if busy && innocent && !res.Success() && !sure {
 			return Infra, busyText
 		}
 		return "", ""
 	}
-	why := spoilt(h.baseline, h.looks[len(h.looks)-1], len(h.truth.Faults))
+	why := spoilt(h.baseline, last, len(h.truth.Faults))
 	switch {
 	case why == "" || h.changes.made > 0:
 	case busy && innocent:

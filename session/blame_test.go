@@ -36,6 +36,8 @@ var (
 func TestWhoseItIs(t *testing.T) {
 	shows, gone, sick := []grade.Look{sound(0, "geo fails")}, []grade.Look{sound(0)}, []grade.Look{sound(0)}
 	sick[0].Load.Total.Success = 0.5
+	lost := []grade.Look{sound(0)}
+	lost[0].Workloads = nil
 	busy := func(l []grade.Look) []grade.Look { c := l[0]; c.Late = 2 * time.Second; return []grade.Look{c} }
 	const detection, mitigation = problem.Detection, problem.Mitigation
 	for _, tt := range []struct {
@@ -80,7 +82,9 @@ func TestWhoseItIs(t *testing.T) {
 		// A mitigation that did not succeed.
 		{"not mitigated, idle machine", mitigation, false, mending, shows, AgentFailed, ""},
 		{"not mitigated, busy machine", mitigation, false, mending, busy(shows), Infra, ""},
-		{"not mitigated, busy machine, nothing done", mitigation, false, idle, busy(shows), Infra, ""},
+		// However busy the machine is, who did nothing has mended nothing, and what is gone is gone.
+		{"not mitigated, busy machine, nothing done", mitigation, false, idle, busy(shows), AgentFailed, ""},
+		{"not mitigated, busy machine, a workload is gone", mitigation, false, mending, busy(lost), AgentFailed, ""},
 		{"not mitigated, busy machine, a few connections", mitigation, false, careful, busy(shows), Infra, ""},
 		{"not mitigated, busy machine, a flood", mitigation, false, flooding, busy(shows), AgentFailed, ""},
 		{"not mitigated, busy machine, a flood of the API", mitigation, false, hammer, busy(shows), AgentFailed, ""},

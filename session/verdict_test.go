@@ -119,7 +119,7 @@ func TestGrade(t *testing.T) {
 		{"mitigated", aRun{task: problem.Mitigation, looks: held, writes: 1}, Solved, "well"},
 		{"mitigated without a submission", aRun{task: problem.Mitigation, unanswered: limit, looks: held}, Solved, "well"},
 		{"not mitigated", aRun{task: problem.Mitigation, looks: shows}, AgentFailed, "geo fails"},
-		{"not mitigated, on a machine that is too busy", aRun{task: problem.Mitigation, looks: busy}, Infra, "2s late"},
+		{"not mitigated, on a machine that is too busy", aRun{task: problem.Mitigation, looks: busy, writes: 1}, Infra, "2s late"},
 		{"no answer", aRun{task: problem.Detection, unanswered: limit, looks: shows}, AgentFailed, "30 steps"},
 		// What the agent was to find must have been there, unless the agent itself has changed it.
 		{"the fault has gone", aRun{task: problem.Detection, answer: "No", looks: fine}, Inconclusive, "nobody had touched it"},
