@@ -14,7 +14,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
 LIGHT = ./aci/... ./agent/... ./app/... ./fault/... ./grade/... ./guard/... ./llm/... ./observe/... ./problem/... ./record/... ./report/... ./server/... \
-	./session/... ./workload/... ./internal/kuberc/... ./internal/manifest/... ./internal/nesting/... ./internal/strict/... ./internal/thought/... \
+	./session/... ./workload/... ./internal/kuberc/... ./internal/manifest/... ./internal/nesting/... ./internal/socketpair/... ./internal/strict/... ./internal/thought/... \
 	./cloud $(addprefix ./cloud/embedded/,chaos/... cri/... kubeproxy/... loopback/... netpolicy/... provisioner/... vfs/... vnet/...)
 
 # What `make run` shows.

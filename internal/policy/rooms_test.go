@@ -38,6 +38,7 @@ var rooms = []string{
 	"internal/thought",
 	"app/kit",
 	"internal/nesting",
+	"internal/socketpair",
 }
 
 // testRooms are the upper rooms that the tests of a room may import as well.

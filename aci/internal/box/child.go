@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+
+	"github.com/aiopslab/aiopslab/internal/socketpair"
 )
 
 // pipePatience is how long the end of a process waits for its output to end too.
@@ -72,7 +74,7 @@ func (m *machine) child(name string) kit.Program {
 func (m *machine) launch(ctx context.Context, env *kit.Env, q *toolRequest) error {
 	var far, near []*os.File // ends of the process, and ours
 	defer func() { closeAll(far); closeAll(near) }()
-	here, there, err := socketPair()
+	here, there, err := socketpair.New()
 	if err != nil {
 		return errors.New(noFork)
 	}

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 
 	"github.com/aiopslab/aiopslab/aci/tool"
+
+	"github.com/aiopslab/aiopslab/internal/socketpair"
 )
 
 // host is the process of the agent's shell, as the environment sees it. It serves what the shell
@@ -35,7 +37,7 @@ type host struct {
 
 // newHost starts a shell's process.
 func newHost(b *Box) (*host, error) {
-	here, there, err := socketPair()
+	here, there, err := socketpair.New()
 	if err != nil {
 		return nil, err
 	}

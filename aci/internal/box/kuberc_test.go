@@ -41,7 +41,7 @@ func TestPreferences(t *testing.T) {
 	for _, ownRoot := range []bool{false, true} {
 		t.Run(fmt.Sprintf("own root %v", ownRoot), func(t *testing.T) {
 			if ownRoot && !tool.OwnRoot() {
-				t.Skip("there can be none here")
+				t.Skip("this machine does not let an ordinary user have a root directory of its own (user namespaces)")
 			}
 			testPreferences(t, ownRoot)
 		})

@@ -187,17 +187,3 @@ func unixConn(f *os.File) (*net.UnixConn, error) {
 	}
 	return unix, nil
 }
-
-// socketPair returns the two ends of a connection.
-func socketPair() (here, there *os.File, err error) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	for _, fd := range fds {
-		syscall.CloseOnExec(fd)
-	}
-	return os.NewFile(uintptr(fds[0]), "here"), os.NewFile(uintptr(fds[1]), "there"), nil
-}

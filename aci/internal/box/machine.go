@@ -18,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci/tool"
 	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/internal/socketpair"
 )
 
 // machine is the agent's machine, in the shell's process.
@@ -169,7 +170,7 @@ func (m *machine) dial(ctx context.Context, network, addr string) (net.Conn, err
 	fail := func(err error) error {
 		return &net.OpError{Op: "dial", Net: network, Addr: address{network, addr}, Err: err}
 	}
-	here, there, err := socketPair()
+	here, there, err := socketpair.New()
 	if err != nil {
 		return nil, fail(err)
 	}

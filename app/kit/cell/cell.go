@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"github.com/aiopslab/aiopslab/app/kit"
+
+	"github.com/aiopslab/aiopslab/internal/socketpair"
 )
 
 const (
@@ -81,7 +83,7 @@ func Start(ctx context.Context, env *kit.Env, name string) (*Cell, error) {
 
 // launch starts the process.
 func (c *Cell) launch(name string) error {
-	here, there, err := socketPair()
+	here, there, err := socketpair.New()
 	if err != nil {
 		return err
 	}
@@ -169,18 +171,4 @@ func (w *lastWords) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.buf.String()
-}
-
-// socketPair returns the two ends of a connection.
-func socketPair() (here, there *os.File, err error) {
-	syscall.ForkLock.RLock()
-	defer syscall.ForkLock.RUnlock()
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		return nil, nil, os.NewSyscallError("socketpair", err)
-	}
-	for _, fd := range fds {
-		syscall.CloseOnExec(fd)
-	}
-	return os.NewFile(uintptr(fds[0]), "here"), os.NewFile(uintptr(fds[1]), "there"), nil
 }
