@@ -259,79 +259,92 @@ func TestDeleteCollection(t *testing.T) {
 	}
 }
 
+// watching is a watch of the fake, opened through the guard.
+type watching struct {
+	*bufio.Scanner
+	t *testing.T
+}
+
+// watch opens a watch that ends with ctx. One fake sends each of its events to one watch alone, whichever takes it: a
+// test has one watch.
+func (s *setup) watch(ctx context.Context, t *testing.T, path, accept string) watching {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, "GET", s.config.Host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := s.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	w := watching{bufio.NewScanner(resp.Body), t}
+	w.Buffer(nil, 1<<20)
+	return w
+}
+
+// want reads the next event, which must have the parts and nothing that is hidden.
+func (w watching) want(parts ...string) string {
+	w.t.Helper()
+	if !w.Scan() {
+		w.t.Fatal("the watch ended: ", w.Err())
+	}
+	got := w.Text()
+	for _, p := range parts {
+		if !strings.Contains(got, p) {
+			w.t.Errorf("%s lacks %s", got, p)
+		}
+	}
+	if strings.Contains(got, "managedFields") || strings.Contains(got, "loadgen") {
+		w.t.Errorf("%s says too much", got)
+	}
+	return got
+}
+
 func TestWatch(t *testing.T) {
 	s := hidden(t)
 	event := func(kind, name, labels string) string {
-		return fmt.Sprintf(`{"type":%q,"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"shop","labels":{%s},"managedFields":[{}]}}}`, kind, name, labels)
+		return fmt.Sprintf(`{"type":%q,"object":{"kind":"Pod","apiVersion":"v1","metadata":{"name":%q,"namespace":"shop",`+
+			`"labels":{%s},"managedFields":[{}]}}}`, kind, name, labels)
 	}
 	const secret = `"role":"loadgen"`
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	open := func(path, accept string) *bufio.Scanner {
-		req, err := http.NewRequestWithContext(ctx, "GET", s.config.Host+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Accept", accept)
-		resp, err := s.client.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { resp.Body.Close() })
-		scanner := bufio.NewScanner(resp.Body)
-		scanner.Buffer(nil, 1<<20)
-		return scanner
-	}
-	next := func(sc *bufio.Scanner) string {
-		t.Helper()
-		if !sc.Scan() {
-			t.Fatal("the watch ended: ", sc.Err())
-		}
-		return sc.Text()
-	}
-	w := open(pods+"?watch=true", "application/vnd.kubernetes.protobuf;stream=watch, application/json")
-	want := func(s string, parts ...string) {
-		t.Helper()
-		for _, p := range parts {
-			if !strings.Contains(s, p) {
-				t.Errorf("%s lacks %s", s, p)
-			}
-		}
-		if strings.Contains(s, "managedFields") || strings.Contains(s, "loadgen") {
-			t.Errorf("%s says too much", s)
-		}
-	}
+	w := s.watch(ctx, t, pods+"?watch=true", "application/vnd.kubernetes.protobuf;stream=watch, application/json")
 	s.events <- event("ADDED", "load", secret)
 	s.events <- event("ADDED", "web", "")
-	want(next(w), `"ADDED"`, `"web"`)
+	w.want(`"ADDED"`, `"web"`)
 	s.events <- event("DELETED", "load", secret)
 	s.events <- `{"type":"BOOKMARK","object":{"kind":"Pod","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}`
-	want(next(w), "BOOKMARK", `"9"`)
+	w.want("BOOKMARK", `"9"`)
 	// What becomes hidden looks deleted, once.
 	s.events <- event("MODIFIED", "web", secret)
-	want(next(w), `"DELETED"`, `"web"`)
+	w.want(`"DELETED"`, `"web"`)
 	s.events <- event("MODIFIED", "web", secret)
 	s.events <- event("DELETED", "web", secret)
 	s.events <- event("ADDED", "api", "")
-	want(next(w), `"ADDED"`, `"api"`)
+	w.want(`"ADDED"`, `"api"`)
 	s.events <- `{"type":"ERROR","object":{"kind":"Status","apiVersion":"v1","code":410,"message":"too old"}}`
-	want(next(w), "ERROR", "410")
+	w.want("ERROR", "410")
 	cancel()
 	for w.Scan() {
 		t.Errorf("after the end: %s", w.Text())
 	}
+}
 
-	// A table's columns come with its first event, even if that is hidden.
-	ctx, cancel = context.WithCancel(t.Context())
-	defer cancel()
-	w = open("/api/v1/namespaces/shop/events?watch=1", tableType)
+// TestWatchTable shows that a table's columns come with its first event, even if that is hidden.
+func TestWatchTable(t *testing.T) {
+	s := hidden(t)
+	w := s.watch(t.Context(), t, "/api/v1/namespaces/shop/events?watch=1", tableType)
 	row := func(kind, columns, name, component string) string {
-		return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},"columnDefinitions":%s,"rows":[{"cells":[%[3]q],"object":{"kind":"Event","metadata":{"name":%[3]q,"namespace":"shop"},"source":{"component":%q}}}]}}`, kind, columns, name, component)
+		return fmt.Sprintf(`{"type":%q,"object":{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{},`+
+			`"columnDefinitions":%s,"rows":[{"cells":[%[3]q],"object":{"kind":"Event","metadata":`+
+			`{"name":%[3]q,"namespace":"shop"},"source":{"component":%q}}}]}}`, kind, columns, name, component)
 	}
 	s.events <- row("ADDED", `[{"name":"Reason"}]`, "one", "referee")
 	s.events <- row("ADDED", "[]", "two", "kubelet")
-	got := next(w)
-	want(got, `"Reason"`, `"two"`, `"PartialObjectMetadata"`)
+	got := w.want(`"Reason"`, `"two"`, `"PartialObjectMetadata"`)
 	if strings.Contains(got, "kubelet") {
 		t.Errorf("%s has more than was asked for", got)
 	}
