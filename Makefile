@@ -13,9 +13,9 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
-LIGHT = ./aci/... ./agent/... ./app/... ./fault/... ./grade/... ./guard/... ./llm/... ./observe/... ./problem/... ./record/... ./report/... ./server/... \
-	./session/... ./workload/... ./internal/kuberc/... ./internal/manifest/... ./internal/nesting/... ./internal/socketpair/... ./internal/strict/... ./internal/thought/... \
-	./cloud $(addprefix ./cloud/embedded/,chaos/... cri/... kubeproxy/... loopback/... netpolicy/... provisioner/... vfs/... vnet/...)
+LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
+	shell workload $(addprefix internal/,kuberc manifest nesting socketpair strict thought) \
+	$(addprefix cloud/embedded/,chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud
 
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/apptest"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/store/memcached"
+	"github.com/aiopslab/aiopslab/image/memcached"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // TestExample runs the worked example.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // visitsImage has one program, which counts visits in memcached.

@@ -18,9 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/kittest"
 	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
 // Deployment is an application under way.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // config is config.json in the working directory, if there is one: where everything is.

@@ -13,12 +13,12 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/app/apptest"
-	"github.com/aiopslab/aiopslab/app/consul"
 	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/jaeger"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/store/memcached"
-	"github.com/aiopslab/aiopslab/app/store/mongo"
+	"github.com/aiopslab/aiopslab/image/consul"
+	"github.com/aiopslab/aiopslab/image/jaeger"
+	"github.com/aiopslab/aiopslab/image/memcached"
+	"github.com/aiopslab/aiopslab/image/mongo"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -13,9 +13,9 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/page"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/page"
 )
 
 //go:embed page.html

@@ -3,7 +3,7 @@ package hotel
 import (
 	"strings"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // programs are the services by name.

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 const (

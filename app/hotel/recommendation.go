@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 const recommendationCost = 200 * time.Microsecond

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 const searchCost = 150 * time.Microsecond

@@ -20,9 +20,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/kittest"
-	"github.com/aiopslab/aiopslab/app/store/memcached"
+	"github.com/aiopslab/aiopslab/image/memcached"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

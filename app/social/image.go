@@ -1,6 +1,6 @@
 package social
 
-import "github.com/aiopslab/aiopslab/app/kit"
+import "github.com/aiopslab/aiopslab/kit"
 
 var parts = []part{
 	uniqueIDService, textService, urlShortenService, userMentionService, userService, mediaService,

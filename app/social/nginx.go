@@ -17,10 +17,10 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/page"
 	"github.com/aiopslab/aiopslab/app/service"
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/page"
 )
 
 //go:embed page.html

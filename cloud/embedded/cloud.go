@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded/chaos"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
@@ -39,6 +38,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded/provisioner"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // The cluster's addresses are those of a kind cluster.

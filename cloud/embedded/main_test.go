@@ -29,17 +29,17 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/remotecommand"
 
-	"github.com/aiopslab/aiopslab/app/agnhost"
-	"github.com/aiopslab/aiopslab/app/busybox"
-	"github.com/aiopslab/aiopslab/app/coredns"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/metricsserver"
-	"github.com/aiopslab/aiopslab/app/nginx"
-	"github.com/aiopslab/aiopslab/app/pause"
-	"github.com/aiopslab/aiopslab/app/resourceconsumer"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/image/busybox"
+	"github.com/aiopslab/aiopslab/image/coredns"
+	"github.com/aiopslab/aiopslab/image/e2e/agnhost"
+	"github.com/aiopslab/aiopslab/image/e2e/resourceconsumer"
+	"github.com/aiopslab/aiopslab/image/metricsserver"
+	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/image/pause"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 // A process holds one cloud at a time. Tests that damage theirs, or want special options, are not

@@ -19,8 +19,8 @@ import (
 	"syscall"
 
 	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 func main() {

@@ -19,9 +19,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/aiopslab/aiopslab/app/hotel/hotelpb"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/kittest"
-	"github.com/aiopslab/aiopslab/app/store/mongo"
+	"github.com/aiopslab/aiopslab/image/mongo"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
 // asLabapp makes the test binary labapp.

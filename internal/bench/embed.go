@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/aiopslab/aiopslab/app/coredns"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/metricsserver"
-	"github.com/aiopslab/aiopslab/app/nginx"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/image/coredns"
+	"github.com/aiopslab/aiopslab/image/metricsserver"
+	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 // embed starts a cluster in this process, with a few images and the given ones, for what cannot be

@@ -25,16 +25,16 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/aiopslab/aiopslab/app/busybox"
-	"github.com/aiopslab/aiopslab/app/coredns"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/metricsserver"
-	"github.com/aiopslab/aiopslab/app/nginx"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/image/busybox"
+	"github.com/aiopslab/aiopslab/image/coredns"
+	"github.com/aiopslab/aiopslab/image/metricsserver"
+	"github.com/aiopslab/aiopslab/image/nginx"
 	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 const (

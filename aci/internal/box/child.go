@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 
 	"github.com/aiopslab/aiopslab/internal/socketpair"
 )

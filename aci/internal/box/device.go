@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // node is a file that is not in the scratch directory: a program, a device or their directory.

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // Preferences applies the kuberc file that a command line of kubectl names to it. What it returns says

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci/tool"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/internal/socketpair"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 // machine is the agent's machine, in the shell's process.

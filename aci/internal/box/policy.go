@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // verdict is what the policy says to a command.

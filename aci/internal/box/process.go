@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // table is the process table of the agent's machine. Its processes are functions; those of kubectl

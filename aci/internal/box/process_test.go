@@ -5,7 +5,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // A panic of a program is one line, and no more than that.

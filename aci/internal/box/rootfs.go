@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // rootFS is a directory of the host as a whole file system, with the programs in /bin and a few

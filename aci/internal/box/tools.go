@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/aiopslab/aiopslab/aci/tool"
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // toolNames are the programs that are processes.

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // What interpreted commands of all containers may use of the real machine: half a core in the long

@@ -15,9 +15,9 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // What containerd gives as the reason of an exit.

@@ -10,7 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	utilexec "k8s.io/utils/exec"
 
-	"github.com/aiopslab/aiopslab/app/shell"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 func init() {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // executable starts the content of a file that is a program. What follows names the program.

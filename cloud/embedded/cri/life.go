@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // killPatience is how long a killed program may take to notice before it is left to itself.

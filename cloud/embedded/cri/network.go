@@ -14,8 +14,8 @@ import (
 
 	"github.com/miekg/dns"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // network is a container's network: its pod's host, with names resolved as libc does, by the files

@@ -11,7 +11,7 @@ import (
 	"github.com/miekg/dns"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // nameserver answers for a fixed set of names at 10.0.0.53, and fails for broken.test.

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // proc is a /proc: the files people and programs look at.

@@ -3,9 +3,9 @@ package node
 import (
 	"fmt"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // The kubelet's own files. Its credentials are not among them: the kubelets of the embedded cloud

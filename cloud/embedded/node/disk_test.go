@@ -8,10 +8,10 @@ import (
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/aiopslab/aiopslab/app/busybox"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/image/busybox"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 // Who has the node's root mounted can change into it, and is on the node, not on the host.

@@ -26,9 +26,9 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/token"
 	"k8s.io/utils/clock"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // KubeletPort is where a node serves the kubelet's API.

@@ -8,10 +8,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // machine is the hardware of a node with a container runtime. A restore replaces it as a whole, so

@@ -19,10 +19,10 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/status"
 	"k8s.io/utils/clock"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // podAddress is where the pod of these tests is.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 const (

@@ -19,8 +19,8 @@ import (
 	"k8s.io/cri-streaming/pkg/streaming/remotecommand"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 
-	"github.com/aiopslab/aiopslab/app/kit"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // file is an open file, directory or device.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // TestDiskOnDisk fills what a disk lives on, which is less than the disk says it has.

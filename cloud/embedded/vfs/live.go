@@ -5,7 +5,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // Live is the part of a directory that is made when somebody looks, as the processes in /proc are.

@@ -6,7 +6,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 type textStream struct{ *strings.Reader }

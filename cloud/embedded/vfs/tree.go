@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // Disk is a device of limited size that trees live on. A nil Disk is unlimited.

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/app/kit"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // umask is what new files and directories do not get.

@@ -14,16 +14,16 @@ import (
 
 	kubectl "k8s.io/kubectl/pkg/cmd"
 
-	"github.com/aiopslab/aiopslab/app/agnhost"
-	"github.com/aiopslab/aiopslab/app/busybox"
-	"github.com/aiopslab/aiopslab/app/coredns"
-	"github.com/aiopslab/aiopslab/app/curl"
-	"github.com/aiopslab/aiopslab/app/kit"
-	"github.com/aiopslab/aiopslab/app/metricsserver"
-	"github.com/aiopslab/aiopslab/app/nginx"
-	"github.com/aiopslab/aiopslab/app/pause"
-	"github.com/aiopslab/aiopslab/app/shell"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/image/busybox"
+	"github.com/aiopslab/aiopslab/image/coredns"
+	"github.com/aiopslab/aiopslab/image/curl"
+	"github.com/aiopslab/aiopslab/image/e2e/agnhost"
+	"github.com/aiopslab/aiopslab/image/metricsserver"
+	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/image/pause"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/shell"
 )
 
 func main() {

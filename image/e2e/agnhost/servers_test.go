@@ -1,0 +1,358 @@
+package agnhost
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/aiopslab/aiopslab/kit/kittest"
+)
+
+func TestLiveness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := pod(t)
+		start(m, "liveness")
+		m.WaitListen(":8080")
+		time.Sleep(10*time.Second - time.Millisecond)
+		if code, body := get(t, m, "http://localhost:8080/healthz"); code != 200 || body != "ok" {
+			t.Errorf("young: %d %s", code, body)
+		}
+		time.Sleep(time.Second)
+		if code, body := get(t, m, "http://localhost:8080/healthz"); code != 500 || !strings.HasPrefix(body, "error: 1") {
+			t.Errorf("old: %d %s", code, body)
+		}
+		if code, body := get(t, m, "http://localhost:8080/started"); code != 200 || !strings.HasSuffix(body, "s") {
+			t.Errorf("/started: %d %s", code, body)
+		}
+		if code, _ := get(t, m, "http://localhost:8080/redirect?loc=%2Fstarted"); code != 200 {
+			t.Errorf("/redirect: %d", code)
+		}
+	})
+}
+
+func TestTestWebserver(t *testing.T) {
+	m := pod(t)
+	m.Write("/results/agnhost_udp@kubernetes.default", "OK\n")
+	start(m, "test-webserver", "--port", "81")
+	m.WaitListen(":81")
+	tests := []struct {
+		path string
+		code int
+		want string
+	}{
+		{"/results/agnhost_udp@kubernetes.default", 200, "OK\n"},
+		{"/results", 200, `<a href="agnhost_udp@kubernetes.default">`},
+		{"/", 200, `<a href="agnhost">agnhost</a>`},
+		{"/none", 404, "404 page not found"},
+	}
+	for _, tt := range tests {
+		code, body := get(t, m, "http://localhost:81"+tt.path)
+		if code != tt.code || !strings.Contains(body, tt.want) {
+			t.Errorf("%s: %d %s", tt.path, code, body)
+		}
+	}
+}
+
+func TestPicturesAreServed(t *testing.T) {
+	m := kittest.New(t).Machine("pod", "10.244.0.2")
+	image := Nautilus(nil)
+	m.Install(image)
+	m.Start(Main, append(image.Entrypoint, image.Cmd...)...)
+	m.WaitListen(":80")
+	if _, body := get(t, m, "http://localhost/data.json"); body != "{\n  \"image\": \"nautilus.jpg\"\n}\n" {
+		t.Errorf("data.json: %s", body)
+	}
+	if _, body := get(t, m, "http://localhost/nautilus.jpg"); http.DetectContentType([]byte(body)) != "image/jpeg" {
+		t.Error("nautilus.jpg is no picture")
+	}
+}
+
+func TestPorter(t *testing.T) {
+	m := pod(t)
+	m.Vars["SERVE_PORT_80"] = "test"
+	m.Vars["SERVE_TCP_PORT_160"] = "foo=bar"
+	m.Vars["SERVE_TLS_PORT_443"] = "tls"
+	m.Vars["SERVE_UDP_PORT_53"] = "datagram"
+	m.Vars["SERVE_PORT_81"] = "other"
+	r := start(m, "porter")
+	m.WaitListen(":443")
+	client := m.Client()
+	client.Transport.(*http.Transport).TLSClientConfig = insecureTLS
+	for url, want := range map[string]string{"http://localhost:80/any": "test", "http://localhost:160": "foo=bar", "https://localhost:443": "tls"} {
+		m.WaitListen(strings.TrimSuffix(url[strings.LastIndex(url, ":"):], "/any"))
+		resp, err := client.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if string(body) != want {
+			t.Errorf("%s: %s", url, body)
+		}
+	}
+	r.Await("Started UDP server on port 53")
+	if _, stderr, code := output(m, "connect", "localhost:53", "--protocol=udp", "--timeout=1s"); code != 0 {
+		t.Error(stderr)
+	}
+	r.Signal(syscall.SIGTERM)
+	r.Wait()
+}
+
+func TestPorterJSON(t *testing.T) {
+	m := pod(t)
+	m.Vars["SERVE_PORT_80"] = "foo"
+	start(m, "porter", "--json-response")
+	m.WaitListen(":80")
+	if _, body := request(t, m, "PATCH", "http://localhost/some/path", "", ""); body != `{"Method":"PATCH","Body":"foo"}` {
+		t.Error(body)
+	}
+}
+
+func TestPorterGoesOnWithoutOnePort(t *testing.T) {
+	m := pod(t)
+	m.Vars["SERVE_PORT_80"], m.Vars["SERVE_TLS_PORT_443"], m.Vars["CERT_FILE"] = "foo", "bar", "/none"
+	r := start(m, "porter")
+	r.Await(`server on port "443" failed: open /none: no such file or directory`)
+	m.WaitListen(":80")
+	m.Vars["SERVE_SCTP_PORT_90"] = "x"
+	if _, stderr, code := output(m, "porter"); code != 1 || !strings.Contains(stderr, "SCTP is not available") {
+		t.Errorf("SCTP: exit %d %s", code, stderr)
+	}
+}
+
+func TestServeHostname(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := pod(t)
+		r := start(m, "serve-hostname", "--port", "8090")
+		m.WaitListen(":8090")
+		if code, body := get(t, m, "http://localhost:8090/any"); code != 200 || body != "pod-1" {
+			t.Errorf("%d %s", code, body)
+		}
+		r.Await("Serving on port 8090.\n")
+		r.Signal(syscall.SIGTERM)
+		r.Await("Shutting down after receiving signal: terminated.\n")
+		// It answers until everybody has noticed that it goes.
+		time.Sleep(59 * time.Second)
+		if code, _ := get(t, m, "http://localhost:8090"); code != 200 {
+			t.Errorf("after SIGTERM: %d", code)
+		}
+		if code := r.Wait(); code != 0 {
+			t.Errorf("exit %d", code)
+		}
+	})
+}
+
+func TestServeHostnameRaw(t *testing.T) {
+	w := kittest.New(t)
+	server, client := w.Machine("backend", "10.244.0.2"), w.Machine("client", "10.244.0.3")
+	start(server, "serve-hostname", "--http=false", "--tcp", "--udp")
+	client.WaitListen("backend:9376")
+	for _, network := range []string{"tcp", "udp"} {
+		c, err := client.Env().Net.DialContext(t.Context(), network, "backend:9376")
+		if err != nil {
+			t.Fatal(err)
+		}
+		// As nc does, say something first.
+		io.WriteString(c, "hostName\n")
+		c.SetDeadline(time.Now().Add(time.Second))
+		buf := make([]byte, 100)
+		n, err := c.Read(buf)
+		if string(buf[:n]) != "backend" {
+			t.Errorf("%s: %q, %v", network, buf[:n], err)
+		}
+		c.Close()
+	}
+	if _, stderr, code := output(client, "serve-hostname", "--tcp"); code != 1 || !strings.Contains(stderr, "Can't server TCP/UDP mode and HTTP mode at the same time") {
+		t.Errorf("exit %d %s", code, stderr)
+	}
+}
+
+func TestTCPReset(t *testing.T) {
+	m := pod(t)
+	r := start(m, "tcp-reset")
+	m.WaitListen(":8080")
+	c, err := m.Env().Net.DialContext(t.Context(), "tcp", "localhost:8080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	io.WriteString(c, "xxx")
+	if _, err := c.Read(make([]byte, 1)); err == nil || !strings.Contains(err.Error(), "connection reset by peer") {
+		t.Errorf("read: %v", err)
+	}
+	r.Signal(syscall.SIGTERM)
+	if code := r.Wait(); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+}
+
+func TestH2C(t *testing.T) {
+	m := pod(t)
+	start(m, "h2c-server", "--port=80")
+	m.WaitListen(":80")
+	client := m.Client()
+	transport := client.Transport.(*http.Transport)
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	resp, err := client.Get("http://localhost/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); string(body) != "ok" || resp.ProtoMajor != 2 {
+		t.Errorf("%s %s", resp.Proto, body)
+	}
+}
+
+func TestFakeGitServer(t *testing.T) {
+	m := pod(t)
+	start(m, "fake-gitserver")
+	m.WaitListen(":8000")
+	if _, body := get(t, m, "http://localhost:8000/repo"); body != "I am a fake git server" {
+		t.Error(body)
+	}
+}
+
+func TestFakeRegistry(t *testing.T) {
+	m := pod(t)
+	manifest := `{"mediaType":"application/vnd.oci.image.manifest.v1+json"}`
+	m.Write("/var/registry/pause/manifests/3.10", "sha256:abcd\n")
+	m.Write("/var/registry/pause/manifests/sha256/ab/abcd/data", manifest)
+	m.Write("/var/registry/pause/blobs/sha256/12/1234/data", "layer")
+	start(m, "fake-registry-server", "--private")
+	m.WaitListen(":5000")
+	if code, body := get(t, m, "http://localhost:5000/v2/"); code != 401 || body != "Unauthorized\n" {
+		t.Errorf("anonymous: %d %s", code, body)
+	}
+	tests := []struct {
+		path, body, kind string
+		code             int
+	}{
+		{"/v2/", "", "", 200},
+		{"/v2/pause/manifests/3.10", manifest, "application/vnd.oci.image.manifest.v1+json", 200},
+		{"/v2/pause/blobs/sha256:1234", "layer", "application/octet-stream", 200},
+		{"/v2/pause/manifests/none", "404 page not found\n", "", 404},
+		{"/v2/pause/manifests/..%2f..%2f..%2f..%2fetc%2fpasswd", "404 page not found\n", "", 404},
+		{"/v2/pause/tags/list", "404 page not found\n", "", 404},
+	}
+	for _, tt := range tests {
+		code, body := get(t, m, "http://user:password@localhost:5000"+tt.path)
+		if code != tt.code || body != tt.body {
+			t.Errorf("%s: %d %s", tt.path, code, body)
+		}
+	}
+}
+
+func TestGRPCHealth(t *testing.T) {
+	m := pod(t)
+	start(m, "grpc-health-checking", "--service", "liveness")
+	m.WaitListen(":5000")
+	m.WaitListen(":8080")
+	conn, err := grpc.NewClient("passthrough:///localhost:5000",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return m.Env().Net.DialContext(ctx, "tcp", addr)
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	check := func(service string) (healthpb.HealthCheckResponse_ServingStatus, error) {
+		r, err := healthpb.NewHealthClient(conn).Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
+		return r.GetStatus(), err
+	}
+	if s, err := check("liveness"); s != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("%v %v", s, err)
+	}
+	if _, err := check("other"); status.Code(err) != codes.NotFound {
+		t.Errorf("other service: %v", err)
+	}
+	if _, err := healthpb.NewHealthClient(conn).List(t.Context(), &healthpb.HealthListRequest{}); status.Code(err) != codes.Unimplemented {
+		t.Errorf("list: %v", err)
+	}
+	get(t, m, "http://localhost:8080/make-not-serving")
+	if s, err := check("liveness"); s != healthpb.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("%v %v", s, err)
+	}
+	get(t, m, "http://localhost:8080/make-serving")
+	if s, err := check("liveness"); s != healthpb.HealthCheckResponse_SERVING {
+		t.Errorf("%v %v", s, err)
+	}
+}
+
+func TestGRPCHealthGetsOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &grpcHealth{program: newProgram(pod(t).Env("/agnhost")), delay: 5, started: time.Now()}
+		for age, want := range map[time.Duration]healthpb.HealthCheckResponse_ServingStatus{
+			4 * time.Second: healthpb.HealthCheckResponse_SERVING, 6 * time.Second: healthpb.HealthCheckResponse_NOT_SERVING,
+		} {
+			g.started = time.Now().Add(-age)
+			if r, err := g.Check(t.Context(), &healthpb.HealthCheckRequest{}); r.GetStatus() != want {
+				t.Errorf("after %v: %v %v", age, r, err)
+			}
+		}
+	})
+}
+
+func TestPortForwardTester(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := pod(t)
+		m.Vars = map[string]string{"BIND_PORT": "80", "EXPECTED_CLIENT_DATA": "abc", "CHUNKS": "10", "CHUNK_SIZE": "10", "CHUNK_INTERVAL": "100"}
+		r := start(m, "port-forward-tester")
+		synctest.Wait()
+		c, err := m.Env().Net.DialContext(t.Context(), "tcp", "localhost:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.WriteString(c, "abc")
+		data, err := io.ReadAll(c)
+		if diff := cmp.Diff(bytes.Repeat([]byte("x"), 100), data); diff != "" || err != nil {
+			t.Errorf("%v %s", err, diff)
+		}
+		if code := r.Wait(); code != 0 {
+			t.Errorf("exit %d", code)
+		}
+		want := "Accepted client connection\nReceived expected client data\nShutting down connection\nDone\n"
+		if diff := cmp.Diff(want, r.Stdout.String()); diff != "" {
+			t.Error(diff)
+		}
+		c.Close()
+	})
+}
+
+func TestPortForwardTesterMindsItsClient(t *testing.T) {
+	tests := []struct {
+		send string
+		code int
+	}{{"ab", 2}, {"xyz", 3}}
+	for _, tt := range tests {
+		m := pod(t)
+		m.Vars = map[string]string{"BIND_ADDRESS": "0.0.0.0", "BIND_PORT": "80", "EXPECTED_CLIENT_DATA": "abc", "CHUNKS": "1", "CHUNK_SIZE": "1", "CHUNK_INTERVAL": "1"}
+		r := start(m, "port-forward-tester")
+		var c net.Conn
+		var err error
+		for c, err = m.Env().Net.DialContext(t.Context(), "tcp", "localhost:80"); err != nil; {
+			time.Sleep(time.Millisecond)
+			c, err = m.Env().Net.DialContext(t.Context(), "tcp", "localhost:80")
+		}
+		io.WriteString(c, tt.send)
+		if code := r.Wait(); code != tt.code {
+			t.Errorf("%q: exit %d\n%s", tt.send, code, r.Stdout)
+		}
+		c.Close()
+	}
+}

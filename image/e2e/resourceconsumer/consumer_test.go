@@ -1,0 +1,103 @@
+package resourceconsumer
+
+import (
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/aiopslab/aiopslab/kit/kittest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T) (*kittest.Machine, *kittest.Run, *http.Client) {
+	t.Helper()
+	m := kittest.New(t).Machine("pod", "10.244.0.2")
+	r := m.Start(Main, "/consumer", "-port=80")
+	m.WaitListen(":80")
+	return m, r, m.Client()
+}
+
+func post(t *testing.T, c *http.Client, path string, form url.Values) (int, string) {
+	t.Helper()
+	resp, err := c.PostForm("http://localhost"+path, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+func TestConsumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, r, c := serve(t)
+		if code, body := post(t, c, "/ConsumeCPU", url.Values{"millicores": {"300"}, "durationSec": {"10"}}); code != 200 || body != "ConsumeCPU\n300 millicores\n10 durationSec\n" {
+			t.Errorf("%d %q", code, body)
+		}
+		post(t, c, "/ConsumeMem", url.Values{"megabytes": {"50"}, "durationSec": {"10"}})
+		post(t, c, "/BumpMetric", url.Values{"metric": {"qps"}, "delta": {"2.5"}, "durationSec": {"10"}})
+		time.Sleep(5 * time.Second)
+		if held := m.Resources.Memory(); held != 50<<20 {
+			t.Errorf("it holds %d bytes", held)
+		}
+		if _, body := post(t, c, "/metrics", nil); body != "# HELP qps info message.\n# TYPE qps gauge\nqps 2.500000\n" {
+			t.Errorf("metrics %q", body)
+		}
+		time.Sleep(6 * time.Second)
+		if used := m.Resources.Info().Used; used < 2900*time.Millisecond || used > 3100*time.Millisecond {
+			t.Errorf("0.3 cores for 10s used %v", used)
+		}
+		if held := m.Resources.Memory(); held != 0 {
+			t.Errorf("it still holds %d bytes", held)
+		}
+		r.Signal(syscall.SIGTERM)
+		r.Wait()
+	})
+}
+
+func TestStopsWhatItStarted(t *testing.T) {
+	_, r, c := serve(t)
+	post(t, c, "/ConsumeCPU", url.Values{"millicores": {"100"}, "durationSec": {"600"}})
+	post(t, c, "/ConsumeMem", url.Values{"megabytes": {"1"}, "durationSec": {"600"}})
+	r.Signal(syscall.SIGTERM)
+	r.Wait()
+}
+
+func TestRefuses(t *testing.T) {
+	_, _, c := serve(t)
+	tests := []struct {
+		path string
+		form url.Values
+		code int
+		want string
+	}{
+		{"/ConsumeCPU", url.Values{"millicores": {"1"}}, 400, "not given function argument"},
+		{"/ConsumeMem", url.Values{"megabytes": {"x"}, "durationSec": {"1"}}, 400, "incorrect function argument"},
+		{"/BumpMetric", url.Values{"delta": {"1"}, "durationSec": {"1"}}, 400, "not given function argument"},
+		{"/Fly", nil, 404, "unknown function: /Fly"},
+	}
+	for _, tt := range tests {
+		if code, body := post(t, c, tt.path, tt.form); code != tt.code || strings.TrimSpace(body) != tt.want {
+			t.Errorf("%s: %d %q", tt.path, code, body)
+		}
+	}
+	resp, err := c.Get("http://localhost/ConsumeCPU")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("GET: %d", resp.StatusCode)
+	}
+}

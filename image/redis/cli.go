@@ -1,0 +1,536 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/kit"
+)
+
+// cli is redis-cli.
+type cli struct {
+	env      *kit.Env
+	host     string
+	port     string
+	user     string
+	password string
+	db       int
+	repeat   int
+	interval time.Duration
+	stdin    bool // -x
+	format   byte // 'r'aw, 's'tandard, 'c'sv
+	scan     bool
+	pattern  string
+	noWarn   bool
+	resp3    bool
+	command  []string
+
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+// CLI is the client that people run in the container.
+func CLI(ctx context.Context, env *kit.Env) error {
+	c := &cli{env: env, host: "127.0.0.1", port: "6379", repeat: 1, format: 'r', password: env.Getenv("REDISCLI_AUTH"), noWarn: true}
+	if env.Terminal != nil {
+		c.format = 's'
+	}
+	if done, err := c.parse(env.Args[1:]); done || err != nil {
+		if err != nil {
+			fmt.Fprintln(env.Stderr, err)
+			return kit.Exit(1)
+		}
+		return nil
+	}
+	if !c.noWarn {
+		fmt.Fprintln(env.Stderr, "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.")
+	}
+	stop := context.AfterFunc(ctx, func() {
+		if c.conn != nil {
+			c.conn.Close()
+		}
+	})
+	defer stop()
+	err := c.run(ctx)
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return kit.Exit(1)
+	}
+	return nil
+}
+
+const cliUsage = `redis-cli ` + Version + `
+
+Usage: redis-cli [OPTIONS] [cmd [arg [arg ...]]]
+  -h <hostname>      Server hostname (default: 127.0.0.1).
+  -p <port>          Server port (default: 6379).
+  -a <password>      Password to use when connecting to the server.
+                     You can also use the REDISCLI_AUTH environment
+                     variable to pass this password more safely
+  --user <username>  Used to send ACL style 'AUTH username pass'. Needs -a.
+  -u <uri>           Server URI.
+  -r <repeat>        Execute specified command N times.
+  -i <interval>      Waits <interval> seconds per command when using -r.
+  -n <db>            Database number.
+  -3                 Start session in RESP3 protocol mode.
+  -x                 Read last argument from STDIN.
+  --raw              Use raw formatting for replies (default when STDOUT is
+                     not a tty).
+  --no-raw           Force formatted output even when STDOUT is not a tty.
+  --csv              Output in CSV format.
+  --scan             List all keys using the SCAN command.
+  --pattern <pat>    Keys pattern when using the --scan option (default: *).
+  --no-auth-warning  Don't show warning message when using password on command
+                     line interface.
+  --help             Output this help and exit.
+  --version          Output version and exit.
+`
+
+func (c *cli) parse(args []string) (done bool, err error) {
+	warn := true
+	for len(args) > 0 {
+		arg := args[0]
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			break
+		}
+		args = args[1:]
+		value := func() string {
+			if len(args) == 0 {
+				err = saidf("Unrecognized option or bad number of args for: '%s'", arg)
+				return ""
+			}
+			v := args[0]
+			args = args[1:]
+			return v
+		}
+		number := func() int {
+			v := value()
+			n, bad := strconv.Atoi(v)
+			if err == nil && bad != nil {
+				err = saidf("Invalid number for %s: '%s'", arg, v)
+			}
+			return n
+		}
+		switch arg {
+		case "-h":
+			c.host = value()
+		case "-p":
+			c.port = value()
+		case "-a", "--pass":
+			c.password, c.noWarn = value(), false
+		case "--user":
+			c.user = value()
+		case "-u":
+			err = c.uri(value())
+		case "-n":
+			c.db = number()
+		case "-r":
+			c.repeat = number()
+		case "-i":
+			seconds, bad := strconv.ParseFloat(value(), 64)
+			if err == nil && bad != nil {
+				err = said("Invalid interval")
+			}
+			c.interval = time.Duration(seconds * float64(time.Second))
+		case "-x":
+			c.stdin = true
+		case "-3":
+			c.resp3 = true
+		case "-c", "--no-raw-errors", "-e":
+		case "--raw":
+			c.format = 'r'
+		case "--no-raw":
+			c.format = 's'
+		case "--csv":
+			c.format = 'c'
+		case "--scan":
+			c.scan = true
+		case "--pattern":
+			c.pattern = value()
+		case "--no-auth-warning":
+			warn = false
+		case "-v", "--version":
+			fmt.Fprintln(c.env.Stdout, "redis-cli "+Version)
+			return true, nil
+		case "--help":
+			fmt.Fprint(c.env.Stdout, cliUsage)
+			return true, nil
+		default:
+			err = saidf("Unrecognized option or bad number of args for: '%s'", arg)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	if !warn {
+		c.noWarn = true
+	}
+	c.command = args
+	return false, nil
+}
+
+// uri is redis://user:password@host:port/db.
+func (c *cli) uri(s string) error {
+	rest, ok := strings.CutPrefix(s, "redis://")
+	if !ok {
+		return said("Invalid URI scheme")
+	}
+	if auth, after, found := strings.Cut(rest, "@"); found {
+		rest = after
+		user, password, both := strings.Cut(auth, ":")
+		if both {
+			c.user, c.password = user, password
+		} else {
+			c.password = auth
+		}
+		c.noWarn = false
+	}
+	address, db, _ := strings.Cut(rest, "/")
+	if db != "" {
+		n, err := strconv.Atoi(db)
+		if err != nil {
+			return said("Invalid database number")
+		}
+		c.db = n
+	}
+	host, port, found := strings.Cut(address, ":")
+	if host != "" {
+		c.host = host
+	}
+	if found {
+		c.port = port
+	}
+	return nil
+}
+
+// connect opens the connection, logs in and selects the database.
+func (c *cli) connect(ctx context.Context) error {
+	conn, err := c.env.Net.DialContext(ctx, "tcp", net.JoinHostPort(c.host, c.port))
+	if err != nil {
+		why := errnoText(err)
+		if _, ok := errors.AsType[*net.DNSError](err); ok {
+			why = "Name or service not known"
+		}
+		return saidf("Could not connect to Redis at %s: %s", net.JoinHostPort(c.host, c.port), why)
+	}
+	c.conn, c.in = conn, bufio.NewReader(conn)
+	if c.password != "" {
+		auth := []string{"AUTH", c.password}
+		if c.user != "" {
+			auth = []string{"AUTH", c.user, c.password}
+		}
+		if r, err := c.call(auth...); err != nil {
+			return err
+		} else if r.kind == failure {
+			fmt.Fprintf(c.env.Stderr, "AUTH failed: %s\n", r.text)
+		}
+	}
+	if c.resp3 {
+		if _, err := c.call("HELLO", "3"); err != nil {
+			return err
+		}
+	}
+	if c.db != 0 {
+		if r, err := c.call("SELECT", strconv.Itoa(c.db)); err != nil {
+			return err
+		} else if r.kind == failure {
+			fmt.Fprintf(c.env.Stderr, "SELECT %d failed: %s\n", c.db, r.text)
+		}
+	}
+	return nil
+}
+
+var errGone = errors.New("Error: Server closed the connection")
+
+// call sends a command and reads the reply.
+func (c *cli) call(args ...string) (reply, error) {
+	if _, err := c.conn.Write(encode(args...)); err != nil {
+		return reply{}, errGone
+	}
+	r, err := readReply(c.in)
+	if err != nil {
+		return reply{}, errGone
+	}
+	return r, nil
+}
+
+func (c *cli) run(ctx context.Context) error {
+	if err := c.connect(ctx); err != nil {
+		if len(c.command) > 0 || c.scan || c.env.Terminal == nil {
+			return err
+		}
+		fmt.Fprintln(c.env.Stderr, err)
+	}
+	switch {
+	case c.scan:
+		return c.scanKeys()
+	case len(c.command) == 0 && !c.stdin:
+		return c.interact(ctx)
+	}
+	if c.stdin {
+		data, err := io.ReadAll(c.env.Stdin)
+		if err != nil {
+			return err
+		}
+		c.command = append(c.command, string(data))
+	}
+	for i := 0; i != c.repeat; i++ {
+		if i > 0 && c.interval > 0 {
+			t := time.NewTimer(c.interval)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return ctx.Err()
+			}
+		}
+		if err := c.issue(c.command); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cli) scanKeys() error {
+	cursor := "0"
+	for {
+		args := []string{"SCAN", cursor}
+		if c.pattern != "" {
+			args = append(args, "MATCH", c.pattern)
+		}
+		r, err := c.call(args...)
+		if err != nil {
+			return err
+		}
+		if r.kind == failure || len(r.items) != 2 {
+			return fmt.Errorf("ERROR: %s", r.text)
+		}
+		for _, key := range r.items[1].items {
+			if c.format == 's' {
+				fmt.Fprintln(c.env.Stdout, quote(key.text))
+			} else {
+				fmt.Fprintln(c.env.Stdout, key.text)
+			}
+		}
+		if cursor = r.items[0].text; cursor == "0" {
+			return nil
+		}
+	}
+}
+
+// streams are the commands after which the server goes on talking.
+var streams = map[string]bool{"MONITOR": true, "SUBSCRIBE": true, "PSUBSCRIBE": true}
+
+// issue runs a command and prints the reply, or all of them for those that do not end.
+func (c *cli) issue(args []string) error {
+	command := strings.ToUpper(args[0])
+	r, err := c.call(args...)
+	if command == "SHUTDOWN" && errors.Is(err, errGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if streams[command] && r.kind != failure {
+		if command != "MONITOR" && c.format == 's' {
+			fmt.Fprintln(c.env.Stdout, "Reading messages... (press Ctrl-C to quit)")
+		}
+		for {
+			c.print(r, false)
+			if r, err = readReply(c.in); err != nil {
+				return errGone
+			}
+		}
+	}
+	if command == "SELECT" && r.kind != failure && len(args) == 2 {
+		c.db, _ = strconv.Atoi(args[1])
+	}
+	c.print(r, plain(args))
+	return nil
+}
+
+// plain tells whether a reply is a text for people, which is never quoted.
+func plain(args []string) bool {
+	switch strings.ToUpper(args[0]) {
+	case "INFO", "LOLWUT":
+		return true
+	case "CLIENT", "MEMORY", "CLUSTER", "LATENCY":
+		return len(args) > 1 && strings.Contains("LIST INFO DOCTOR NODES GRAPH", strings.ToUpper(args[1]))
+	}
+	return false
+}
+
+// interact reads commands from standard input.
+func (c *cli) interact(ctx context.Context) error {
+	prompt := func() {
+		if c.env.Terminal == nil {
+			return
+		}
+		switch {
+		case c.conn == nil:
+			fmt.Fprint(c.env.Stdout, "not connected> ")
+		case c.db != 0:
+			fmt.Fprintf(c.env.Stdout, "%s:%s[%d]> ", c.host, c.port, c.db)
+		default:
+			fmt.Fprintf(c.env.Stdout, "%s:%s> ", c.host, c.port)
+		}
+	}
+	lines := bufio.NewScanner(c.env.Stdin)
+	lines.Buffer(nil, maxBulk)
+	for prompt(); lines.Scan(); prompt() {
+		args, err := splitArgs(lines.Text())
+		if err != nil {
+			fmt.Fprintln(c.env.Stdout, "Invalid argument(s)")
+			continue
+		}
+		if len(args) == 0 {
+			continue
+		}
+		if word := strings.ToLower(args[0]); word == "quit" || word == "exit" {
+			return nil
+		}
+		times := 1
+		if n, err := strconv.Atoi(args[0]); err == nil && n > 0 && len(args) > 1 {
+			times, args = n, args[1:]
+		}
+		for range times {
+			if c.conn == nil {
+				err = c.connect(ctx)
+			}
+			if err == nil {
+				err = c.issue(args)
+			}
+			if errors.Is(err, errGone) { // Once more over a new connection.
+				c.conn.Close()
+				if c.conn, err = nil, c.connect(ctx); err == nil {
+					err = c.issue(args)
+				}
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil {
+				fmt.Fprintln(c.env.Stderr, err)
+				if c.env.Terminal == nil {
+					return nil
+				}
+			}
+		}
+	}
+	return lines.Err()
+}
+
+func (c *cli) print(r reply, asText bool) {
+	switch {
+	case c.format == 'c':
+		fmt.Fprintln(c.env.Stdout, formatCSV(r))
+	case c.format == 's' && !asText:
+		fmt.Fprint(c.env.Stdout, formatStandard(r, ""))
+	default:
+		s := formatRaw(r)
+		if r.kind == failure {
+			s += "\n"
+		}
+		fmt.Fprintln(c.env.Stdout, s)
+	}
+}
+
+func formatRaw(r reply) string {
+	if r.items == nil {
+		return strings.TrimPrefix(r.text, "txt:")
+	}
+	var list []string
+	for _, i := range r.items {
+		list = append(list, formatRaw(i))
+	}
+	return strings.Join(list, "\n")
+}
+
+func formatCSV(r reply) string {
+	switch {
+	case r.null:
+		return "NULL"
+	case r.kind == failure:
+		return "ERROR," + quote(r.text)
+	case r.kind == bulk || r.kind == simple:
+		return quote(r.text)
+	case r.items != nil:
+		var list []string
+		for _, i := range r.items {
+			list = append(list, formatCSV(i))
+		}
+		return strings.Join(list, ",")
+	}
+	return r.text
+}
+
+// formatStandard is a reply as it is shown on a terminal.
+func formatStandard(r reply, indent string) string {
+	switch {
+	case r.null:
+		return "(nil)\n"
+	case r.kind == failure:
+		return "(error) " + r.text + "\n"
+	case r.kind == simple:
+		return r.text + "\n"
+	case r.kind == integer:
+		return "(integer) " + r.text + "\n"
+	case r.kind == ',':
+		return "(double) " + r.text + "\n"
+	case r.kind == '#':
+		return map[string]string{"t": "(true)\n", "f": "(false)\n"}[r.text]
+	case r.kind == '=':
+		return strings.TrimPrefix(r.text, "txt:") + "\n"
+	case r.kind == bulk:
+		return quote(r.text) + "\n"
+	case r.kind == '%':
+		return formatMap(r, indent)
+	case len(r.items) == 0:
+		if r.kind == '~' {
+			return "(empty set)\n"
+		}
+		return "(empty array)\n"
+	}
+	mark := ")"
+	if r.kind == '~' {
+		mark = "~"
+	}
+	width := len(strconv.Itoa(len(r.items)))
+	var b strings.Builder
+	for i, item := range r.items {
+		if i > 0 {
+			b.WriteString(indent)
+		}
+		fmt.Fprintf(&b, "%*d%s %s", width, i+1, mark, formatStandard(item, indent+strings.Repeat(" ", width+2)))
+	}
+	return b.String()
+}
+
+func formatMap(r reply, indent string) string {
+	if len(r.items) == 0 {
+		return "(empty hash)\n"
+	}
+	width := len(strconv.Itoa(len(r.items) / 2))
+	var b strings.Builder
+	for i := 0; i+1 < len(r.items); i += 2 {
+		if i > 0 {
+			b.WriteString(indent)
+		}
+		key := strings.TrimSuffix(formatStandard(r.items[i], ""), "\n")
+		fmt.Fprintf(&b, "%*d# %s => %s", width, i/2+1, key, formatStandard(r.items[i+1], indent+strings.Repeat(" ", width+2)))
+	}
+	return b.String()
+}

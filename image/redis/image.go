@@ -1,0 +1,33 @@
+package redis
+
+import "github.com/aiopslab/aiopslab/kit"
+
+// Image is redis with its command-line client. The tools, by name, are what the image has in /bin.
+func Image(tools map[string]kit.Program) kit.Image {
+	programs := map[string]kit.Program{
+		"/usr/local/bin/redis-server":         Main,
+		"/usr/local/bin/redis-cli":            CLI,
+		"/usr/local/bin/docker-entrypoint.sh": entrypoint,
+	}
+	for name, tool := range tools {
+		programs["/bin/"+name] = tool
+	}
+	return kit.Image{
+		Names:      []string{"redis"},
+		Tags:       `latest|alpine(3\.\d{1,2})?|[5678](\.\d(\.\d{1,2})?)?(-(alpine(3\.\d{1,2})?|bookworm|bullseye|buster|trixie))?`,
+		Entrypoint: []string{"docker-entrypoint.sh"},
+		Cmd:        []string{"redis-server"},
+		WorkDir:    "/data",
+		Vars:       map[string]string{"PATH": kit.DefaultPath, "REDIS_VERSION": Version},
+		Programs:   programs,
+		Files: map[string]string{
+			"/data/":          "",
+			"/tmp/":           "",
+			"/etc/passwd":     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nredis:x:999:999::/home/redis:/bin/sh\n",
+			"/etc/group":      "root:x:0:\nredis:x:999:\nnogroup:x:65534:\n",
+			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 10 (buster)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"10\"\nID=debian\n",
+		},
+		Memory: 7 << 20,
+		Size:   105 << 20,
+	}
+}
