@@ -9,7 +9,6 @@ import (
 	"time"
 
 	questions "github.com/aiopslab/aiopslab/app/ask"
-	"github.com/aiopslab/aiopslab/app/service"
 )
 
 // askTimeout is how long a service may take to answer what costs it next to nothing.
@@ -56,14 +55,22 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// fetch reads the metrics of a service from one of its pods: a longer answer than to a greeting,
-// over the pod's own address.
-func fetch(ctx context.Context, e *Env, address string, timeout time.Duration) error {
+// fetch reads the metrics of a service from one of its pods, by the pod's own address: that is a longer
+// answer than to a greeting. A service that is deployed without metrics is asked nothing.
+func fetch(ctx context.Context, e *Env, name, address string, timeout time.Duration) error {
+	p, err := read(e.App)
+	if err != nil {
+		return err
+	}
+	port := p.metrics(name)
+	if port == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
 	defer cancel()
 	transport := &http.Transport{DialContext: e.Dial, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, fmt.Sprint(service.MetricsPort))+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, port)+"/metrics", nil)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, 
 		g.Go(func() error {
 			errs[i] = ask(ctx, e, name, p.Slow)
 			if errs[i] == nil && s.Kind == "service" && len(pods) > 0 {
-				errs[i] = fetch(ctx, e, pods[i%len(pods)].Status.PodIP, p.Slow)
+				errs[i] = fetch(ctx, e, name, pods[i%len(pods)].Status.PodIP, p.Slow)
 			}
 			return nil
 		})

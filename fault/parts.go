@@ -85,6 +85,15 @@ func (p parts) port(name string) (int32, bool) {
 	return 0, false
 }
 
+// metrics returns the port on which a Deployment's pods are deployed to serve their metrics, or "".
+func (p parts) metrics(name string) string {
+	annotations := p.deployment(name).Spec.Template.Annotations
+	if annotations["prometheus.io/scrape"] != "true" {
+		return ""
+	}
+	return annotations["prometheus.io/port"]
+}
+
 // claims are the persistent volume claims that a Deployment's pods mount.
 func (p parts) claims(name string) (names []string) {
 	for _, v := range p.deployment(name).Spec.Template.Spec.Volumes {

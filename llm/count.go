@@ -1,6 +1,6 @@
 package llm
 
-import "github.com/aiopslab/aiopslab/grade"
+import "github.com/aiopslab/aiopslab/internal/token"
 
 // perMessage is how many tokens a message takes beside its text.
 const perMessage = 4
@@ -17,7 +17,7 @@ type Counter struct {
 func (c *Counter) Text(text string) int {
 	n, ok := c.seen[text]
 	if !ok {
-		n = grade.Tokens(text)
+		n = token.Count(text)
 		if c.seen == nil {
 			c.seen = map[string]int{}
 		}

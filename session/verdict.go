@@ -11,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/internal/token"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -301,7 +302,7 @@ func (h *history) metrics(res grade.Result) grade.Result {
 		res[key] = h.ended.Sub(h.began).Seconds()
 	}
 	res["steps"] = len(h.steps)
-	res["in_tokens"], res["out_tokens"] = grade.Tokens(in), grade.Tokens(out)
+	res["in_tokens"], res["out_tokens"] = token.Count(in), token.Count(out)
 	res["actions"], res["invalid_actions"] = actions, invalid
 	res["writes"] = h.writes
 	h.models.addTo(res)

@@ -39,6 +39,7 @@ var rooms = []string{
 	"internal/policy",
 	"internal/strict",
 	"internal/thought",
+	"internal/token",
 	"kit",
 	"internal/nesting",
 	"internal/socketpair",
