@@ -47,11 +47,12 @@ var rooms = []string{
 
 // testRooms are the upper rooms that the tests of a room may import as well.
 var testRooms = map[string][]string{
-	"cloud":        {"app"},   // A cloud is tested with applications in it.
-	"image":        {"cloud"}, // An image is tested in a container, whose files and network are the embedded cloud's.
-	"shell":        {"cloud"},
-	"kit":          {"cloud"},
-	"internal/cli": {"test"}, // It links the lab that test/hostile attacks.
+	"cloud":             {"app"},   // A cloud is tested with applications in it.
+	"image":             {"cloud"}, // An image is tested in a container, whose files and network are the embedded cloud's.
+	"shell":             {"cloud"},
+	"kit":               {"cloud"},
+	"internal/manifest": {"cloud"}, // Objects are applied to a cloud in memory.
+	"internal/cli":      {"test"},  // It links the lab that test/hostile attacks.
 }
 
 // listers are the rooms that may import an image by name; the others are given images.

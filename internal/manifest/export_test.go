@@ -1,0 +1,4 @@
+package manifest
+
+// Ready is how a workload is judged.
+var Ready = ready

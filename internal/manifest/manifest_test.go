@@ -1,0 +1,246 @@
+package manifest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/cloud/cloudtest"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+)
+
+const shop = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: cart}
+spec:
+  replicas: 2
+---
+# A comment alone is no object.
+---
+apiVersion: v1
+kind: Service
+metadata: {name: cart, namespace: elsewhere}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: reader}
+---
+{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
+`
+
+// names are objects as kind/name.
+func names(objects []*unstructured.Unstructured) (list []string) {
+	for _, u := range objects {
+		list = append(list, u.GetKind()+"/"+u.GetName())
+	}
+	return list
+}
+
+func TestRead(t *testing.T) {
+	objects, err := manifest.Read(fstest.MapFS{
+		"b.yaml":      {Data: []byte(shop)},
+		"a.yaml":      {Data: []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: first}\n")},
+		"notes.txt":   {Data: []byte("no: manifest")},
+		"sub/c.yaml":  {Data: []byte("kind: Other")},
+		"empty.yaml":  {},
+		"hidden.yml2": {Data: []byte("kind: Other")},
+	})
+	want := []string{"Namespace/first", "Deployment/cart", "Service/cart", "ClusterRole/reader", "ConfigMap/settings"}
+	if err != nil || !slices.Equal(names(objects), want) {
+		t.Errorf("%v, %v", names(objects), err)
+	}
+}
+
+// Whoever wrote a wrong document learns in which file it is.
+func TestReadWrong(t *testing.T) {
+	for text, want := range map[string]string{
+		"kind: [":                     "b.yaml: ",
+		"kind: A\n---\n- a\n- list":   "b.yaml: ",
+		"apiVersion: v1\nmetadata: x": "b.yaml: ",
+	} {
+		files := fstest.MapFS{"a.yaml": {Data: []byte("kind: Fine")}, "b.yaml": {Data: []byte(text)}}
+		if objects, err := manifest.Read(files); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q: %v, %v", text, names(objects), err)
+		}
+	}
+}
+
+// client is a client of a cloud in memory that notes the writes it gets.
+func client(t *testing.T) (*manifest.Client, *cloudtest.Cloud, func() []string) {
+	t.Helper()
+	c := cloudtest.New(t)
+	var mu sync.Mutex
+	var writes []string
+	c.Before(func(r *http.Request) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method != http.MethodGet {
+			writes = append(writes, r.URL.Path+"?"+r.URL.RawQuery)
+		}
+		return nil
+	})
+	m, err := manifest.NewClient(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, c, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(writes)
+	}
+}
+
+func parse(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifest.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// What others need comes first; each object goes where it belongs, by the means of kubectl.
+func TestApply(t *testing.T) {
+	m, _, writes := client(t)
+	objects := parse(t, shop)
+	if err := m.Apply(t.Context(), "shop", objects); err != nil {
+		t.Fatal(err)
+	}
+	got := writes()
+	if len(got) != 5 {
+		t.Fatalf("%d writes: %v", len(got), got)
+	}
+	slices.Sort(got[1:4]) // They are applied at the same time.
+	const how = "?fieldManager=kubectl&force=true"
+	want := []string{
+		"/api/v1/namespaces/shop" + how,
+		"/api/v1/namespaces/elsewhere/services/cart" + how,
+		"/api/v1/namespaces/shop/configmaps/settings" + how,
+		"/apis/rbac.authorization.k8s.io/v1/clusterroles/reader" + how,
+		"/apis/apps/v1/namespaces/shop/deployments/cart" + how,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	for _, u := range objects {
+		if u.GetName() == "cart" && u.GetKind() == "Deployment" && u.GetNamespace() != "" {
+			t.Error("the caller's object was changed")
+		}
+	}
+	if err := m.Apply(t.Context(), "shop", objects); err != nil {
+		t.Errorf("it cannot be applied again: %v", err)
+	}
+}
+
+// What cannot be applied is named, and what comes after it is not begun.
+func TestApplyFails(t *testing.T) {
+	m, c, writes := client(t)
+	err := m.Apply(t.Context(), "shop", parse(t, "apiVersion: example.com/v1\nkind: Gadget\nmetadata: {name: g}"))
+	if err == nil || !strings.Contains(err.Error(), "apply Gadget g: ") {
+		t.Errorf("a kind that the cluster does not have: %v", err)
+	}
+	refused := errors.New("the quota is used up")
+	c.Before(func(r *http.Request) error {
+		if path.Base(path.Dir(r.URL.Path)) == "configmaps" {
+			return refused
+		}
+		if r.Method != http.MethodGet && strings.Contains(r.URL.Path, "deployments") {
+			t.Error("what needs the ConfigMap was applied without it")
+		}
+		return nil
+	})
+	before := len(writes())
+	err = m.Apply(t.Context(), "shop", parse(t, shop))
+	if err == nil || !strings.Contains(err.Error(), "apply ConfigMap settings: ") || !strings.Contains(err.Error(), refused.Error()) {
+		t.Errorf("a refused object: %v", err)
+	}
+	if n := len(writes()); n != before {
+		t.Errorf("%d writes went on", n-before)
+	}
+}
+
+// Workloads are waited for, other objects are not.
+func TestWaitReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := client(t)
+		objects := parse(t, shop)
+		c.Stick("shop", "cart", true)
+		if err := m.Apply(t.Context(), "shop", objects); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Minute, func() { c.Stick("shop", "cart", false) })
+		began := time.Now()
+		if err := m.WaitReady(t.Context(), "shop", objects); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		if err := m.WaitReady(t.Context(), "shop", objects); err != nil || time.Since(began) != time.Minute {
+			t.Errorf("what is ready was waited for: %v after %v", err, time.Since(began))
+		}
+		c.Close()
+	})
+}
+
+// Who waits in vain learns what for.
+func TestWaitReadyInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, c, _ := client(t)
+		defer c.Close()
+		objects := parse(t, shop+"---\napiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n")
+		c.Stick("shop", "web", true)
+		if err := m.Apply(t.Context(), "shop", objects); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("an hour is over"))
+		defer cancel()
+		err := m.WaitReady(ctx, "shop", objects)
+		if err == nil || err.Error() != "Deployment web: not ready: an hour is over" {
+			t.Errorf("%v", err)
+		}
+		missing := parse(t, "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}")
+		if err := m.WaitReady(t.Context(), "shop", missing); err == nil || !strings.HasPrefix(err.Error(), "StatefulSet db: ") {
+			t.Errorf("what is not there: %v", err)
+		}
+	})
+}
+
+// A workload is ready when all of its pods are, and are of its current generation.
+func TestReady(t *testing.T) {
+	const current = "status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2}"
+	const everywhere = "status: {observedGeneration: 3, desiredNumberScheduled: 2, numberReady: 2, updatedNumberScheduled: 2}"
+	for _, c := range []struct {
+		name, kind, replicas, status string
+		want                         bool
+	}{
+		{"all are there", "Deployment", "{replicas: 2}", current, true},
+		{"all are there", "StatefulSet", "{replicas: 2}", current, true},
+		{"one is wanted by default", "Deployment", "{}", strings.ReplaceAll(current, ": 2", ": 1"), true},
+		{"none is wanted", "Deployment", "{replicas: 0}", "status: {observedGeneration: 3}", true},
+		{"nothing is known yet", "Deployment", "{replicas: 2}", "", false},
+		{"the status is of the generation before", "Deployment", "{replicas: 2}", strings.Replace(current, "3", "2", 1), false},
+		{"one is not ready", "Deployment", "{replicas: 2}", strings.Replace(current, "readyReplicas: 2", "readyReplicas: 1", 1), false},
+		{"one is old", "Deployment", "{replicas: 2}", strings.Replace(current, "updatedReplicas: 2", "updatedReplicas: 1", 1), false},
+		{"an old one is left", "Deployment", "{replicas: 2}", strings.Replace(current, " replicas: 2", " replicas: 3", 1), false},
+		{"on every node", "DaemonSet", "{}", everywhere, true},
+		{"not on every node", "DaemonSet", "{}", strings.Replace(everywhere, "numberReady: 2", "numberReady: 1", 1), false},
+		{"old on one node", "DaemonSet", "{}", strings.Replace(everywhere, "updatedNumberScheduled: 2", "updatedNumberScheduled: 1", 1), false},
+	} {
+		t.Run(c.kind+" "+c.name, func(t *testing.T) {
+			text := fmt.Sprintf("apiVersion: apps/v1\nkind: %s\nmetadata: {name: x, generation: 3}\nspec: %s\n%s", c.kind, c.replicas, c.status)
+			if got := manifest.Ready(parse(t, text)[0]); got != c.want {
+				t.Errorf("it is %v", got)
+			}
+		})
+	}
+}
