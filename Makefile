@@ -15,7 +15,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 # portable.
 LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
 	shell workload $(addprefix internal/,kuberc manifest nesting socketpair strict thought token) \
-	$(addprefix cloud/embedded/,chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud
+	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud
 
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1

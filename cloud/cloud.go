@@ -47,6 +47,14 @@ type Snapshot interface {
 	io.WriterTo
 }
 
+// Seeder is an optional power of a Cloud: to draw what is left to chance from a seed.
+type Seeder interface {
+	// Seed makes all that the cluster draws (which packets are lost, which endpoint a connection gets,
+	// which calls fail) begin anew: with one seed it draws the same for things of the same name. So does
+	// a Reset, with the last seed.
+	Seed(seed uint64)
+}
+
 // Director is an optional power of a Cloud: to let the lab read and write the API by a way that
 // nothing in the cluster can redirect, see, change or refuse. Objects in the cluster can: an
 // APIService says who answers for an API, a webhook or a policy what may be written.

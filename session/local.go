@@ -223,6 +223,7 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 		return nil
 	}
 	defer l.leaveGate()
+	seedCloud(l.stage.cloud, aftermathSeed(l.setting.Seed))
 	l.watchAftermath(ctx, interrupted)
 	if l.keeps {
 		return nil // It is reset before its next run.

@@ -90,6 +90,7 @@ func (s *Stage) Fits(p *problem.Problem) bool { return s.app.Name == p.App.Name 
 // set makes the stage ready for a run: as it was deployed, under load, well, and without alerts from its
 // start. It returns how that looks. Waits is told of an alert, if there is any to wait for.
 func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64, waits func(alert string)) (baseline grade.Look, err error) {
+	seedCloud(s.cloud, seed)
 	if baseline, err = s.serve(ctx, l, seed); err != nil {
 		return baseline, err
 	}

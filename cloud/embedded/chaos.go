@@ -18,7 +18,7 @@ func (c *Cloud) Disturb(ctx context.Context, d cloud.Disturbance) (stop func(con
 // newChaos returns what gives disturbances effect on the nodes.
 func (c *Cloud) newChaos() *chaos.Engine {
 	return chaos.New(chaos.Config{
-		Client: c.client, Network: c.network, Clock: c.opts.Clock, Seed: c.opts.Seed,
+		Client: c.client, Network: c.network, Clock: c.opts.Clock,
 		Runtimes: func() []chaos.Runtime {
 			var list []chaos.Runtime
 			for _, n := range c.fleet.Nodes() {

@@ -80,7 +80,6 @@ type Options struct {
 	Listen   string    // where the API is served on the host; any port of 127.0.0.1 by default
 	Dir      string    // the cluster's own, removed by Close; a new temporary directory by default
 	Snapshot *Snapshot // what to start from; a new cluster by default
-	Seed     uint64    // of what is random on the network
 
 	Clock    clock.WithTicker    // paces pods (back-off, probes); the real one by default
 	Timing   controlplane.Timing // of the controllers
@@ -104,6 +103,7 @@ type Cloud struct {
 	addons  addons
 
 	mu    sync.Mutex // serialises Snapshot, Reset and Close
+	seed  uint64     // the last one
 	loops *loops     // nil while they are stopped
 
 	closeOnce sync.Once
@@ -115,6 +115,7 @@ var (
 	_ cloud.Chaos    = (*Cloud)(nil)
 	_ cloud.Director = (*Cloud)(nil)
 	_ cloud.Gated    = (*Cloud)(nil)
+	_ cloud.Seeder   = (*Cloud)(nil)
 )
 
 func (o *Options) complete() error {
@@ -241,13 +242,21 @@ func (c *Cloud) Settle() {
 	releaseCode()
 }
 
+// Seed implements cloud.Seeder.
+func (c *Cloud) Seed(seed uint64) {
+	c.mu.Lock() // Not in the middle of a reset.
+	defer c.mu.Unlock()
+	c.seed = seed
+	c.network.Seed(seed)
+}
+
 // openNetwork makes the cluster's network and opens the API's port on it and on the host.
 func (c *Cloud) openNetwork() error {
 	var err error
 	if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
 		return fmt.Errorf("listen for the Kubernetes API: %w", err)
 	}
-	c.network = vnet.New(vnet.Config{Subnets: []netip.Prefix{nodeSubnet, podSubnet}, Virtual: []netip.Prefix{serviceSubnet}, Seed: c.opts.Seed})
+	c.network = vnet.New(vnet.Config{Subnets: []netip.Prefix{nodeSubnet, podSubnet}, Virtual: []netip.Prefix{serviceSubnet}})
 	c.network.SetRouter(noServices{})
 	if c.server, err = c.network.AddHost(serverAddr); err != nil {
 		return err
@@ -391,7 +400,7 @@ func (c *Cloud) startLoops(ctx context.Context, restore *Snapshot) error {
 // startNetwork makes services and policies follow the informers, which it starts. Until it knows
 // everything, the containers that run are served by what was there before.
 func (c *Cloud) startNetwork(ctx, run context.Context, f informers.SharedInformerFactory) error {
-	proxy, policy := kubeproxy.New(c.network, c.opts.Seed), netpolicy.New(c.network)
+	proxy, policy := kubeproxy.New(c.network), netpolicy.New(c.network)
 	services, err := proxy.Watch(f)
 	if err != nil {
 		return err

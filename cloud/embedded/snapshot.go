@@ -108,7 +108,7 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 
 // Reset implements cloud.Resetter: disturbances end; loops and programs stop, so that nothing reacts
 // to what is half restored; the store is rewritten and the nodes' disks and containers are replaced;
-// loops start and find everything as it was.
+// loops start and find everything as it was. What is drawn begins anew.
 func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	snap, ok := s.(*Snapshot)
 	if !ok {
@@ -128,7 +128,11 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	if err := c.startLoops(ctx, snap); err != nil {
 		return err
 	}
-	return c.awaitPrograms(ctx, snap)
+	if err := c.awaitPrograms(ctx, snap); err != nil {
+		return err
+	}
+	c.network.Seed(c.seed)
+	return nil
 }
 
 // awaitPrograms returns when restored programs serve again what they did.

@@ -67,8 +67,8 @@ var linkers = []string{"cmd/aiopslab", "examples", "lab", "internal/cli", "inter
 
 // light are the packages below cloud/embedded that must do without it.
 var light = []string{
-	"cloud/embedded/cri", "cloud/embedded/kubeproxy", "cloud/embedded/loopback", "cloud/embedded/netpolicy",
-	"cloud/embedded/provisioner", "cloud/embedded/vfs", "cloud/embedded/vnet",
+	"cloud/embedded/chance", "cloud/embedded/cri", "cloud/embedded/kubeproxy", "cloud/embedded/loopback",
+	"cloud/embedded/netpolicy", "cloud/embedded/provisioner", "cloud/embedded/vfs", "cloud/embedded/vnet",
 }
 
 // controlPlane are the packages that make a binary a control plane.

@@ -1,7 +1,9 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -17,10 +19,12 @@ import (
 // containerKind does something to the containers of pods.
 type containerKind struct {
 	engine *Engine
-	effect func(degree float64) cri.Effect
+	effect func(pod string, degree float64) cri.Effect
 
 	degree    float64
 	disturbed map[string]*v1.Pod // by UID
+	names     map[string]string  // by UID, of all pods there have been
+	born      map[string]int     // how many of a kind
 }
 
 func (k *containerKind) apply(_ context.Context, pods []*v1.Pod, degree float64) (time.Duration, error) {
@@ -31,6 +35,7 @@ func (k *containerKind) apply(_ context.Context, pods []*v1.Pod, degree float64)
 	now := map[string]*v1.Pod{}
 	var changed []string
 	for _, p := range pods {
+		k.count(p)
 		uid := string(p.UID)
 		now[uid] = p
 		if k.disturbed[uid] == nil || degree != k.degree {
@@ -38,8 +43,7 @@ func (k *containerKind) apply(_ context.Context, pods []*v1.Pod, degree float64)
 		}
 	}
 	if len(changed) > 0 {
-		effect := k.effect(degree)
-		k.engine.setEffect(k, &effect, changed)
+		k.engine.setEffect(k, func(uid string) cri.Effect { return k.effect(k.names[uid], degree) }, changed)
 	}
 	var left []string
 	cluster := k.engine.current()
@@ -57,6 +61,19 @@ func (k *containerKind) apply(_ context.Context, pods []*v1.Pod, degree float64)
 	return 0, nil
 }
 
+// count gives a pod a name that is the same in another run, where controllers make up other ones: what
+// it is one of, and which one.
+func (k *containerKind) count(p *v1.Pod) {
+	if k.names == nil {
+		k.names, k.born = map[string]string{}, map[string]int{}
+	}
+	if k.names[string(p.UID)] == "" {
+		kind := p.Namespace + "/" + cmp.Or(p.GenerateName, p.Name)
+		k.names[string(p.UID)] = fmt.Sprint(kind, "#", k.born[kind])
+		k.born[kind]++
+	}
+}
+
 func (k *containerKind) end() {
 	uids := make([]string, 0, len(k.disturbed))
 	for uid := range k.disturbed {
@@ -66,21 +83,21 @@ func (k *containerKind) end() {
 	k.engine.setEffect(k, nil, uids)
 }
 
-// effectOf returns what a disturbance does to containers, to a degree.
-func (e *Engine) effectOf(s cloud.Disturbance) func(degree float64) cri.Effect {
+// effectOf returns what a disturbance does to a pod's containers, to a degree.
+func (e *Engine) effectOf(s cloud.Disturbance) func(pod string, degree float64) cri.Effect {
 	switch {
 	case s.Pod != nil && s.Pod.Action == cloud.PodFailure:
-		return func(float64) cri.Effect { return cri.Effect{Hang: true} }
+		return func(string, float64) cri.Effect { return cri.Effect{Hang: true} }
 	case s.Pod != nil:
-		return func(float64) cri.Effect { return cri.Effect{Kill: true, Containers: s.Pod.Containers} }
+		return func(string, float64) cri.Effect { return cri.Effect{Kill: true, Containers: s.Pod.Containers} }
 	case s.Stress != nil:
-		return func(degree float64) cri.Effect {
+		return func(_ string, degree float64) cri.Effect {
 			return cri.Effect{CPU: s.Stress.CPU * degree, Memory: int64(float64(s.Stress.Memory) * degree)}
 		}
 	case s.IO != nil:
-		return func(degree float64) cri.Effect { return e.ioEffect(s.IO, degree) }
+		return func(pod string, degree float64) cri.Effect { return e.ioEffect(s.IO, pod, degree) }
 	}
-	return func(degree float64) cri.Effect { return e.kernelEffect(s.Kernel, degree) }
+	return func(pod string, degree float64) cri.Effect { return e.kernelEffect(s.Kernel, pod, degree) }
 }
 
 // part turns a percentage of which 0 means all into a part.
@@ -91,13 +108,13 @@ func part(percent, degree float64) float64 {
 	return percent / 100 * degree
 }
 
-func (e *Engine) ioEffect(c *cloud.IOChaos, degree float64) cri.Effect {
-	hits, errno, wait, root := e.chance(part(c.Percent, degree)), errnoOf(c.Errno), scale(c.Latency, degree), path.Clean(c.Path)
+func (e *Engine) ioEffect(c *cloud.IOChaos, pod string, degree float64) cri.Effect {
+	hits, errno, wait, root := e.chance(pod, part(c.Percent, degree)), errnoOf(c.Errno), scale(c.Latency, degree), path.Clean(c.Path)
 	below := func(name string) bool {
 		return root == "/" || name == root || strings.HasPrefix(name, root+"/")
 	}
 	return cri.Effect{Files: func(method string, paths ...string) (time.Duration, syscall.Errno) {
-		if len(c.Methods) > 0 && !slices.Contains(c.Methods, method) || !slices.ContainsFunc(paths, below) || !hits() {
+		if len(c.Methods) > 0 && !slices.Contains(c.Methods, method) || !slices.ContainsFunc(paths, below) || !hits("io "+method) {
 			return 0, 0
 		}
 		return wait, errno
@@ -107,13 +124,13 @@ func (e *Engine) ioEffect(c *cloud.IOChaos, degree float64) cri.Effect {
 // synonyms are calls that come to the same.
 var synonyms = map[string]string{"send": "write", "recv": "read", "open": "openat", "brk": "mmap"}
 
-func (e *Engine) kernelEffect(c *cloud.KernelChaos, degree float64) cri.Effect {
-	hits, errno, call := e.chance(part(c.Percent, degree)), errnoOf(c.Errno), c.Call
+func (e *Engine) kernelEffect(c *cloud.KernelChaos, pod string, degree float64) cri.Effect {
+	hits, errno, call := e.chance(pod, part(c.Percent, degree)), errnoOf(c.Errno), c.Call
 	if s, ok := synonyms[call]; ok {
 		call = s
 	}
 	return cri.Effect{Calls: func(name string) syscall.Errno {
-		if name != call || !hits() {
+		if name != call || !hits("call "+name) {
 			return 0
 		}
 		return errno

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,10 +26,9 @@ const retryEvery = time.Second
 // Config is what an engine works with.
 type Config struct {
 	Client   clientset.Interface // lists and deletes pods
-	Network  *vnet.Network
-	Runtimes func() []Runtime // of all nodes
-	Clock    clock.WithTicker // paces schedules and kills; the real one by default
-	Seed     uint64           // of what is left to chance
+	Network  *vnet.Network       // has the random numbers
+	Runtimes func() []Runtime    // of all nodes
+	Clock    clock.WithTicker    // paces schedules and kills; the real one by default
 }
 
 // Runtime is the container runtime of a node.
@@ -55,9 +53,6 @@ type Engine struct {
 
 	effectsMu sync.Mutex // serialises calls of Runtime.Disturb
 	effects   map[string][]ownedEffect
-
-	randMu sync.Mutex
-	rand   *rand.Rand
 }
 
 // New returns an engine that disturbs nothing yet.
@@ -65,10 +60,7 @@ func New(cfg Config) *Engine {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
 	}
-	e := &Engine{
-		cfg: cfg, all: map[*disturbance]struct{}{}, effects: map[string][]ownedEffect{},
-		rand: rand.New(rand.NewPCG(cfg.Seed, 0x6368616f73)),
-	}
+	e := &Engine{cfg: cfg, all: map[*disturbance]struct{}{}, effects: map[string][]ownedEffect{}}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e
 }
@@ -183,16 +175,13 @@ func (e *Engine) Close() {
 	e.StopAll()
 }
 
-// chance returns what is true for a part, 0 to 1, of the times it is asked.
-func (e *Engine) chance(part float64) func() bool {
+// chance returns what is true for a part, 0 to 1, of the times that a pod asks it about a call. Each
+// pod and call has random numbers of its own.
+func (e *Engine) chance(pod string, part float64) func(call string) bool {
 	if part >= 1 {
-		return func() bool { return true }
+		return func(string) bool { return true }
 	}
-	return func() bool {
-		e.randMu.Lock()
-		defer e.randMu.Unlock()
-		return e.rand.Float64() < part
-	}
+	return func(call string) bool { return e.cfg.Network.Chance().Draw(call+" "+pod) < part }
 }
 
 // disturbance is one that has effect.
@@ -301,8 +290,8 @@ type ownedEffect struct {
 	effect cri.Effect
 }
 
-// setEffect sets, or removes if it is nil, what one owner does to the containers of pods.
-func (e *Engine) setEffect(owner kind, effect *cri.Effect, uids []string) {
+// setEffect sets, or removes if effect is nil, what one owner does to the containers of pods.
+func (e *Engine) setEffect(owner kind, effect func(uid string) cri.Effect, uids []string) {
 	e.effectsMu.Lock()
 	defer e.effectsMu.Unlock()
 	runtimes := e.cfg.Runtimes()
@@ -310,7 +299,7 @@ func (e *Engine) setEffect(owner kind, effect *cri.Effect, uids []string) {
 	for _, uid := range uids {
 		list := slices.DeleteFunc(e.effects[uid], func(o ownedEffect) bool { return o.owner == owner })
 		if effect != nil {
-			list = append(list, ownedEffect{owner, *effect})
+			list = append(list, ownedEffect{owner, effect(uid)})
 		}
 		e.effects[uid] = list
 		if len(list) == 0 {

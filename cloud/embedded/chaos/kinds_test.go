@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/netip"
+	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -309,6 +310,33 @@ func TestKernel(t *testing.T) {
 		}
 		if failed < 150 || failed > 250 {
 			t.Errorf("%d of 1000 calls fail in the first of five steps", failed)
+		}
+	})
+}
+
+// TestOneSeedOneFate: which calls of a pod fail follows from the seed, whatever other pods call.
+func TestOneSeedOneFate(t *testing.T) {
+	inLab(t, func(t *testing.T, l *lab) {
+		defer l.disturb(cloud.Disturbance{
+			Selector: cloud.Selector{Namespace: "shop", Service: "geo"},
+			Kernel:   &cloud.KernelChaos{Call: "connect", Errno: "ENOMEM", Percent: 50},
+		})()
+		calls := func(seed uint64, noise int) (failed []bool) {
+			l.network.Seed(seed)
+			for range 60 {
+				for range noise {
+					l.effects()["uid-geo-2"].Calls("connect")
+				}
+				failed = append(failed, l.effects()["uid-geo-1"].Calls("connect") != 0)
+			}
+			return failed
+		}
+		one := calls(7, 0)
+		if got := calls(7, 3); !slices.Equal(got, one) {
+			t.Errorf("with one seed:\n%v\n%v", one, got)
+		}
+		if slices.Equal(calls(8, 0), one) {
+			t.Error("with another seed it is the same")
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,11 @@ func (v *view) selected(s cloud.Selector) []*v1.Pod {
 	if err != nil {
 		return nil
 	}
-	return slices.DeleteFunc(list, func(p *v1.Pod) bool { return !chooses(s, service, p) })
+	list = slices.DeleteFunc(list, func(p *v1.Pod) bool { return !chooses(s, service, p) })
+	slices.SortFunc(list, func(a, b *v1.Pod) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return list
 }
 
 // chooses reports whether a pod whose namespace and labels match is chosen.

@@ -3,7 +3,10 @@ package cri
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"sync"
+
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 )
@@ -27,8 +30,8 @@ func newAddresses(p netip.Prefix) *addresses {
 // first is the first address for a pod: the one before it is the bridge's.
 func (a *addresses) first() netip.Addr { return a.prefix.Addr().Next().Next() }
 
-// take joins a new host to the network.
-func (a *addresses) take(n *vnet.Network) (*vnet.Host, error) {
+// take joins a new host to the network, one of a kind.
+func (a *addresses) take(n *vnet.Network, kind string) (*vnet.Host, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	size := 1 << (32 - a.prefix.Bits())
@@ -45,20 +48,30 @@ func (a *addresses) take(n *vnet.Network) (*vnet.Host, error) {
 			continue
 		}
 		a.taken[addr] = true
+		h.SetKind(kind)
 		return h, nil
 	}
 	return nil, fmt.Errorf("no IP addresses available in range %s", a.prefix)
 }
 
 // claim joins a host with a given address, which a restored pod had.
-func (a *addresses) claim(n *vnet.Network, addr netip.Addr) (*vnet.Host, error) {
+func (a *addresses) claim(n *vnet.Network, addr netip.Addr, kind string) (*vnet.Host, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	h, err := n.AddHost(addr)
 	if err == nil {
 		a.taken[addr] = true
+		h.SetKind(kind)
 	}
 	return h, err
+}
+
+// suffix is what controllers put behind the names of pods that are all the same.
+var suffix = regexp.MustCompile("-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+
+// kindOf says what a pod is one of. Its name without what is random in it is the same in every run.
+func kindOf(p *runtimeapi.PodSandboxMetadata) string {
+	return p.GetNamespace() + "/" + suffix.ReplaceAllString(p.GetName(), "")
 }
 
 func (a *addresses) release(addr netip.Addr) {

@@ -45,7 +45,7 @@ func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandbox
 		s.host, s.shared = r.cfg.Host, true
 		s.hostname = r.cfg.NodeName
 	} else {
-		host, err := r.addresses.take(r.cfg.Network)
+		host, err := r.addresses.take(r.cfg.Network, kindOf(config.GetMetadata()))
 		if err != nil {
 			return "", status.Errorf(codes.Unknown, "failed to setup network for sandbox %q: %v", s.id, err)
 		}

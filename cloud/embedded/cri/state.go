@@ -112,7 +112,7 @@ func (r *Runtime) restoreSandbox(saved SandboxState) error {
 	case saved.Shared:
 		s.host = r.cfg.Host
 	case saved.Ready:
-		s.host, err = r.addresses.claim(r.cfg.Network, saved.Address)
+		s.host, err = r.addresses.claim(r.cfg.Network, saved.Address, kindOf(config.GetMetadata()))
 	default: // It is off the network; only its record remains.
 		s.host = vnet.Detached(saved.Address)
 	}

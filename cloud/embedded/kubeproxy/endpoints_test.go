@@ -130,7 +130,7 @@ func dnsSlice(words ...string) *discoveryv1.EndpointSlice {
 // statistics client has, while the pods behind the service come and go.
 func TestDatagramsFollowEndpoints(t *testing.T) {
 	n := vnet.New(vnet.Config{})
-	p := New(n, 1)
+	p := New(n)
 	n.SetRouter(p)
 	host := func(addr string) *vnet.Stack {
 		h, err := n.AddHost(netip.MustParseAddr(addr))

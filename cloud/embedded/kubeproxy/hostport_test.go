@@ -13,7 +13,7 @@ import (
 
 // The host port of a pod is open on the addresses it names, and on loopback for its own node only.
 func TestHostPorts(t *testing.T) {
-	p := New(vnet.New(vnet.Config{}), 1)
+	p := New(vnet.New(vnet.Config{}))
 	for _, n := range []struct{ name, addr string }{{"node-1", "172.18.0.3"}, {"node-2", "172.18.0.4"}} {
 		p.onNode(&v1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: n.name},

@@ -1,10 +1,10 @@
 // Package kubeproxy routes traffic to services, as kube-proxy's rules do on a real node: a
 // connection to a cluster IP, a node port, an external address or a host port goes to a ready
-// endpoint, chosen anew for each connection.
+// endpoint, drawn anew for each connection from the network's random numbers.
 //
 // A [Proxy] is a [vnet.Router] that is kept current by informers:
 //
-//	p := kubeproxy.New(network, seed)
+//	p := kubeproxy.New(network)
 //	synced, err := p.Watch(factory)
 //	factory.Start(ctx.Done())
 //	cache.WaitFor(ctx, "", synced...)
@@ -13,9 +13,11 @@ package kubeproxy
 
 import (
 	"maps"
+	"math"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,6 +29,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
+	"github.com/aiopslab/aiopslab/cloud/embedded/chance"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 )
 
@@ -43,9 +46,6 @@ type Proxy struct {
 	owned    map[types.NamespacedName]map[key]*route // the routes of a service
 	nodes    map[string]node
 	hostPort map[types.UID]map[key]*route // the routes of a pod
-
-	randMu sync.Mutex
-	rand   *rand.Rand
 }
 
 // key is an address traffic can be sent to. A zero address stands for every node's. A loopback
@@ -66,6 +66,7 @@ type node struct {
 
 // route is one port of a service.
 type route struct {
+	name      string // of the service and its port
 	endpoints endpoints
 	local     bool          // only endpoints on the sender's node count
 	external  bool          // it was reached from outside, so local means the addressed node
@@ -86,14 +87,13 @@ const serviceProxyName = "service.kubernetes.io/service-proxy-name"
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // New returns a proxy without services.
-func New(n *vnet.Network, seed uint64) *Proxy {
+func New(n *vnet.Network) *Proxy {
 	return &Proxy{
 		network:  n,
 		services: map[types.NamespacedName]*v1.Service{},
 		slices:   map[types.NamespacedName]map[string]*discoveryv1.EndpointSlice{},
 		routes:   map[key]*route{}, owned: map[types.NamespacedName]map[key]*route{},
 		nodes: map[string]node{}, hostPort: map[types.UID]map[key]*route{},
-		rand: rand.New(rand.NewPCG(seed, 0x70726f78)),
 	}
 }
 
@@ -218,7 +218,7 @@ func (p *Proxy) onPod(obj any, gone bool) {
 				continue
 			}
 			to := endpoint{addr: netip.AddrPortFrom(addr, uint16(port.ContainerPort)), node: pod.Spec.NodeName}
-			r := &route{endpoints: endpoints{ready: []endpoint{to}, serving: []netip.AddrPort{to.addr}}}
+			r := &route{name: "hostPort", endpoints: endpoints{ready: []endpoint{to}, serving: []netip.AddrPort{to.addr}}}
 			for _, k := range hostKeys(pod, port) {
 				routes[k] = r
 			}
@@ -283,7 +283,7 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 		endpoints := p.endpoints(name, port)
 		add := func(addr netip.Addr, number int32, local, external bool) {
 			k := key{protocol: strings.ToLower(string(port.Protocol)), addr: addr, port: uint16(number)}
-			r := &route{endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
+			r := &route{name: name.String() + ":" + k.protocol + strconv.Itoa(int(port.Port)), endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
 			if o := old[k]; o != nil {
 				r.sticky = o.sticky // Nobody uses o any more: that takes p.mu.
 			}
@@ -375,13 +375,29 @@ func (p *Proxy) choose(r *route, src netip.Addr, candidates []endpoint) netip.Ad
 			}
 		}
 	}
-	p.randMu.Lock()
-	e := candidates[p.rand.IntN(len(candidates))].addr
-	p.randMu.Unlock()
+	e := p.draw(r, src, candidates)
 	if r.affinity > 0 {
 		r.sticky[src] = choice{e, time.Now()}
 	}
 	return e
+}
+
+// draw gives each endpoint a number, by its name, and takes the one with the greatest. So the choice
+// depends neither on their addresses nor on their order, and a client's choices do not depend on those
+// of others.
+func (p *Proxy) draw(r *route, src netip.Addr, candidates []endpoint) (chosen netip.AddrPort) {
+	if len(candidates) == 1 {
+		return candidates[0].addr
+	}
+	salt := math.Float64bits(p.network.Chance().Draw("proxy " + p.network.NameOf(src) + " > " + r.name))
+	var greatest uint64
+	for _, c := range candidates {
+		number := rand.NewPCG(salt, chance.Hash(p.network.NameOf(c.addr.Addr()))).Uint64()
+		if number >= greatest {
+			chosen, greatest = c.addr, number
+		}
+	}
+	return chosen
 }
 
 func (p *Proxy) isNode(a netip.Addr) bool {

@@ -1,6 +1,7 @@
 package kubeproxy
 
 import (
+	"fmt"
 	"maps"
 	"net/netip"
 	"slices"
@@ -29,7 +30,7 @@ var client = netip.MustParseAddr("10.244.1.9")
 
 // newProxy returns a proxy of two nodes.
 func newProxy() *Proxy {
-	p := New(vnet.New(vnet.Config{}), 1)
+	p := New(vnet.New(vnet.Config{}))
 	for name, cidr := range map[string]string{"n1": "10.244.1.0/24", "n2": "10.244.2.0/24"} {
 		p.onNode(&v1.Node{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -265,4 +266,58 @@ func TestWatch(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 	})
+}
+
+// TestOneSeedOneChoice: which pod a connection gets follows from the seed and the pods' names, whatever
+// their addresses are, in whatever order they are listed, and however many others connect.
+func TestOneSeedOneChoice(t *testing.T) {
+	choices := func(seed uint64, noise int, pods ...string) (chosen []string) {
+		n := vnet.New(vnet.Config{})
+		p, names := New(n), map[string]string{}
+		var endpoints []string
+		for i, addr := range pods {
+			h, err := n.AddHost(netip.MustParseAddr(addr))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			h.SetKind(fmt.Sprintf("shop/web-%d", i)) // As of a StatefulSet.
+			names[addr+":8080"] = fmt.Sprintf("web-%d", i)
+			endpoints = append(endpoints, addr+"@n1")
+		}
+		slices.Sort(endpoints)
+		p.onService(service(nil), false)
+		p.onSlice(slice("web-1", endpoints...), false)
+		n.Seed(seed)
+		for range 100 {
+			for range noise {
+				_, _ = p.Route(netip.MustParseAddr("10.244.1.8"), "tcp", netip.MustParseAddrPort("10.96.0.20:80"))
+			}
+			to, err := p.Route(client, "tcp", netip.MustParseAddrPort("10.96.0.20:80"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			chosen = append(chosen, names[to.String()])
+		}
+		return chosen
+	}
+	one := choices(7, 0, "10.244.1.3", "10.244.1.4", "10.244.1.5")
+	if got := choices(7, 3, "10.244.1.29", "10.244.1.11", "10.244.1.20"); !slices.Equal(got, one) {
+		t.Errorf("with one seed:\n%v\n%v", one, got)
+	}
+	if slices.Equal(one, choices(8, 0, "10.244.1.3", "10.244.1.4", "10.244.1.5")) {
+		t.Error("with another seed it is the same")
+	}
+	for i := range 3 {
+		name := fmt.Sprintf("web-%d", i)
+		count := 0
+		for _, c := range one {
+			if c == name {
+				count++
+			}
+		}
+		if count < 20 || count > 50 {
+			t.Errorf("%s gets %d of 100 connections", name, count)
+		}
+	}
 }

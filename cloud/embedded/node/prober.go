@@ -2,7 +2,7 @@ package node
 
 import (
 	"context"
-	"math/rand/v2"
+	"fmt"
 	"sync"
 	"time"
 
@@ -138,10 +138,11 @@ func (p *prober) ensure(key probeKey, spec *v1.Probe, running *kubecontainer.Sta
 func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubecontainer.ContainerID, started time.Time) {
 	clk := p.kubelet.node.fleet.cfg.Clock
 	period := time.Duration(max(spec.PeriodSeconds, 1)) * time.Second
-	// A kubelet that adopts a container spreads its probes; one that started it probes soon.
+	// A kubelet that adopts a container spreads its probes, by what the cluster draws; one that started it
+	// probes soon.
 	wait := time.Duration(spec.InitialDelaySeconds)*time.Second - clk.Since(started)
 	if clk.Since(started) > period {
-		wait = time.Duration(rand.Float64() * float64(period))
+		wait = time.Duration(p.kubelet.node.fleet.cfg.Network.Chance().Draw(fmt.Sprint("probe ", key)) * float64(period))
 	}
 	wait = max(wait, 0) + firstProbe
 	early := firstProbe // until when, doubled each time, failures do not count

@@ -35,8 +35,8 @@ var _ net.Conn = (*Conn)(nil)
 // only if no service lay between.
 func connect(client *Stack, server *listener, port uint16, dialled *net.TCPAddr) (c, s *Conn) {
 	n := client.host.net
-	there := newPipe(&path{net: n, src: client.host.addr, dst: server.stack.host.addr})
-	back := newPipe(&path{net: n, src: server.stack.host.addr, dst: client.host.addr})
+	there := newPipe(&path{net: n, src: client.host, dst: server.stack.host})
+	back := newPipe(&path{net: n, src: server.stack.host, dst: client.host})
 	source := &net.TCPAddr{IP: client.host.addr.AsSlice(), Port: int(port)}
 	target := &net.TCPAddr{IP: server.stack.host.addr.AsSlice(), Port: server.addr.Port}
 	if dialled.IP.IsLoopback() && server.stack.host == client.host {

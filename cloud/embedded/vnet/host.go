@@ -17,6 +17,8 @@ const (
 type Host struct {
 	net  *Network
 	addr netip.Addr
+	kind string // what it is one of; guarded by net.mu
+	name string // its kind and which one; guarded by net.mu
 
 	mu        sync.Mutex
 	closed    bool

@@ -78,7 +78,7 @@ func (n *Network) Disturb(match func(src, dst netip.Addr) bool, link Link) (remo
 // path is one direction between two hosts, with the rules that apply to it at the moment.
 type path struct {
 	net      *Network
-	src, dst netip.Addr
+	src, dst *Host
 
 	mu         sync.Mutex
 	generation uint64
@@ -94,7 +94,7 @@ func (p *path) disturbances() []*rule {
 		p.generation, p.rules = gen, nil
 		p.net.mu.RLock()
 		for _, r := range p.net.rules {
-			if r.match(p.src, p.dst) {
+			if r.match(p.src.addr, p.dst.addr) {
 				p.rules = append(p.rules, r)
 			}
 		}
@@ -104,15 +104,15 @@ func (p *path) disturbances() []*rule {
 }
 
 // transit returns when size bytes sent at the given time arrive, if they are not lost.
-func (p *path) transit(rules []*rule, size int, sent time.Time) time.Time {
+func (p *path) transit(rules []*rule, d dice, size int, sent time.Time) time.Time {
 	at := sent
 	for _, r := range rules {
-		at = r.departure(p.src, size, at)
+		at = r.departure(p.src.addr, size, at)
 	}
 	for _, r := range rules {
 		at = at.Add(r.link.Delay)
 		if j := r.link.Jitter; j > 0 {
-			at = at.Add(time.Duration((2*p.net.random() - 1) * float64(j)))
+			at = at.Add(time.Duration((2*d() - 1) * float64(j)))
 		}
 	}
 	if at.Before(sent) {
@@ -122,14 +122,14 @@ func (p *path) transit(rules []*rule, size int, sent time.Time) time.Time {
 }
 
 // dropped decides whether size bytes of a TCP stream need a retransmission.
-func (p *path) dropped(rules []*rule, size int) bool {
+func (p *path) dropped(rules []*rule, d dice, size int) bool {
 	segments := float64((size + segmentSize - 1) / segmentSize)
 	for _, r := range rules {
 		if r.link.Down {
 			return true
 		}
 		bad := 1 - (1-r.link.Loss)*(1-r.link.Corrupt)
-		if bad > 0 && p.net.random() < 1-math.Pow(1-bad, max(segments, 1)) {
+		if bad > 0 && d() < 1-math.Pow(1-bad, max(segments, 1)) {
 			return true
 		}
 	}
@@ -137,9 +137,9 @@ func (p *path) dropped(rules []*rule, size int) bool {
 }
 
 // chance decides one event whose probability is the given field of any rule.
-func (p *path) chance(rules []*rule, field func(Link) float64) bool {
+func (p *path) chance(rules []*rule, d dice, field func(Link) float64) bool {
 	for _, r := range rules {
-		if f := field(r.link); f > 0 && p.net.random() < f {
+		if f := field(r.link); f > 0 && d() < f {
 			return true
 		}
 	}

@@ -2,12 +2,13 @@ package vnet
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/chance"
 )
 
 // Config configures a Network. Its zero value is usable.
@@ -20,8 +21,6 @@ type Config struct {
 	Virtual []netip.Prefix
 	// HostTimeout defaults to three seconds, the kernel's.
 	HostTimeout time.Duration
-	// Seed makes loss and jitter repeatable.
-	Seed uint64
 }
 
 // Router rewrites destinations before traffic leaves a host, as kube-proxy does.
@@ -57,6 +56,7 @@ type Network struct {
 
 	mu    sync.RWMutex
 	hosts map[netip.Addr]*Host
+	born  map[string]int // how many hosts of a kind there have been
 	rules []*rule
 
 	held atomic.Int64 // bytes that were sent and not read yet, on all connections
@@ -70,8 +70,7 @@ type Network struct {
 	waitMu     sync.Mutex
 	waiters    chan struct{}
 
-	randMu sync.Mutex
-	rand   *rand.Rand
+	chance chance.Source // what is random
 }
 
 // New returns an empty network.
@@ -82,8 +81,8 @@ func New(cfg Config) *Network {
 	n := &Network{
 		cfg:     cfg,
 		hosts:   map[netip.Addr]*Host{},
+		born:    map[string]int{},
 		waiters: make(chan struct{}),
-		rand:    rand.New(rand.NewPCG(cfg.Seed, 0x766e6574)),
 	}
 	n.generation.Store(1) // A path's zero generation is always stale.
 	return n
@@ -137,6 +136,7 @@ func (n *Network) AddHost(addr netip.Addr) (*Host, error) {
 	}
 	h := newHost(n, addr)
 	n.hosts[addr] = h
+	n.count(h)
 	return h, nil
 }
 
@@ -178,12 +178,6 @@ func (n *Network) keeps(src netip.Addr, protocol string, dst, backend netip.Addr
 func (n *Network) admit(src netip.Addr, protocol string, dst netip.AddrPort) bool {
 	a := n.admitter.Load()
 	return a == nil || src == dst.Addr() || (*a).Admit(src, protocol, dst)
-}
-
-func (n *Network) random() float64 {
-	n.randMu.Lock()
-	defer n.randMu.Unlock()
-	return n.rand.Float64()
 }
 
 func contains(prefixes []netip.Prefix, a netip.Addr) bool {

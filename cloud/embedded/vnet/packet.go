@@ -171,7 +171,7 @@ func (c *PacketConn) send(b []byte, to netip.AddrPort) error {
 // transmit sends a datagram over the link to target, which may lose, damage, repeat or delay it.
 func (c *PacketConn) transmit(target *Host, dst, from netip.AddrPort, data []byte) {
 	h := c.stack.host
-	p := &path{net: h.net, src: h.addr, dst: target.addr}
+	p := &path{net: h.net, src: h, dst: target}
 	rules := p.disturbances()
 	if len(rules) == 0 {
 		c.deliver(target, dst, from, data)
@@ -183,21 +183,22 @@ func (c *PacketConn) transmit(target *Host, dst, from netip.AddrPort, data []byt
 		}
 		return l.Loss
 	}
-	if p.chance(rules, lost) {
+	d := p.shared("udp")
+	if p.chance(rules, d, lost) {
 		h.counters.SentDropped.Add(1)
 		return
 	}
-	if p.chance(rules, func(l Link) float64 { return l.Corrupt }) {
+	if p.chance(rules, d, func(l Link) float64 { return l.Corrupt }) {
 		target.counters.ReceivedDropped.Add(1) // The checksum does not match.
 		return
 	}
 	copies := 1
-	if p.chance(rules, func(l Link) float64 { return l.Duplicate }) {
+	if p.chance(rules, d, func(l Link) float64 { return l.Duplicate }) {
 		copies = 2
 	}
 	for range copies {
 		now := time.Now()
-		if wait := p.transit(rules, len(data), now).Sub(now); wait > 0 {
+		if wait := p.transit(rules, d, len(data), now).Sub(now); wait > 0 {
 			time.AfterFunc(wait, func() { c.deliver(target, dst, from, data) })
 		} else {
 			c.deliver(target, dst, from, data)

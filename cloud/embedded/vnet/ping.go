@@ -32,7 +32,7 @@ func (s *Stack) Ping(ctx context.Context, addr netip.Addr) (time.Duration, error
 	case !n.admit(s.host.addr, "icmp", netip.AddrPortFrom(addr, 0)):
 		return silent()
 	}
-	answered, err := s.handshake(ctx, addr)
+	answered, err := s.handshake(ctx, target)
 	if err != nil {
 		return 0, err
 	}

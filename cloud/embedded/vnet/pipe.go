@@ -22,6 +22,8 @@ type pipe struct {
 	path *path
 
 	mu       sync.Mutex
+	sends    fate // of what is sent for the first time
+	resends  fate // of what is sent again, when the reader waits for it
 	segments []*segment
 	size     int  // bytes in segments
 	ignored  bool // size no longer counts in what the network holds
@@ -156,7 +158,7 @@ func (p *pipe) transit(s *segment) time.Duration {
 		s.arrived = true // The link was repaired.
 	case now.Before(s.at) && !(changed && s.tries > 0):
 		return s.at.Sub(now)
-	case s.tries > 0 && p.path.dropped(rules, len(s.data)):
+	case s.tries > 0 && p.path.dropped(rules, p.resends.dice(p.path, "tcp again"), len(s.data)):
 		s.tries++
 		s.at = now.Add(rto(s.tries))
 		return s.at.Sub(now)
@@ -223,9 +225,10 @@ func (p *pipe) put(b []byte) {
 	}
 	s := &segment{data: append(make([]byte, 0, max(len(b), 512)), b...), arrived: len(rules) == 0}
 	if !s.arrived {
-		s.at = p.path.transit(rules, len(b), time.Now())
+		d := p.sends.dice(p.path, "tcp")
+		s.at = p.path.transit(rules, d, len(b), time.Now())
 		s.generation = p.path.net.generation.Load()
-		if p.path.dropped(rules, len(b)) {
+		if p.path.dropped(rules, d, len(b)) {
 			s.tries = 1
 			s.at = s.at.Add(rto(1))
 		}

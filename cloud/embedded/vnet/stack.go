@@ -191,7 +191,7 @@ func (s *Stack) syn(ctx context.Context, to netip.AddrPort) (c *Conn, err error)
 		if !n.admit(h.addr, "tcp", dst) {
 			return nil, nil
 		}
-		answered, err := s.handshake(ctx, target.addr)
+		answered, err := s.handshake(ctx, target)
 		if !answered || err != nil {
 			return nil, err
 		}
@@ -230,18 +230,19 @@ func (s *Stack) syn(ctx context.Context, to netip.AddrPort) (c *Conn, err error)
 }
 
 // handshake lets SYN and SYN-ACK travel the links. It reports false if one of them was lost.
-func (s *Stack) handshake(ctx context.Context, dst netip.Addr) (bool, error) {
-	n, src := s.host.net, s.host.addr
+func (s *Stack) handshake(ctx context.Context, dst *Host) (bool, error) {
+	n, src := s.host.net, s.host
 	there, back := &path{net: n, src: src, dst: dst}, &path{net: n, src: dst, dst: src}
 	out, in := there.disturbances(), back.disturbances()
 	if len(out) == 0 && len(in) == 0 {
 		return true, nil
 	}
-	if there.dropped(out, 0) || back.dropped(in, 0) {
+	d := there.shared("syn")
+	if there.dropped(out, d, 0) || back.dropped(in, d, 0) {
 		return false, nil
 	}
 	now := time.Now()
-	arrival := back.transit(in, 0, there.transit(out, 0, now))
+	arrival := back.transit(in, d, 0, there.transit(out, d, 0, now))
 	t := time.NewTimer(arrival.Sub(now))
 	defer t.Stop()
 	select {

@@ -1,0 +1,89 @@
+package vnet
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+	"strconv"
+
+	"github.com/aiopslab/aiopslab/cloud/embedded/chance"
+)
+
+// dice gives the next number between 0 and 1.
+type dice func() float64
+
+// Chance is where the network's random numbers come from. Others may draw from it, too.
+func (n *Network) Chance() *chance.Source { return &n.chance }
+
+// Seed makes everything that is left to chance begin anew: loss, jitter, and whatever else draws from
+// [Network.Chance]. Hosts are counted anew, so that names do not tell of what happened before.
+func (n *Network) Seed(seed uint64) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	hosts := make([]*Host, 0, len(n.hosts))
+	for _, h := range n.hosts {
+		hosts = append(hosts, h)
+	}
+	slices.SortFunc(hosts, func(a, b *Host) int { return a.addr.Compare(b.addr) })
+	clear(n.born)
+	for _, h := range hosts {
+		n.count(h)
+	}
+	n.chance.Seed(seed)
+}
+
+// NameOf returns a name for an address that is the same in another run, where addresses may differ:
+// what the host is one of, and which one. An address that has no host is its own name.
+func (n *Network) NameOf(addr netip.Addr) string {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	if h := n.hosts[addr]; h != nil {
+		return h.name
+	}
+	return addr.String()
+}
+
+// SetKind says what a host is one of, such as the pods of a Deployment. Without it a host goes by its
+// address.
+func (h *Host) SetKind(kind string) {
+	h.net.mu.Lock()
+	defer h.net.mu.Unlock()
+	h.kind = kind
+	h.net.count(h)
+}
+
+// count gives a host its name. It is called with n.mu held.
+func (n *Network) count(h *Host) {
+	kind := cmp.Or(h.kind, h.addr.String())
+	h.name = kind + "#" + strconv.Itoa(n.born[kind])
+	n.born[kind]++
+}
+
+// name is that of the traffic on a path.
+func (p *path) name(what string) string {
+	p.net.mu.RLock()
+	defer p.net.mu.RUnlock()
+	return what + " " + p.src.name + " > " + p.dst.name
+}
+
+// shared is the dice of all traffic of a sort between two hosts.
+func (p *path) shared(what string) dice {
+	name := p.name(what)
+	return func() float64 { return p.net.chance.Draw(name) }
+}
+
+// fate is the dice of one connection's direction. Connections between two hosts are told apart by the
+// order in which they first need it. It is for one goroutine at a time.
+type fate struct {
+	stream *chance.Stream // nil before the first number
+	epoch  uint64
+}
+
+func (f *fate) dice(p *path, what string) dice {
+	return func() float64 {
+		if f.stream == nil || f.epoch != p.net.chance.Epoch() {
+			f.stream, f.epoch = p.net.chance.Fork(p.name(what))
+		}
+		return f.stream.Float64()
+	}
+}
