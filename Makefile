@@ -14,7 +14,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
 LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
-	shell workload $(addprefix internal/,kuberc manifest nesting socketpair strict thought token) \
+	shell workload $(addprefix internal/,builtin kuberc manifest nesting socketpair strict thought token) \
 	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud
 
 # What `make run` shows.
@@ -58,7 +58,7 @@ hostile: ## try everything an enemy would (CLASS=memory for one class)
 docs-test: ## run every command of README and docs
 	$(COMPILE) test ./internal/cli -run TestDoc -v -count=1 -timeout 4h -docs
 
-conformance: build ## run Kubernetes' conformance suite (GROUP=sig-cli for one group)
+conformance: ## run Kubernetes' conformance suite (GROUP=sig-cli for one group)
 	test/conformance/run $(GROUP)
 
 clean: ## remove what was built

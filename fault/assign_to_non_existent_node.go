@@ -21,7 +21,7 @@ func (p assignParams) Validate() error {
 }
 
 func assignToNonExistentNode() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "assign_to_non_existent_node",
 		Title: "The pods of a service must run on a node that does not exist",
 		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls

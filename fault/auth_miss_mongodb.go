@@ -19,7 +19,7 @@ const (
 )
 
 func authMissMongoDB() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "auth_miss_mongodb",
 		Title: "A MongoDB server demands TLS, and its client has no certificate",
 		Description: `The configuration of a MongoDB server is changed to demand TLS with certificates, and the server and its

@@ -55,7 +55,7 @@ func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams, what fu
 	if k.Targets == nil {
 		k.Targets = anyService
 	}
-	return define(k, defaults, func(t Target, p P) (Fault, error) {
+	return Define(k, defaults, func(t Target, p P) (Fault, error) {
 		common := shared(p)
 		if o, err := read(t.App); err != nil {
 			return nil, err

@@ -20,7 +20,7 @@ func (p missingImageParams) Validate() error {
 
 // missingImage is a fault of which there can be one in any service.
 func missingImage() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:        "missing_image",
 		Title:       "A service is deployed from an image that does not exist",
 		Description: "The tag of a service's image is changed to one that was never pushed: ImagePullBackOff.",

@@ -8,7 +8,7 @@
 // A [Kind] is one way in which things go wrong; a file of this package each. With a target and
 // parameters it makes a [Fault], which is injected into a running application and recovered from:
 //
-//	k, err := fault.Find("misconfig_k8s")
+//	k, err := fault.Find(fault.Kinds(), "misconfig_k8s")
 //	f, err := k.New(fault.Target{App: social.App(), Service: "user-service"}, nil)
 //	err = f.Inject(ctx, env)
 //	symptom, err := f.Manifest(ctx, env)

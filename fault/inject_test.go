@@ -85,7 +85,7 @@ func readyPod(a *app.App, service, node string, ago time.Duration) *v1.Pod {
 
 func bind(t *testing.T, kind string, a *app.App, service, params string) Fault {
 	t.Helper()
-	k, err := Find(kind)
+	k, err := Find(Kinds(), kind)
 	if err != nil {
 		t.Fatal(err)
 	}

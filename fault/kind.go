@@ -14,9 +14,9 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
-// define completes a kind whose parameters are a P, with the defaults given. A parameter type that
+// Define completes a kind whose parameters are a P, with the defaults given. A parameter type that
 // has a method Validate is asked whether what a document says makes sense.
-func define[P any](k Kind, defaults P, bind func(t Target, p P) (Fault, error), solution func(t Target, p P) []string) *Kind {
+func Define[P any](k Kind, defaults P, bind func(t Target, p P) (Fault, error), solution func(t Target, p P) []string) *Kind {
 	k.Params = func() any { p := defaults; return &p }
 	k.Bind = func(t Target, params any) (Fault, error) { return bind(t, *params.(*P)) }
 	if solution != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
-// Kinds returns all kinds of faults, sorted by name.
+// Kinds returns the built-in kinds of faults, sorted by name.
 func Kinds() []*Kind {
 	kinds := []*Kind{
 		noop(),
@@ -46,10 +46,10 @@ func Kinds() []*Kind {
 	return kinds
 }
 
-// Find returns a kind by name.
-func Find(name string) (*Kind, error) {
+// Find returns one of the kinds by name.
+func Find(kinds []*Kind, name string) (*Kind, error) {
 	var names []string
-	for _, k := range Kinds() {
+	for _, k := range kinds {
 		if k.Name == name {
 			return k, nil
 		}

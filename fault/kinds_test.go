@@ -104,7 +104,7 @@ func TestTargets(t *testing.T) {
 		{"disk_woreout", hotel.App(), []string{"mongodb-reservation"}, []string{"geo"}},
 		{"noop", social.App(), []string{""}, nil},
 	} {
-		k, err := Find(tt.kind)
+		k, err := Find(Kinds(), tt.kind)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,10 +123,10 @@ func TestTargets(t *testing.T) {
 }
 
 func TestErrors(t *testing.T) {
-	if _, err := Find("misconfig_k8"); err == nil || err.Error() != `there is no fault "misconfig_k8"; did you mean "misconfig_k8s"?` {
+	if _, err := Find(Kinds(), "misconfig_k8"); err == nil || err.Error() != `there is no fault "misconfig_k8"; did you mean "misconfig_k8s"?` {
 		t.Error(err)
 	}
-	if _, err := Find("gremlins"); err == nil || !strings.Contains(err.Error(), "; there are assign_to_non_existent_node, ") {
+	if _, err := Find(Kinds(), "gremlins"); err == nil || !strings.Contains(err.Error(), "; there are assign_to_non_existent_node, ") {
 		t.Error(err)
 	}
 	for _, tt := range []struct {
@@ -158,7 +158,7 @@ func TestErrors(t *testing.T) {
 		{"kernel_fault", "user-service", "{percent: 0}", `kernel_fault:1: parameter "percent" must be more than 0 and at most 100`},
 		{"disk_woreout", "user-mongodb", "{path: data}", `disk_woreout:1: parameter "path" must be absolute`},
 	} {
-		k, err := Find(tt.kind)
+		k, err := Find(Kinds(), tt.kind)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,7 +173,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestParameters(t *testing.T) {
-	k, _ := Find("network_delay")
+	k, _ := Find(Kinds(), "network_delay")
 	got := map[string]Parameter{}
 	for _, p := range k.Parameters() {
 		got[p.Name] = p
@@ -188,7 +188,7 @@ func TestParameters(t *testing.T) {
 	if len(got) != 8 {
 		t.Errorf("%d parameters", len(got))
 	}
-	disk, _ := Find("disk_woreout")
+	disk, _ := Find(Kinds(), "disk_woreout")
 	for _, p := range disk.Parameters() {
 		if p.Name == "methods" && (p.Type != "list" || p.Default != "write, fsync") {
 			t.Errorf("%+v", p)

@@ -26,7 +26,7 @@ func TestHold(t *testing.T) {
 		{"pod_kill", "{}", 0, 0},
 		{"scale_pods_to_zero", "{}", 0, 0},
 	} {
-		k, err := Find(tt.kind)
+		k, err := Find(Kinds(), tt.kind)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ type misconfigAppParams struct {
 }
 
 func misconfigApp() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "misconfig_app",
 		Title: "A service runs a build with a bug",
 		Description: `The image of a service is replaced by a faulty build of it: yinfangchen/geo:app3 looks for its database on

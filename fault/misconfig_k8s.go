@@ -27,7 +27,7 @@ func (p misconfigParams) Validate() error {
 }
 
 func misconfigK8s() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "misconfig_k8s",
 		Title: "A Service sends to a port that nobody listens on",
 		Description: `The target port of a Kubernetes Service is changed to one on which its pods do not listen, and the pods

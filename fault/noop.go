@@ -7,7 +7,7 @@ import (
 )
 
 func noop() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "noop",
 		Title: "Nothing is wrong",
 		Description: `Nothing is done, so nothing shows and there is nothing to fix. It is for problems that are right to

@@ -18,7 +18,7 @@ import (
 )
 
 func redeployWithoutPV() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "redeploy_without_pv",
 		Title: "An application is deployed anew and its volumes cannot be bound",
 		Description: `The volumes of an application are kept (their reclaim policy becomes Retain), its namespace is deleted,

@@ -9,7 +9,7 @@ import (
 )
 
 func revokeAuth() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "revoke_auth",
 		Title: "The user of a MongoDB database may not read or write it any more",
 		Description: `The role readWrite is revoked from the user as whom a service logs in to its MongoDB server, and the

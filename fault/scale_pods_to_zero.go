@@ -8,7 +8,7 @@ import (
 )
 
 func scalePodsToZero() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "scale_pods_to_zero",
 		Title: "A Deployment is scaled to zero",
 		Description: `A Deployment is scaled to zero replicas: it has no pods, and whoever calls the service is refused. An

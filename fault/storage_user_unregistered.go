@@ -9,7 +9,7 @@ import (
 )
 
 func storageUserUnregistered() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "storage_user_unregistered",
 		Title: "A MongoDB server does not know the user of its client any more",
 		Description: `The user as whom a service logs in to its MongoDB server is dropped, and the service is restarted. It

@@ -13,7 +13,7 @@ type wrongBinParams struct {
 }
 
 func wrongBinUsage() *Kind {
-	return define(Kind{
+	return Define(Kind{
 		Name:  "wrong_bin_usage",
 		Title: "The container of a service runs another service's program",
 		Description: `An image that has the programs of several services is started with the command of another one. The

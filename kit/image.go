@@ -52,35 +52,46 @@ var (
 	ErrNoSuchVersion = errors.New("manifest unknown")
 )
 
-// NewRegistry returns a registry of the given images.
+// NewRegistry returns a registry of the given images, which must fit together: those that do not are a programming error
+// and panic.
 func NewRegistry(images ...Image) *Registry {
 	r := &Registry{}
 	for _, i := range images {
-		r.Register(i)
+		if err := r.Register(i); err != nil {
+			panic("kit: " + err.Error())
+		}
 	}
 	return r
 }
 
-// Register adds an image. A name that is malformed or taken is a programming error and panics.
-func (r *Registry) Register(i Image) {
-	if r.byName == nil {
-		r.byName = map[string]*Image{}
-	}
+// Register adds an image. A name or a pattern of tags that is malformed is an error, and so is a name that is taken.
+func (r *Registry) Register(i Image) error {
 	if len(i.Names) == 0 {
-		panic("kit: an image needs a name")
+		return errors.New("an image needs a name")
 	}
+	var names []string
 	for _, n := range i.Names {
 		ref, err := reference.ParseNormalizedNamed(n)
 		if err != nil || !reference.IsNameOnly(ref) {
-			panic(fmt.Sprintf("kit: %q is not the name of an image", n))
+			return fmt.Errorf("%q is not the name of an image", n)
 		}
-		if r.byName[ref.Name()] != nil {
-			panic(fmt.Sprintf("kit: image %q is registered twice", n))
+		if r.byName[ref.Name()] != nil || slices.Contains(names, ref.Name()) {
+			return fmt.Errorf("there is an image %q already", n)
 		}
-		r.byName[ref.Name()] = &i
+		names = append(names, ref.Name())
 	}
-	i.tags = regexp.MustCompile("^(?:" + i.Tags + ")$")
+	var err error
+	if i.tags, err = regexp.Compile("^(?:" + i.Tags + ")$"); err != nil {
+		return fmt.Errorf("image %q: tags: %w", i.Names[0], err)
+	}
+	if r.byName == nil {
+		r.byName = map[string]*Image{}
+	}
+	for _, n := range names {
+		r.byName[n] = &i
+	}
 	r.images = append(r.images, &i)
+	return nil
 }
 
 // Images returns all images in the order of their registration.

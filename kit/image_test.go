@@ -73,8 +73,8 @@ func TestRegisterRefuses(t *testing.T) {
 		{Image{}, "needs a name"},
 		{Image{Names: []string{"busybox:1.36"}}, "not the name of an image"},
 		{Image{Names: []string{"Busy"}}, "not the name of an image"},
-		{Image{Names: []string{"docker.io/library/nginx"}}, "registered twice"},
-		{Image{Names: []string{"a", "library/a"}}, "registered twice"},
+		{Image{Names: []string{"docker.io/library/nginx"}}, "already"},
+		{Image{Names: []string{"a", "library/a"}}, "already"},
 		{Image{Names: []string{"b"}, Tags: "("}, "missing closing )"},
 	}
 	for _, tt := range tests {

@@ -1,4 +1,4 @@
-package problem
+package problem_test
 
 import (
 	"encoding/csv"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 // AIOpsLab's ids of the two applications are all there, and its answers are ours, unless the document
@@ -28,12 +30,12 @@ func TestCatalogHasAIOpsLab(t *testing.T) {
 	for _, row := range rows[1:] {
 		id, task, app, expected, cause, state := row[0], row[1], row[2], row[3], row[4], row[5]
 		known[id] = true
-		p, err := Find(id)
+		p, err := problemtest.Library(t).Find(id)
 		if err != nil {
 			t.Error(err)
 			continue
 		}
-		origin := map[string]Origin{"active": AIOpsLab, "disabled": Disabled}[state]
+		origin := map[string]problem.Origin{"active": problem.AIOpsLab, "disabled": problem.Disabled}[state]
 		if string(p.Task) != task || p.Origin != origin || strings.ReplaceAll(p.App.Title, " ", "") != app {
 			t.Errorf("%s: task %s, origin %s, app %s; AIOpsLab has %s, %s, %s", id, p.Task, p.Origin, p.App.Title, task, origin, app)
 		}
@@ -41,15 +43,15 @@ func TestCatalogHasAIOpsLab(t *testing.T) {
 		if p.Document.Differs != "" || !p.Faulty() {
 			continue
 		}
-		if !slices.ContainsFunc(a.Components, func(c Component) bool { return c.Name == expected }) {
+		if !slices.ContainsFunc(a.Components, func(c problem.Component) bool { return c.Name == expected }) {
 			t.Errorf("%s: the answer is %v, AIOpsLab's is %s; say why in differs", id, a.Components, expected)
 		}
 		if level, kind, ok := strings.Cut(cause, " / "); ok && (a.Cause.SystemLevel != level || a.Cause.FaultType != kind) {
 			t.Errorf("%s: the cause is %v, AIOpsLab's is %s; say why in differs", id, a.Cause, cause)
 		}
 	}
-	for _, p := range Catalog() {
-		if p.Origin != Ours && !known[p.ID] {
+	for _, p := range problemtest.Library(t).Problems {
+		if p.Origin != problem.Ours && !known[p.ID] {
 			t.Errorf("%s is not AIOpsLab's", p.ID)
 		}
 	}
@@ -58,8 +60,8 @@ func TestCatalogHasAIOpsLab(t *testing.T) {
 // Who always answers Yes is right half of the time, but for AIOpsLab's own controls.
 func TestHealthyTwins(t *testing.T) {
 	yes, no := 0, 0
-	for _, p := range Catalog() {
-		if p.Task != Detection || strings.HasPrefix(p.ID, "noop_") {
+	for _, p := range problemtest.Library(t).Problems {
+		if p.Task != problem.Detection || strings.HasPrefix(p.ID, "noop_") {
 			continue
 		}
 		if p.Anomaly() == "Yes" {
@@ -76,11 +78,11 @@ func TestHealthyTwins(t *testing.T) {
 // Every fault is used by a problem, and every mitigation can be solved.
 func TestCatalogIsComplete(t *testing.T) {
 	used := map[string]bool{}
-	for _, p := range Catalog() {
+	for _, p := range problemtest.Library(t).Problems {
 		for _, f := range p.Faults() {
 			used[f.Kind] = true
 		}
-		if p.Task == Mitigation {
+		if p.Task == problem.Mitigation {
 			if fix, err := p.Solution(); err != nil || len(fix) == 0 {
 				t.Errorf("%s has no solution: %v", p.ID, err)
 			}
@@ -101,20 +103,20 @@ func TestCatalogIsComplete(t *testing.T) {
 }
 
 func TestFindNamesTheNearest(t *testing.T) {
-	_, err := Find("revoke_auth_mongodb-mitigaton-1")
+	_, err := problemtest.Library(t).Find("revoke_auth_mongodb-mitigaton-1")
 	if err == nil || !strings.Contains(err.Error(), `did you mean "revoke_auth_mongodb-mitigation-1"?`) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestSuites(t *testing.T) {
-	for _, s := range Suites {
-		list, err := Suite(s.Name)
+	for _, s := range problem.Suites {
+		list, err := problemtest.Library(t).Suite(s.Name)
 		if err != nil || (len(list) == 0) != (s.Name == "own") {
 			t.Errorf("suite %s: %d problems, %v", s.Name, len(list), err)
 		}
 	}
-	if _, err := Suite("hotels"); err == nil || !strings.Contains(err.Error(), "there are: all, aiopslab") {
+	if _, err := problemtest.Library(t).Suite("hotels"); err == nil || !strings.Contains(err.Error(), "there are: all, aiopslab") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,30 +1,63 @@
 package problem
 
 import (
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
-// Library is the applications and the problems that can be named.
-type Library struct {
-	Apps     []*app.App
-	Problems []*Problem // the built-in ones in the order of their ids, then those of one's own
+//go:embed catalog/*.yaml
+var catalog embed.FS
+
+// Catalog is the documents of the built-in problems.
+func Catalog() fs.FS {
+	dir, err := fs.Sub(catalog, "catalog")
+	if err != nil {
+		panic(err) // The directory is embedded above.
+	}
+	return dir
 }
 
-// Builtin returns the built-in library.
-func Builtin() *Library { return &Library{Apps(), Catalog()} }
+// Library is the applications, the faults and the problems that can be named.
+type Library struct {
+	Apps     []*app.App
+	Kinds    []*fault.Kind
+	Problems []*Problem // those of the program in the order of their ids, then those of --problems
+}
 
-// Open returns the built-in library with the applications and the problems of two directories. Either may
-// be empty for none.
-func Open(apps, problems string) (*Library, error) {
-	l := Builtin()
+// New returns the library of a program: its applications, its kinds of faults, and the problems of its documents, which
+// may be about any of them.
+func New(apps []*app.App, kinds []*fault.Kind, documents ...fs.FS) (*Library, error) {
+	l := &Library{Apps: apps, Kinds: kinds}
+	for _, dir := range documents {
+		list, err := l.readAll(dir)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			if _, err := l.Find(p.ID); err == nil {
+				return nil, fmt.Errorf("%s: id: there is a problem %s already", p.Document.File, p.ID)
+			}
+			p.Document.builtIn = true
+		}
+		l.Problems = append(l.Problems, list...)
+	}
+	slices.SortFunc(l.Problems, func(a, b *Problem) int { return strings.Compare(a.ID, b.ID) })
+	return l, nil
+}
+
+// With returns the library with the applications and the problems of two directories. Either may be empty for none.
+func (l *Library) With(apps, problems string) (*Library, error) {
+	all := &Library{Apps: l.Apps, Kinds: l.Kinds, Problems: l.Problems}
 	if apps != "" {
 		more, err := app.ReadDirs(apps, l.Apps)
 		if err != nil {
@@ -35,37 +68,93 @@ func Open(apps, problems string) (*Library, error) {
 				return nil, fmt.Errorf("%s: mix: %w", a.Name, err)
 			}
 		}
-		l.Apps = append(l.Apps, more...)
+		all.Apps = slices.Concat(l.Apps, more)
 	}
 	if problems == "" {
-		return l, nil
+		return all, nil
 	}
 	if _, err := os.ReadDir(problems); err != nil {
 		return nil, err
 	}
-	more, err := readAll(os.DirFS(problems), l.ownApps()...)
+	more, err := all.readAll(os.DirFS(problems))
 	if err == nil && len(more) == 0 {
 		err = errors.New("there is no problem: no file ends in .yaml or .yml")
 	}
 	if err != nil {
 		return nil, inDir(problems, err)
 	}
+	dir := strings.TrimSuffix(problems, "/") + "/"
 	for _, p := range more {
-		if _, err := Builtin().Find(p.ID); err == nil {
-			return nil, fmt.Errorf("%s/%s: id: %s is a built-in problem; take another id", problems, p.Document.File, p.ID)
+		if !strings.HasPrefix(p.Document.File, dir) { // The problems of a document share it.
+			p.Document.File = dir + p.Document.File
+		}
+		if _, err := l.Find(p.ID); err == nil {
+			return nil, fmt.Errorf("%s: id: %s is a built-in problem; take another id", p.Document.File, p.ID)
 		}
 	}
-	for _, p := range more {
-		p.Document.File = strings.TrimSuffix(problems, "/") + "/" + strings.TrimPrefix(p.Document.File, problems+"/")
-	}
-	l.Problems = append(slices.Clone(l.Problems), more...)
-	return l, nil
+	all.Problems = slices.Concat(l.Problems, more)
+	return all, nil
 }
 
 // inDir puts a directory before each line of an error that begins with a file.
 func inDir(dir string, err error) error {
 	dir = strings.TrimSuffix(dir, "/") + "/"
 	return errors.New(dir + strings.ReplaceAll(err.Error(), "\n", "\n"+dir))
+}
+
+// readAll reads the documents of a directory.
+func (l *Library) readAll(dir fs.FS) ([]*Problem, error) {
+	var files []string
+	for _, pattern := range []string{"*.yaml", "*.yml"} {
+		more, err := fs.Glob(dir, pattern)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, more...)
+	}
+	var list []*Problem
+	var errs []error
+	seen := map[string]string{}
+	for _, file := range files {
+		data, err := fs.ReadFile(dir, file)
+		if err != nil {
+			return nil, err
+		}
+		problems, err := l.Parse(file, data)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for _, p := range problems {
+			if other, ok := seen[p.ID]; ok {
+				errs = append(errs, fmt.Errorf("%s: problem %s is in %s already", file, p.ID, other))
+			}
+			seen[p.ID] = file
+		}
+		list = append(list, problems...)
+	}
+	return list, errors.Join(errs...)
+}
+
+// ReadFile reads a document from a file. Its problems must have ids of their own.
+func (l *Library) ReadFile(file string) ([]*Problem, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, err := l.Parse(file, data)
+	if err != nil {
+		return nil, err
+	}
+	wrong := &strict.Problems{File: file}
+	places, _ := strict.DecodePlaces(file, data, new(Document))
+	for _, p := range list {
+		if q, err := l.Find(p.ID); err == nil && q.BuiltIn() {
+			wrong.Add(places.Line("id"), "id: %s is a built-in problem; take another id, such as my-%s", p.ID, p.Document.ID)
+			break
+		}
+	}
+	return list, wrong.Err()
 }
 
 // Find returns a problem. The error for an unknown id names the nearest one.
@@ -96,14 +185,18 @@ func (l *Library) Suite(name string) ([]*Problem, error) {
 	return nil, fmt.Errorf("there is no suite %q; there are: %s", name, strings.Join(names, ", "))
 }
 
-// ReadFile reads a document from a file, which may be about any application of the library.
-func (l *Library) ReadFile(file string) ([]*Problem, error) {
-	return ReadFile(file, l.ownApps()...)
+// Suites are named parts of a library.
+var Suites = []struct {
+	Name, Doc string
+	has       func(*Problem) bool
+}{
+	{"all", "every problem", func(*Problem) bool { return true }},
+	{"aiopslab", "the ids of AIOpsLab, the disabled ones too", func(p *Problem) bool { return p.Origin != Ours }},
+	{"own", "problems of one's own, of --problems", func(p *Problem) bool { return !p.BuiltIn() }},
+	{"hotel", "problems of hotel-reservation", func(p *Problem) bool { return p.App.Name == "hotel-reservation" }},
+	{"social", "problems of social-network", func(p *Problem) bool { return p.App.Name == "social-network" }},
+	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
+	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
+	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},
+	{"mitigation", "mitigation problems", func(p *Problem) bool { return p.Task == Mitigation }},
 }
-
-// Parse reads a document, which may be about any application of the library.
-func (l *Library) Parse(name string, data []byte) ([]*Problem, error) {
-	return Parse(name, data, l.ownApps()...)
-}
-
-func (l *Library) ownApps() []*app.App { return l.Apps[len(Apps()):] }

@@ -1,15 +1,17 @@
-package problem
+package problem_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 // The example is a library: an application, its mix and problems over it.
-func TestOpen(t *testing.T) {
-	l, err := Open("../examples/shop", "../examples/shop/problems")
+func TestWith(t *testing.T) {
+	l, err := problemtest.Library(t).With("../examples/shop", "../examples/shop/problems")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,15 +26,15 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	own, err := l.Suite("own")
-	if err != nil || len(own) != 10 || len(l.Problems) != len(Catalog())+10 {
+	if err != nil || len(own) != 10 || len(l.Problems) != len(problemtest.Library(t).Problems)+10 {
 		t.Errorf("%d problems are own, %d all, %v", len(own), len(l.Problems), err)
 	}
-	if _, err := Find(p.ID); err == nil {
+	if _, err := problemtest.Library(t).Find(p.ID); err == nil {
 		t.Error("what is one's own is built in")
 	}
 }
 
-func TestOpenErrors(t *testing.T) {
+func TestWithErrors(t *testing.T) {
 	write := func(doc string) string {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, "mine.yaml"), []byte(doc), 0o600); err != nil {
@@ -41,28 +43,28 @@ func TestOpenErrors(t *testing.T) {
 		return dir
 	}
 	if dir := write(strings.Replace(good, "social-network", "corner-shp", 1)); true {
-		_, err := Open("../examples/shop", dir)
+		_, err := problemtest.Library(t).With("../examples/shop", dir)
 		want := dir + `/mine.yaml:3: app: there is no application "corner-shp"; did you mean "corner-shop"?`
 		if err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 	taken := write(strings.Replace(good, "id: scale-", "id: scale_pod_zero_social_net-", 1))
-	if _, err := Open("", taken); err == nil || !strings.Contains(err.Error(), "mine.yaml: id: scale_pod_zero_social_net-detection-1 is a built-in problem") {
+	if _, err := problemtest.Library(t).With("", taken); err == nil || !strings.Contains(err.Error(), "mine.yaml: id: scale_pod_zero_social_net-detection-1 is a built-in problem") {
 		t.Errorf("got %v", err)
 	}
 	twice := write(good)
 	if err := os.WriteFile(filepath.Join(twice, "two.yml"), []byte(good), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open("", twice); err == nil || !strings.Contains(err.Error(), "two.yml: problem scale-detection-1 is in mine.yaml already") {
+	if _, err := problemtest.Library(t).With("", twice); err == nil || !strings.Contains(err.Error(), "two.yml: problem scale-detection-1 is in mine.yaml already") {
 		t.Errorf("got %v", err)
 	}
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "absent")} {
-		if _, err := Open("", dir); err == nil {
+		if _, err := problemtest.Library(t).With("", dir); err == nil {
 			t.Error("a directory without problems")
 		}
-		if _, err := Open(dir, ""); err == nil {
+		if _, err := problemtest.Library(t).With(dir, ""); err == nil {
 			t.Error("a directory without applications")
 		}
 	}

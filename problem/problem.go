@@ -100,6 +100,8 @@ type FaultSpec struct {
 	Kind   string    `yaml:"kind"`
 	Target string    `yaml:"target"`
 	Params yaml.Node `yaml:"params,omitempty"`
+
+	kind *fault.Kind
 }
 
 // Answer is the solution. Detection needs none: there are faults, or not.
@@ -120,7 +122,7 @@ type Component struct {
 // Faulty reports whether something is wrong.
 func (p *Problem) Faulty() bool { return len(p.Faults()) > 0 }
 
-// BuiltIn reports whether the problem is of the catalog.
+// BuiltIn reports whether the problem is one of the program's.
 func (p *Problem) BuiltIn() bool { return p.Document.builtIn }
 
 // Faults are the faults that are injected.
@@ -153,11 +155,7 @@ func (p *Problem) Bind() ([]fault.Fault, error) {
 }
 
 func (s *FaultSpec) bind(a *app.App) (fault.Fault, error) {
-	k, err := fault.Find(s.Kind)
-	if err != nil {
-		return nil, err
-	}
-	return k.New(fault.Target{App: a, Service: s.Target}, s.params())
+	return s.kind.New(fault.Target{App: a, Service: s.Target}, s.params())
 }
 
 // params is nil if there are none.
@@ -172,11 +170,7 @@ func (s *FaultSpec) params() *yaml.Node {
 func (p *Problem) Solution() ([]string, error) {
 	var commands []string
 	for _, s := range p.Faults() {
-		k, err := fault.Find(s.Kind)
-		if err != nil {
-			return nil, err
-		}
-		c, err := k.Fix(fault.Target{App: p.App, Service: s.Target}, s.params())
+		c, err := s.kind.Fix(fault.Target{App: p.App, Service: s.Target}, s.params())
 		if err != nil {
 			return nil, err
 		}
@@ -211,11 +205,7 @@ func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[strin
 	for _, remedy := range fault.Remedies {
 		reason := ""
 		for _, s := range p.Faults() {
-			k, err := fault.Find(s.Kind)
-			if err == nil { // Documents are checked when they are read.
-				reason = why(k, remedy)
-			}
-			if reason == "" {
+			if reason = why(s.kind, remedy); reason == "" {
 				break
 			}
 		}

@@ -1,24 +1,16 @@
 package problem
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/workload"
 )
-
-// Apps are the built-in applications that problems are about.
-func Apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
 
 // The most and the least requests a second that a load may have: a cluster on one machine serves some
 // hundred, and of less than one nobody learns soon whether users are served.
@@ -30,11 +22,11 @@ const (
 // maxID is how long the id of a problem may be. It is in the names of files.
 const maxID = 120
 
-// Parse reads a document and returns its problems. The name is for errors. It may be about a built-in
-// application or one of those given.
-func Parse(name string, data []byte, more ...*app.App) ([]*Problem, error) {
+// Parse reads a document, which may be about any application of the library, and returns its problems. The name is for
+// errors.
+func (l *Library) Parse(name string, data []byte) ([]*Problem, error) {
 	d := &Document{File: name, Source: data}
-	r := &reader{d: d, apps: append(Apps(), more...), wrong: &strict.Problems{File: name}}
+	r := &reader{library: l, d: d, wrong: &strict.Problems{File: name}}
 	var err error
 	if r.places, err = strict.DecodePlaces(name, data, d); err != nil {
 		r.wrong.Absorb(0, "", err)
@@ -49,70 +41,15 @@ func Parse(name string, data []byte, more ...*app.App) ([]*Problem, error) {
 	return d.problems(r.app), nil
 }
 
-// ReadFile reads a document from a file. Its problems must have ids of their own.
-func ReadFile(file string, more ...*app.App) ([]*Problem, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	list, err := Parse(file, data, more...)
-	if err != nil {
-		return nil, err
-	}
-	wrong := &strict.Problems{File: file}
-	places, _ := strict.DecodePlaces(file, data, new(Document))
-	for _, p := range list {
-		if slices.ContainsFunc(Catalog(), func(q *Problem) bool { return q.ID == p.ID }) {
-			wrong.Add(places.Line("id"), "id: %s is a built-in problem; take another id, such as my-%s", p.ID, p.Document.ID)
-			break
-		}
-	}
-	return list, wrong.Err()
-}
-
-// readAll reads the documents of a directory.
-func readAll(dir fs.FS, more ...*app.App) ([]*Problem, error) {
-	var files []string
-	for _, pattern := range []string{"*.yaml", "*.yml"} {
-		more, err := fs.Glob(dir, pattern)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, more...)
-	}
-	var list []*Problem
-	var errs []error
-	seen := map[string]string{}
-	for _, file := range files {
-		data, err := fs.ReadFile(dir, file)
-		if err != nil {
-			return nil, err
-		}
-		problems, err := Parse(file, data, more...)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, p := range problems {
-			if other, ok := seen[p.ID]; ok {
-				errs = append(errs, fmt.Errorf("%s: problem %s is in %s already", file, p.ID, other))
-			}
-			seen[p.ID] = file
-		}
-		list = append(list, problems...)
-	}
-	return list, errors.Join(errs...)
-}
-
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // reader checks a document that was decoded.
 type reader struct {
-	d      *Document
-	apps   []*app.App
-	app    *app.App // that it is about
-	places strict.Places
-	wrong  *strict.Problems
+	library *Library
+	d       *Document
+	app     *app.App // that it is about
+	places  strict.Places
+	wrong   *strict.Problems
 }
 
 // add notes what is wrong at a place.
@@ -152,10 +89,10 @@ func (r *reader) check() {
 		r.add(at("load", "rate"), "load.rate %v: want at most %d requests a second; a cluster on one machine serves some hundred", rate, maxRate)
 	}
 	r.checkTasks()
-	i := slices.IndexFunc(r.apps, func(a *app.App) bool { return a.Name == d.App })
+	i := slices.IndexFunc(r.library.Apps, func(a *app.App) bool { return a.Name == d.App })
 	if i < 0 {
 		var names []string
-		for _, a := range r.apps {
+		for _, a := range r.library.Apps {
 			names = append(names, a.Name)
 		}
 		text := strict.Unknown("application", d.App, names)
@@ -165,7 +102,7 @@ func (r *reader) check() {
 		r.add(at("app"), "app: %s", text)
 		return
 	}
-	r.app = r.apps[i]
+	r.app = r.library.Apps[i]
 	if d.Load.Mix != "" {
 		if _, err := workload.FindMix(r.app.Mixes, d.Load.Mix); err != nil {
 			r.add(at("load", "mix"), "load.mix: %v", err)
@@ -208,11 +145,12 @@ func (r *reader) checkTasks() {
 // checkFault notes what is wrong with a fault.
 func (r *reader) checkFault(i int) {
 	s := &r.d.Faults[i]
+	var err error
 	where := "kind"
-	if _, err := fault.Find(s.Kind); err == nil {
+	if s.kind, err = fault.Find(r.library.Kinds, s.Kind); err == nil {
 		where = "target"
+		_, err = s.bind(r.app)
 	}
-	_, err := s.bind(r.app)
 	r.wrong.Absorb(r.places.Line("faults", i, where), fmt.Sprintf("faults[%d]: ", i), err)
 }
 
@@ -265,11 +203,10 @@ func (r *reader) checkCause(c fault.Cause, path ...any) {
 // checkFixes notes faults that nobody can mitigate.
 func (r *reader) checkFixes() {
 	for i, s := range r.d.Faults {
-		k, err := fault.Find(s.Kind)
-		if err != nil {
+		if s.kind == nil {
 			continue // Said already.
 		}
-		if fix, err := k.Fix(fault.Target{App: r.app, Service: s.Target}, s.params()); err == nil && len(fix) == 0 {
+		if fix, err := s.kind.Fix(fault.Target{App: r.app, Service: s.Target}, s.params()); err == nil && len(fix) == 0 {
 			r.add(at("faults", i, "kind"), "faults[%d]: nobody but the injector can undo %s like this, so there can be no mitigation task", i, s.Kind)
 		}
 	}

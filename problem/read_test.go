@@ -1,10 +1,12 @@
-package problem
+package problem_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 const good = `id: scale-{task}-1
@@ -20,7 +22,7 @@ answer:
 `
 
 func TestParse(t *testing.T) {
-	list, err := Parse("mine.yaml", []byte(good))
+	list, err := problemtest.Library(t).Parse("mine.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +87,7 @@ func TestParseErrors(t *testing.T) {
 		{"something else", "- a\n- b\n", "mine.yaml:1: want names and values, as in {name: value}, not a list"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			list, err := Parse("mine.yaml", []byte(tt.doc))
+			list, err := problemtest.Library(t).Parse("mine.yaml", []byte(tt.doc))
 			if err == nil {
 				t.Fatalf("got %d problems", len(list))
 			}
@@ -105,7 +107,7 @@ func TestTakenID(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := file + ":2: id: scale_pod_zero_social_net-detection-1 is a built-in problem; take another id, such as my-scale_pod_zero_social_net-{task}-1"
-	if _, err := ReadFile(file); err == nil || err.Error() != want {
+	if _, err := problemtest.Library(t).ReadFile(file); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
@@ -113,7 +115,7 @@ func TestTakenID(t *testing.T) {
 // A fault that only the injector can undo has no mitigation.
 func TestNoMitigationWithoutAFix(t *testing.T) {
 	doc := strings.Replace(good, "kind: scale_pods_to_zero", "kind: pod_failure", 1)
-	if _, err := Parse("mine.yaml", []byte(doc)); err == nil || !strings.Contains(err.Error(), "there can be no mitigation task") {
+	if _, err := problemtest.Library(t).Parse("mine.yaml", []byte(doc)); err == nil || !strings.Contains(err.Error(), "there can be no mitigation task") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -129,7 +131,7 @@ func TestDocs(t *testing.T) {
 	if !ok {
 		t.Fatal("there is no document")
 	}
-	list, err := Parse("mine.yaml", []byte(doc))
+	list, err := problemtest.Library(t).Parse("mine.yaml", []byte(doc))
 	if err != nil || len(list) != 5 {
 		t.Errorf("%d problems, %v", len(list), err)
 	}

@@ -34,8 +34,7 @@ type Options struct {
 	Check       func(context.Context, NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
-	// Library is the problems that can be named, and the applications that those of callers may be about;
-	// nil is the built-in one.
+	// Library is the problems that can be named, and the applications that those of callers may be about.
 	Library *problem.Library
 	// Log is told of sessions, environments and refusals. It may be nil.
 	Log *slog.Logger
@@ -72,9 +71,6 @@ type Front struct {
 func NewFront(o Options) *Front {
 	o.MaxSessions = cmp.Or(o.MaxSessions, DefaultMaxSessions)
 	o.EnvIdle = cmp.Or(o.EnvIdle, DefaultEnvIdle)
-	if o.Library == nil {
-		o.Library = problem.Builtin()
-	}
 	f := &Front{
 		Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{},
 		log: newJournal(o.Log), bodyTimeout: bodyTimeout,

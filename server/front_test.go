@@ -18,7 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/aci"
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -37,11 +37,14 @@ type lab struct {
 func newLab(t testing.TB, o Options, b *fakeBackend) *lab {
 	dir := t.TempDir()
 	if b.library == nil {
-		b.library = problem.Builtin()
+		b.library = problemtest.Library(t)
 	}
 	l := &lab{t: t, header: http.Header{}, workers: &fakeWorkers{t: t, pattern: func() *fakeBackend {
 		return &fakeBackend{dir: dir, gate: b.gate, broken: b.broken, during: b.during, class: b.class, library: b.library}
 	}}}
+	if o.Library == nil {
+		o.Library = b.library
+	}
 	o.Workers = l.workers
 	o.Agents = []string{"runbook", "oracle"}
 	l.front = NewFront(o)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 const ownDocument = `id: mine-{task}-1
@@ -35,7 +35,7 @@ func TestOwnProblems(t *testing.T) {
 	}
 	write("mine.yaml", ownDocument)
 	write("notes.txt", "no problem")
-	own, err := problem.Open("../examples/shop", dir)
+	own, err := problemtest.Library(t).With("../examples/shop", dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -126,10 +127,7 @@ func TestDeath(t *testing.T) {
 			if c.agent == nil {
 				c.agent = func(context.Context, int) (string, error) { return yes, nil }
 			}
-			p, err := problem.Find("revoke_auth_mongodb-" + string(c.task) + "-1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := problemtest.Find(t, "revoke_auth_mongodb-"+string(c.task)+"-1")
 			n := 0
 			entry := agent.Entry{Name: "a", New: func(agent.Briefing) (agent.Agent, error) {
 				return agent.Func(func(ctx context.Context, _ string) (string, error) {
@@ -155,10 +153,7 @@ func TestDeath(t *testing.T) {
 
 // The record tells of an action before it is done, and of the problem only after the agent is.
 func TestRecordWhileTheAgentWorks(t *testing.T) {
-	p, err := problem.Find("revoke_auth_mongodb-detection-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
 	env := &mortal{done: make(chan struct{})}
 	s := Session{Problem: p, Environment: env, Results: t.TempDir(), ID: "1"}
 	file := filepath.Join(s.Results, "1.jsonl")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -164,10 +165,7 @@ func TestEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			results := t.TempDir()
 			synctest.Test(t, func(t *testing.T) {
-				p, err := problem.Find("revoke_auth_mongodb-" + string(c.task) + "-1")
-				if err != nil {
-					t.Fatal(err)
-				}
+				p := problemtest.Find(t, "revoke_auth_mongodb-"+string(c.task)+"-1")
 				ctx, interrupt := context.WithCancel(t.Context())
 				defer interrupt()
 				env := newPuppet()
@@ -197,10 +195,7 @@ func TestEnds(t *testing.T) {
 
 // A run whose record cannot be made does not begin, and one whose record cannot be written ends.
 func TestRecordCannotBeWritten(t *testing.T) {
-	p, err := problem.Find("revoke_auth_mongodb-detection-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)

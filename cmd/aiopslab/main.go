@@ -3,4 +3,4 @@ package main
 
 import "github.com/aiopslab/aiopslab/lab"
 
-func main() { lab.Main() }
+func main() { lab.Main(lab.Parts{}) }

@@ -18,15 +18,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
 func main() {
 	env := kit.HostEnv()
 	programs := map[string]kit.Program{}
-	for _, image := range []kit.Image{hotel.Image(nil), social.Image(nil)} {
+	for _, image := range builtin.Services() {
 		for file, p := range image.Programs {
 			programs[path.Base(file)] = p
 		}

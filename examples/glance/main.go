@@ -23,7 +23,8 @@ func (g glance) Act(_ context.Context, observation string) (string, error) {
 }
 
 func main() {
-	lab.Main(agent.Entry{Name: "glance", Doc: "looks at the pods once", New: func(b agent.Briefing) (agent.Agent, error) {
-		return glance{b.Namespace}, nil
-	}})
+	lab.Main(lab.Parts{Agents: []agent.Entry{{
+		Name: "glance", Doc: "looks at the pods once",
+		New: func(b agent.Briefing) (agent.Agent, error) { return glance{b.Namespace}, nil },
+	}}})
 }

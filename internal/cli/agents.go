@@ -2,23 +2,13 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/agent/blunt"
-	"github.com/aiopslab/aiopslab/agent/classic"
 	"github.com/aiopslab/aiopslab/agent/external"
-	"github.com/aiopslab/aiopslab/agent/flash"
-	"github.com/aiopslab/aiopslab/agent/noop"
-	"github.com/aiopslab/aiopslab/agent/oracle"
-	"github.com/aiopslab/aiopslab/agent/react"
 	"github.com/aiopslab/aiopslab/agent/replay"
-	"github.com/aiopslab/aiopslab/agent/runbook"
-	"github.com/aiopslab/aiopslab/agent/shell"
-	"github.com/aiopslab/aiopslab/agent/tools"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -27,13 +17,6 @@ const replayPrefix = "replay:"
 
 // defaultAgent is who works on a problem if nobody else is named.
 const defaultAgent = "runbook"
-
-// agents are who --agent can name.
-func agents(s *State) []agent.Entry {
-	list := append(slices.Clone(s.Agents), runbook.Entry, shell.Entry, react.Entry, flash.Entry, tools.Entry)
-	list = append(list, classic.Entries()...)
-	return append(append(list, oracle.Entry, noop.Entry), blunt.Entries()...)
-}
 
 // findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
 // "exec:COMMAND" one that is a program.
@@ -50,7 +33,7 @@ func findAgent(s *State, name string) (agent.Entry, error) {
 		return e, nil
 	}
 	var names []string
-	for _, e := range agents(s) {
+	for _, e := range s.Parts.AllAgents() {
 		if e.Name == name {
 			return e, nil
 		}
@@ -92,7 +75,7 @@ func listAgents(s *State) list[agentRow] {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", r.Name, yesNo[r.NeedsModel], yesNo[r.KnowsTruth], r.Doc)
 		},
 	}
-	for _, e := range agents(s) {
+	for _, e := range s.Parts.AllAgents() {
 		l.rows = append(l.rows, agentRow{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
 	}
 	l.rows = append(l.rows, agentRow{Name: replayPrefix + "FILE", Doc: "gives the responses of a record again"},

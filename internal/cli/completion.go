@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent/external"
-	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -56,7 +55,7 @@ func taskNames() []string {
 
 func agentNames(s *State) []string {
 	var names []string
-	for _, a := range agents(s) {
+	for _, a := range s.Parts.AllAgents() {
 		names = append(names, a.Name)
 	}
 	return append(names, external.Prefix, replayPrefix)
@@ -73,9 +72,12 @@ func (s *State) appNames() (names []string) {
 	return names
 }
 
-func kindNames() []string {
-	var names []string
-	for _, k := range fault.Kinds() {
+func (s *State) kindNames() (names []string) {
+	l, err := s.base()
+	if err != nil {
+		return nil
+	}
+	for _, k := range l.Kinds {
 		names = append(names, k.Name)
 	}
 	return names

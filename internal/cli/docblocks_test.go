@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/llm"
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -57,7 +57,7 @@ func checkYAML(t *testing.T, file, text string) error {
 	t.Helper()
 	switch first, _, _ := strings.Cut(text, ":"); {
 	case first == "id":
-		_, err := problem.Parse("", []byte(text))
+		_, err := problemtest.Library(t).Parse("", []byte(text))
 		return err
 	case strings.Contains(text, "\nfrontend:"):
 		b, err := os.ReadFile("../../examples/shop/app.yaml")

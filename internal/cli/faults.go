@@ -31,17 +31,17 @@ func newFaults(s *State) *cobra.Command {
   aiopslab faults network_delay`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			kinds := fault.Kinds()
+			l, err := s.base()
+			if err != nil {
+				return err
+			}
+			kinds, apps := l.Kinds, l.Apps
 			if len(args) == 1 {
-				k, err := fault.Find(args[0])
+				k, err := fault.Find(kinds, args[0])
 				if err != nil {
 					return fail(ExitUsage, err, "Run 'aiopslab faults' to see them all.")
 				}
 				kinds = []*fault.Kind{k}
-			}
-			apps, err := s.apps()
-			if err != nil {
-				return err
 			}
 			rows := []faultRow{}
 			for _, k := range kinds {
@@ -57,7 +57,7 @@ func newFaults(s *State) *cobra.Command {
 		},
 	}
 	outputFlag(c, &output, listFormats...)
-	completeArgs(c, kindNames, true, false)
+	completeArgs(c, s.kindNames, true, false)
 	return c
 }
 

@@ -21,7 +21,7 @@ from a registry that has no such image. docs/images.md tells how to add one.`,
 		Example: `  aiopslab images
   aiopslab images nginx:1.27 busybox`,
 		RunE: func(_ *cobra.Command, args []string) error {
-			images := builtinImages()
+			images := s.Parts.AllImages()
 			if len(args) == 0 {
 				return listImages(images).print(s.Stdout, output)
 			}

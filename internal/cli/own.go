@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -43,20 +44,36 @@ func (f *ownFlags) add(c *cobra.Command, s *State) {
 	flags.StringVar(&f.problems, "problems", s.Env(problemsVariable), "`directory` of problems of your own; by default $"+problemsVariable)
 }
 
-// apps are the applications that commands can name, whatever is with the problems.
-func (s *State) apps() ([]*app.App, error) {
-	l, err := problem.Open(s.dirs.apps, "")
+// base is the applications and the faults that commands can name, and the program's problems. What is wrong with the
+// problems of one's own is nothing to those who name none.
+func (s *State) base() (*problem.Library, error) {
+	l, err := s.Parts.Library()
 	if err != nil {
-		return nil, fail(ExitUsage, err, "docs/apps.md has the format.")
+		return nil, fail(ExitUsage, fmt.Errorf("the problems that this program adds: %w", err), "docs/problems.md has the format.")
+	}
+	l, err = l.With(s.dirs.apps, "")
+	return l, fail(ExitUsage, err, "docs/apps.md has the format.")
+}
+
+// apps are the applications that commands can name.
+func (s *State) apps() ([]*app.App, error) {
+	l, err := s.base()
+	if err != nil {
+		return nil, err
 	}
 	return l.Apps, nil
 }
 
-// library is the applications and problems that commands can name.
+// library is all that commands can name.
 func (s *State) library() (*problem.Library, error) {
 	f := &s.dirs
-	f.once.Do(func() { f.library, f.err = problem.Open(f.apps, f.problems) })
-	return f.library, fail(ExitUsage, f.err, "docs/apps.md and docs/problems.md have the formats.")
+	f.once.Do(func() {
+		if f.library, f.err = s.base(); f.err == nil {
+			f.library, f.err = f.library.With("", f.problems)
+			f.err = fail(ExitUsage, f.err, "docs/problems.md has the format.")
+		}
+	})
+	return f.library, f.err
 }
 
 // name is what to write behind a command to mean a problem.

@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
-	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/terminal"
+	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -33,8 +33,8 @@ type State struct {
 	Terminal bool
 	// OutTerminal says that Stdout is one.
 	OutTerminal bool
-	// Agents are further ones that --agent can name.
-	Agents []agent.Entry
+	// Parts are what the program has beside what is built in.
+	Parts builtin.Parts
 
 	own bool // Args are a copy of the command line, which can be hidden
 
@@ -56,6 +56,9 @@ func Main(ctx context.Context, s *State) int {
 		return report(s.Stderr, runKubectl(s, s.Args))
 	case terminal.Program:
 		return report(s.Stderr, runSubmit(s))
+	}
+	if err := s.Parts.Check(); err != nil {
+		return report(s.Stderr, fail(ExitUsage, fmt.Errorf("this program adds what cannot be added: %w", err), "Give it another name in the call of lab.Main."))
 	}
 	root := newRoot(s)
 	root.SetArgs(s.Args[1:])

@@ -12,7 +12,9 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -21,7 +23,7 @@ import (
 func TestStage(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	c, err := embedded.Start(ctx, embedded.Options{Images: builtinImages(), Nodes: embedded.DefaultNodes})
+	c, err := embedded.Start(ctx, embedded.Options{Images: builtin.Parts{}.AllImages(), Nodes: embedded.DefaultNodes})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +159,7 @@ func noTruth(t *testing.T, results string) {
 
 func find(t *testing.T, id string) *problem.Problem {
 	t.Helper()
-	p, err := problem.Find(id)
+	p, err := problemtest.Library(t).Find(id)
 	if err != nil {
 		t.Fatal(err)
 	}

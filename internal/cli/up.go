@@ -15,6 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/workload"
 )
@@ -81,7 +82,7 @@ a command this is only done if --expose asks for it.`,
 func up(ctx context.Context, s *State, f *upFlags, command []string) (err error) {
 	start := time.Now()
 	tmp := tempDir(s)
-	opts, err := f.options()
+	opts, err := f.options(s)
 	if err != nil {
 		return err
 	}
@@ -182,8 +183,8 @@ func plural(n int, word string) string {
 }
 
 // options turns the flags into options and refuses what cannot work.
-func (f *upFlags) options() (embedded.Options, error) {
-	opts := embedded.Options{Images: builtinImages(), Commands: builtinCommands(), Nodes: f.nodes, Listen: f.listen}
+func (f *upFlags) options(s *State) (embedded.Options, error) {
+	opts := embedded.Options{Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: f.nodes, Listen: f.listen}
 	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
 		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes), "")
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
 )
@@ -27,7 +29,7 @@ func newWorker(s *State) *cobra.Command {
 }
 
 func work(ctx context.Context, s *State) error {
-	h := process.Host{Hint: func(err error) string {
+	h := process.Host{Library: sync.OnceValues(s.Parts.Library), Hint: func(err error) string {
 		if f, ok := errors.AsType[*failure](err); ok {
 			return f.hint
 		}
@@ -36,7 +38,7 @@ func work(ctx context.Context, s *State) error {
 	var c *embedded.Cloud
 	h.Open = func(ctx context.Context, dir string) (*session.Local, error) {
 		var err error
-		if c, err = startBare(ctx, dir); err != nil {
+		if c, err = startBare(ctx, s, dir); err != nil {
 			return nil, err
 		}
 		return &session.Local{Cloud: c, Scratch: dir, Self: toolCommand(s)}, nil
@@ -51,9 +53,9 @@ func work(ctx context.Context, s *State) error {
 }
 
 // startBare starts a cluster with nothing in it.
-func startBare(ctx context.Context, dir string) (*embedded.Cloud, error) {
+func startBare(ctx context.Context, s *State, dir string) (*embedded.Cloud, error) {
 	c, err := embedded.Start(ctx, embedded.Options{
-		Images: builtinImages(), Commands: builtinCommands(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {},
+		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {},
 	})
 	if err != nil {
 		return nil, startFailure(err)

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -155,10 +155,7 @@ func TestVerdict(t *testing.T) {
 			if c.linux && runtime.GOOS != "linux" {
 				t.Skip("memory is not watched here")
 			}
-			p, err := problem.Find("revoke_auth_mongodb-detection-1")
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
 			asked := false
 			a := agent.Func(func(ctx context.Context, _ string) (string, error) {
 				if !asked {
@@ -200,10 +197,7 @@ func TestVerdict(t *testing.T) {
 // Neither the arguments nor the variables of the process tell the problem.
 func TestSecret(t *testing.T) {
 	e := start(t)
-	p, err := problem.Find("revoke_auth_mongodb-detection-1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
 	a, err := e.Prepare(t.Context(), session.Setting{Problem: p}, func(string, any) {})
 	if err != nil || strings.Count(a.Confinement, "revoke_auth") != 1 {
 		t.Errorf("%v, %v", a.Confinement, err)

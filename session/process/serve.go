@@ -9,11 +9,14 @@ import (
 	"os"
 	"sync"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
 
 // Host is what the process of an environment consists of.
 type Host struct {
+	// Library is the problems that can be named, and what those of documents can be about.
+	Library func() (*problem.Library, error)
 	// Open starts the cluster, with its files in a directory.
 	Open func(ctx context.Context, dir string) (*session.Local, error)
 	// Hint is what to do about an error. It may be nil.
@@ -116,7 +119,7 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 		if err := json.Unmarshal(r.Params, &p); err != nil {
 			return nil, err
 		}
-		found, err := p.Problem.find()
+		found, err := s.find(p.Problem)
 		if err != nil {
 			return nil, err
 		}
@@ -147,12 +150,21 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 	return nil, fmt.Errorf("there is no request %q", r.Method)
 }
 
+// find returns the problem that the supervisor means.
+func (s *server) find(n problemName) (*problem.Problem, error) {
+	l, err := s.host.Library()
+	if err != nil {
+		return nil, err
+	}
+	return n.find(l)
+}
+
 func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, error) {
 	var p prepareParams
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, err
 	}
-	found, err := p.Problem.find()
+	found, err := s.find(p.Problem)
 	if err != nil {
 		return nil, err
 	}

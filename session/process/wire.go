@@ -93,19 +93,18 @@ func nameOf(p *problem.Problem) problemName {
 	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive}
 }
 
-func (n problemName) find() (*problem.Problem, error) {
+func (n problemName) find(l *problem.Library) (*problem.Problem, error) {
 	if n.Document == nil {
-		return problem.Find(n.ID)
+		return l.Find(n.ID)
 	}
-	var more []*app.App
 	if n.App != nil {
-		a, err := app.Unpack("the application", n.App, problem.Apps())
+		a, err := app.Unpack("the application", n.App, l.Apps)
 		if err != nil {
 			return nil, err
 		}
-		more = append(more, a)
+		l = &problem.Library{Apps: append(slices.Clone(l.Apps), a), Kinds: l.Kinds}
 	}
-	list, err := problem.Parse(n.File, n.Document, more...)
+	list, err := l.Parse(n.File, n.Document)
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 // What the environment makes of the name of a problem is the problem, of one's own application too, even
@@ -16,7 +16,7 @@ func TestProblemName(t *testing.T) {
 	if err := os.CopyFS(dir, os.DirFS("../../examples/shop")); err != nil {
 		t.Fatal(err)
 	}
-	l, err := problem.Open(dir, filepath.Join(dir, "problems"))
+	l, err := problemtest.Library(t).With(dir, filepath.Join(dir, "problems"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,12 +36,12 @@ func TestProblemName(t *testing.T) {
 		if err := json.Unmarshal(wire, &n); err != nil {
 			t.Fatal(err)
 		}
-		q, err := n.find()
+		q, err := n.find(problemtest.Library(t))
 		if err != nil || q.ID != id || q.App.Name != p.App.Name || len(q.App.Services) != len(p.App.Services) || q.Healthy != p.Healthy {
 			t.Errorf("%s: %+v, %v", id, q, err)
 		}
 	}
-	if _, err := (problemName{ID: "x", Document: []byte("id: x"), App: []byte("no archive")}).find(); err == nil {
+	if _, err := (problemName{ID: "x", Document: []byte("id: x"), App: []byte("no archive")}).find(problemtest.Library(t)); err == nil {
 		t.Error("anything is an application")
 	}
 }

@@ -28,7 +28,7 @@ type runner struct {
 // build makes the suite and Ginkgo's runner unless they are there for the module's versions.
 func (r *runner) build(ctx context.Context, progress io.Writer) error {
 	if _, err := os.Stat(r.product); err != nil {
-		return fmt.Errorf("%s is missing; run 'make build' first", r.product)
+		return fmt.Errorf("%s is missing; start it by test/conformance/run, which builds it", r.product)
 	}
 	version, err := goCommand(ctx, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
 	if err != nil {

@@ -131,7 +131,7 @@ func (tt trial) name() string {
 
 // run makes the trial in an application that is well.
 func (tt trial) run(t *testing.T, e *fault.Env) {
-	k, err := fault.Find(tt.kind)
+	k, err := fault.Find(fault.Kinds(), tt.kind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
 func TestTricks(t *testing.T) {
@@ -32,7 +32,7 @@ func TestTricks(t *testing.T) {
 				t.Errorf("%s: a line of %d bytes; the lab reads no more than a MiB", trick.Name, len(step))
 			}
 		}
-		if _, err := problem.Find(trick.Problem); err != nil {
+		if _, err := problemtest.Library(t).Find(trick.Problem); err != nil {
 			t.Errorf("%s: %v", trick.Name, err)
 		}
 	}

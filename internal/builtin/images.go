@@ -1,4 +1,4 @@
-package cli
+package builtin
 
 import (
 	"github.com/aiopslab/aiopslab/app/hotel"
@@ -8,11 +8,6 @@ import (
 	"github.com/aiopslab/aiopslab/image/consul"
 	"github.com/aiopslab/aiopslab/image/coredns"
 	"github.com/aiopslab/aiopslab/image/curl"
-	"github.com/aiopslab/aiopslab/image/e2e/agnhost"
-	"github.com/aiopslab/aiopslab/image/e2e/dnsutils"
-	"github.com/aiopslab/aiopslab/image/e2e/nonewprivs"
-	"github.com/aiopslab/aiopslab/image/e2e/nonroot"
-	"github.com/aiopslab/aiopslab/image/e2e/resourceconsumer"
 	"github.com/aiopslab/aiopslab/image/httpd"
 	"github.com/aiopslab/aiopslab/image/httpecho"
 	"github.com/aiopslab/aiopslab/image/jaeger"
@@ -29,16 +24,19 @@ import (
 	"github.com/aiopslab/aiopslab/shell"
 )
 
-// builtinImages are the images an environment can run.
-func builtinImages() *kit.Registry {
+// images are what the containers of an environment can run.
+func images() []kit.Image {
 	tools := shell.Tools()
-	return kit.NewRegistry(
+	return append([]kit.Image{
+		// What every cluster has.
 		coredns.Image(),
 		metricsserver.Image(),
 		kubestatemetrics.Image(),
 		prometheus.Image(tools),
 		jaeger.Image(),
 		pause.Image(),
+
+		// What people run by hand.
 		busybox.Image(tools),
 		alpine.Image(tools),
 		curl.Image(tools),
@@ -46,22 +44,16 @@ func builtinImages() *kit.Registry {
 		nginx.Image(tools),
 		httpd.Image(tools),
 		httpecho.Image(),
-		agnhost.Image(tools),
-		agnhost.Nautilus(tools),
-		agnhost.Kitten(tools),
-		nonewprivs.Image(tools),
-		nonroot.Image(tools),
-		dnsutils.Image(tools),
-		resourceconsumer.Image(tools),
+
+		// What applications are made of.
 		consul.Image(tools),
 		mongo.Image(tools),
 		memcached.Image(tools),
 		redis.Image(tools),
-		hotel.Image(tools),
-		hotel.GeoImage(tools),
-		social.Image(tools),
-	)
+	}, services(tools)...)
 }
 
-// builtinCommands are what the nodes of an environment have of their own.
-func builtinCommands() map[string]kit.Program { return shell.Node() }
+// services are the images of the applications' own services.
+func services(tools map[string]kit.Program) []kit.Image {
+	return []kit.Image{hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools)}
+}

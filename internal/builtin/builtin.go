@@ -1,0 +1,105 @@
+// Package builtin lists what the program has: its applications, images, faults, problems and agents. It is the only
+// place that names them, and it joins them with those that a user's program brings.
+package builtin
+
+import (
+	"cmp"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/blunt"
+	"github.com/aiopslab/aiopslab/agent/classic"
+	"github.com/aiopslab/aiopslab/agent/flash"
+	"github.com/aiopslab/aiopslab/agent/noop"
+	"github.com/aiopslab/aiopslab/agent/oracle"
+	"github.com/aiopslab/aiopslab/agent/react"
+	"github.com/aiopslab/aiopslab/agent/runbook"
+	shellagent "github.com/aiopslab/aiopslab/agent/shell"
+	"github.com/aiopslab/aiopslab/agent/tools"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/shell"
+)
+
+// Parts are what a program has of its own beside what is built in. The zero value has nothing.
+type Parts struct {
+	Agents   []agent.Entry
+	Images   []kit.Image
+	Apps     []*app.App
+	Faults   []*fault.Kind
+	Problems fs.FS // documents, *.yaml
+}
+
+// AllAgents are who --agent can name, the program's own first.
+func (p Parts) AllAgents() []agent.Entry {
+	return slices.Concat(p.Agents,
+		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry}, classic.Entries(),
+		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries())
+}
+
+// AllImages are the images that an environment can run.
+func (p Parts) AllImages() *kit.Registry {
+	return kit.NewRegistry(slices.Concat(images(), p.Images)...)
+}
+
+// Commands are what the nodes of an environment have of their own.
+func Commands() map[string]kit.Program { return shell.Node() }
+
+// Services are the images of the built-in applications' own services, without tools beside them.
+func Services() []kit.Image { return services(nil) }
+
+// Library is the applications, the faults and the problems that can be named.
+func (p Parts) Library() (*problem.Library, error) {
+	kinds := slices.Concat(fault.Kinds(), p.Faults)
+	slices.SortFunc(kinds, func(a, b *fault.Kind) int { return strings.Compare(a.Name, b.Name) })
+	documents := []fs.FS{problem.Catalog()}
+	if p.Problems != nil {
+		documents = append(documents, p.Problems)
+	}
+	return problem.New(slices.Concat(apps(), p.Apps), kinds, documents...)
+}
+
+func apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
+
+// Check says which of the program's own parts cannot be: they have no name, or one that is taken.
+func (p Parts) Check() error {
+	if len(p.Images) > 0 {
+		r := kit.NewRegistry(images()...)
+		for _, i := range p.Images {
+			if err := r.Register(i); err != nil {
+				return err
+			}
+		}
+	}
+	return cmp.Or(
+		free("an agent", Parts{}.AllAgents(), p.Agents, func(e agent.Entry) string { return e.Name }),
+		free("an application", apps(), p.Apps, func(a *app.App) string { return a.Name }),
+		free("a fault", fault.Kinds(), p.Faults, func(k *fault.Kind) string { return k.Name }),
+	)
+}
+
+// free says which of a program's own things has no name, or one that is taken.
+func free[T any](one string, builtin, own []T, name func(T) string) error {
+	taken := map[string]bool{}
+	for _, x := range builtin {
+		taken[name(x)] = true
+	}
+	for _, x := range own {
+		switch n := name(x); {
+		case n == "":
+			return fmt.Errorf("%s has no name", one)
+		case taken[n]:
+			return fmt.Errorf("there is %s %q already", one, n)
+		default:
+			taken[n] = true
+		}
+	}
+	return nil
+}
