@@ -16,9 +16,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -86,101 +84,6 @@ func cluster(t testing.TB, h http.Handler) *kittest.Machine {
 	return m
 }
 
-// The suite counts how many tokens the client has used, and takes a failure for the end.
-func TestInClusterClient(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var sick atomic.Bool
-		m := cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/healthz" || !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer token-") || sick.Load() {
-				w.WriteHeader(http.StatusForbidden)
-			}
-		}))
-		r := start(m, "inclusterclient", "--poll-interval=5")
-		time.Sleep(6 * time.Second)
-		m.Write(serviceAccountDir+"/token", "token-2")
-		time.Sleep(5 * time.Second)
-		tokens := map[string]bool{}
-		for _, match := range regexp.MustCompile(`authz_header=([\w-]+)`).FindAllStringSubmatch(r.Stderr.String(), -1) {
-			tokens[match[1]] = true
-		}
-		if len(tokens) != 2 || strings.Contains(r.Stderr.String(), "status=failed") || !strings.Contains(r.Stderr.String(), "] calling /healthz\n") {
-			t.Errorf("%d tokens\n%s", len(tokens), r.Stderr)
-		}
-		sick.Store(true)
-		time.Sleep(5 * time.Second)
-		if !strings.Contains(r.Stderr.String(), "status=failed") {
-			t.Error("a failure is not reported")
-		}
-		r.Signal(syscall.SIGTERM)
-		r.Wait()
-	})
-}
-
-func TestInClusterClientOutsideACluster(t *testing.T) {
-	if _, stderr, code := output(pod(t), "inclusterclient"); code != 1 || !strings.Contains(stderr, "err: unable to load in-cluster configuration") {
-		t.Errorf("exit %d %s", code, stderr)
-	}
-}
-
-func TestNettest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			switch r.URL.Path {
-			case "/version":
-				fmt.Fprint(w, `{"major":"1","minor":"37"}`)
-			case "/api/v1/namespaces/ns/endpoints/peers":
-				fmt.Fprint(w, `{"subsets":[{"addresses":[{"ip":"10.244.0.2"}],"ports":[{"port":8080}]}]}`)
-			default:
-				w.WriteHeader(http.StatusNotFound)
-			}
-		}))
-		r := start(m, "nettest", "--namespace=ns", "--service=peers", "--peers=1", "--delay-shutdown=3")
-		m.WaitListen(":8080")
-		synctest.Wait()
-		if _, body := get(t, m, "http://localhost:8080/status"); body != "pass" {
-			t.Errorf("status %q", body)
-		}
-		// The preStop conformance test posts this and looks for it in the state.
-		request(t, m, "POST", "http://localhost:8080/write", "application/x-www-form-urlencoded", `{"Source": "prestop"}`)
-		var state struct{ Received map[string]int }
-		if _, body := get(t, m, "http://localhost:8080/read"); json.Unmarshal([]byte(body), &state) != nil || state.Received["prestop"] != 1 || state.Received["pod-1"] != 1 {
-			t.Errorf("state %s", body)
-		}
-		r.Signal(syscall.SIGTERM)
-		r.Await("Sleeping 3 seconds before exit ...")
-		if code := r.Wait(); code != 0 {
-			t.Errorf("exit %d", code)
-		}
-	})
-}
-
-// Nobody may read endpoints in the default namespace: the server serves nevertheless.
-func TestNettestWithoutPeers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := cluster(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path != "/version" {
-				w.WriteHeader(http.StatusForbidden)
-			}
-		}))
-		r := start(m, "nettest")
-		m.WaitListen(":8080")
-		if _, body := get(t, m, "http://localhost:8080/status"); body != "running" {
-			t.Errorf("at first: %q", body)
-		}
-		time.Sleep(10 * time.Minute)
-		if _, body := get(t, m, "http://localhost:8080/status"); body != "fail" {
-			t.Errorf("at last: %q", body)
-		}
-		if resp, err := m.Client().Get("http://localhost:8080/quit"); err == nil {
-			resp.Body.Close()
-			t.Error("it answered after its end")
-		}
-		if code := r.Wait(); code != 0 {
-			t.Errorf("exit %d", code)
-		}
-	})
-}
-
 // signJWT returns a token that key has signed.
 func signJWT(t testing.TB, key *ecdsa.PrivateKey, claims any) string {
 	t.Helper()
@@ -199,6 +102,21 @@ func signJWT(t testing.TB, key *ecdsa.PrivateKey, claims any) string {
 	}
 	signature := append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...)
 	return signed + "." + base64.RawURLEncoding.EncodeToString(signature)
+}
+
+// The suite's hook posts as its pod ends and is then looked for in the counts.
+func TestNettest(t *testing.T) {
+	m := pod(t)
+	start(m, "nettest")
+	m.WaitListen(":8080")
+	request(t, m, "POST", "http://localhost:8080/write", "application/x-www-form-urlencoded", `{"Source": "prestop"}`)
+	var state struct{ Received map[string]int }
+	if _, body := get(t, m, "http://localhost:8080/read"); json.Unmarshal([]byte(body), &state) != nil || state.Received["prestop"] != 1 {
+		t.Errorf("state %s", body)
+	}
+	if code, body := request(t, m, "POST", "http://localhost:8080/write", "", "nonsense"); code != 400 {
+		t.Errorf("nonsense: %d %s", code, body)
+	}
 }
 
 func TestIssuerDiscovery(t *testing.T) {
@@ -228,12 +146,7 @@ func TestIssuerDiscovery(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit %d\n%s", code, stderr)
 	}
-	for _, line := range []string{"OK: Got token", "OK: got issuer " + issuer, "OK: Validated signature on JWT", "OK: Got valid claims from token!"} {
-		if !strings.Contains(stderr, line+"\n") {
-			t.Errorf("%q is missing in\n%s", line, stderr)
-		}
-	}
-	if _, stderr, code := output(m, append(args, "somebody-else")...); code != 1 || !strings.Contains(stderr, "falling back to validating with external discovery") {
+	if _, stderr, code := output(m, append(args, "somebody-else")...); code != 1 || !strings.Contains(stderr, "somebody-else") {
 		t.Errorf("wrong audience: exit %d\n%s", code, stderr)
 	}
 	m.Write("/var/run/secrets/tokens/sa-token", "nonsense")
@@ -256,79 +169,15 @@ func TestMutualTLS(t *testing.T) {
 		server.WaitListen(":8443")
 		args := []string{"mtlsclient", "--fetch-url=https://server.ns.svc.cluster.local:8443/spiffe-echo", "--server-trust-bundle=/run/tls-config/trust.pem", "--client-cred-bundle=/run/tls-config/cred.pem"}
 		r := start(client, args...)
-		time.Sleep(11 * time.Second)
 		r.Await("Got response body: Client Identity: spiffe://cluster.local/ns/ns/sa/default\n")
 		// The server does not believe somebody else's authority.
 		client.Write("/run/tls-config/cred.pem", issueBundle(t, testAuthority(t), &x509.Certificate{URIs: []*url.URL{identity}}))
-		time.Sleep(10 * time.Second)
-		r.Await(`while sending requests to the server: non-2xx status 401 "401 Unauthorized"`)
+		time.Sleep(pollInterval)
+		r.Await("tls: unknown certificate authority")
 		r.Signal(syscall.SIGTERM)
 		r.Wait()
-		if _, stderr, code := output(client, args[:2]...); code != 1 || !strings.Contains(stderr, `"command failed" err="missing required flags"`) {
+		if _, stderr, code := output(client, "mtlsserver", "--listen=:1", "--server-creds=/none"); code != 1 || !strings.Contains(stderr, "Error: open") {
 			t.Errorf("exit %d %s", code, stderr)
 		}
 	})
-}
-
-func TestAuditProxy(t *testing.T) {
-	m := pod(t)
-	r := start(m, "audit-proxy")
-	m.WaitListen(":8080")
-	code, _ := request(t, m, "POST", "http://localhost:8080/", "application/json",
-		`{"kind":"EventList","apiVersion":"audit.k8s.io/v1","items":[{"level":"Metadata","auditID":"1","stage":"ResponseComplete","requestURI":"/api","verb":"get","user":{}}]}`)
-	if code != 200 || !strings.HasPrefix(r.Stdout.String(), `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"Metadata","auditID":"1"`) {
-		t.Errorf("%d %s", code, r.Stdout)
-	}
-	if code, _ := request(t, m, "POST", "http://localhost:8080/", "application/json", "{}"); code != 500 {
-		t.Errorf("no events: %d", code)
-	}
-}
-
-func TestExternalMetrics(t *testing.T) {
-	m := pod(t)
-	start(m, "external-metrics", "--port=443")
-	m.WaitListen(":443")
-	client := m.Client()
-	client.Transport.(*http.Transport).TLSClientConfig = insecureTLS
-	get := func(path string) (int, map[string]any) {
-		t.Helper()
-		resp, err := client.Get("https://localhost" + path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		var v map[string]any
-		_ = json.NewDecoder(resp.Body).Decode(&v)
-		return resp.StatusCode, v
-	}
-	value := func(query string) (int, any) {
-		code, list := get("/apis/external.metrics.k8s.io/v1beta1/namespaces/ns/queue_messages_ready" + query)
-		if items, ok := list["items"].([]any); ok && len(items) == 1 {
-			return code, items[0].(map[string]any)["value"]
-		}
-		return code, nil
-	}
-	for _, path := range []string{"/healthz", "/apis/external.metrics.k8s.io", "/apis/external.metrics.k8s.io/v1beta1"} {
-		if code, _ := get(path); code != 200 {
-			t.Errorf("%s: %d", path, code)
-		}
-	}
-	if code, v := value(""); code != 200 || v != "100" {
-		t.Errorf("default: %d %v", code, v)
-	}
-	get("/set/queue_messages_ready?value=7")
-	if _, v := value(""); v != "7" {
-		t.Errorf("after /set: %v", v)
-	}
-	get("/create/queue_messages_ready?value=9&labels=env=prod")
-	if _, v := value("?labelSelector=env%3Dprod"); v != "9" {
-		t.Errorf("with labels: %v", v)
-	}
-	get("/fail/queue_messages_ready?fail=true")
-	if code, _ := value(""); code != 500 {
-		t.Errorf("after /fail: %d", code)
-	}
-	if code, _ := value("?labelSelector=env%3Dtest"); code != 404 {
-		t.Errorf("no such labels: %d", code)
-	}
 }

@@ -14,100 +14,72 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// newConnect returns the sub-command that tries a connection and says, in one word tests look for,
-// what became of it: UNKNOWN (it made no sense), DNS, TIMEOUT, REFUSED or OTHER.
+// newConnect returns the sub-command that tries a connection. If that fails it says how, in a word that
+// tests of network policies search for: DNS, TIMEOUT, REFUSED or OTHER.
 func (p *program) newConnect() *cobra.Command {
 	var timeout time.Duration
-	var protocol, udpData string
+	var protocol string
 	c := &cobra.Command{
-		Use:   "connect [host:port]",
-		Short: "Attempts a TCP or UDP connection and returns useful errors",
+		Use:   "connect HOST:PORT",
+		Short: "Try a connection and say how it fails",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch protocol {
-			case "", "tcp":
-				return p.connectTCP(c.Context(), args[0], timeout)
-			case "udp":
-				return p.connectUDP(c.Context(), args[0], timeout, udpData)
-			case "sctp":
+			ctx := c.Context()
+			if timeout > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, timeout)
+				defer cancel()
+			}
+			try, ok := map[string]func(ctx context.Context, addr string) error{"tcp": p.tryTCP, "udp": p.tryUDP}[protocol]
+			if protocol == "sctp" {
 				return p.noSCTP()
 			}
-			return p.fails("Unsupported protocol\n%s", protocol)
+			if !ok {
+				return fmt.Errorf("--protocol=%s: it is tcp or udp", protocol)
+			}
+			addr, err := p.resolve(ctx, args[0])
+			if err == nil {
+				err = try(ctx, addr)
+			} else {
+				err = &net.DNSError{Name: args[0], Err: err.Error(), UnwrapErr: err}
+			}
+			if err == nil {
+				return nil
+			}
+			fmt.Fprintf(p.env.Stderr, "%s: %v\n", failure(ctx, err), err)
+			return kit.Exit(1)
 		},
 	}
-	c.Flags().DurationVar(&timeout, "timeout", 0, "Maximum time before returning an error")
-	c.Flags().StringVar(&protocol, "protocol", "tcp", "The protocol to use to perform the connection, can be tcp or udp")
-	c.Flags().StringVar(&udpData, "udp-data", "hostname", "The UDP payload send to the server")
-	c.Flags().String("sctp-data", "hostname", "The SCTP payload send to the server")
+	c.Flags().DurationVar(&timeout, "timeout", 0, "how long to try (default: as long as the system does)")
+	c.Flags().StringVar(&protocol, "protocol", "tcp", "tcp or udp")
 	return c
 }
 
-// fails prints why a command failed and returns its result.
-func (p *program) fails(format string, args ...any) error {
-	fmt.Fprintf(p.env.Stderr, format+"\n", args...)
-	return kit.Exit(1)
-}
-
-func (p *program) connectTCP(ctx context.Context, dest string, timeout time.Duration) error {
-	if _, _, err := net.SplitHostPort(dest); err != nil {
-		return p.fails("UNKNOWN: %v", err)
-	}
-	if _, err := p.resolve(ctx, dest); err != nil {
-		return p.fails("DNS: %v", err)
-	}
-	if timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, timeout)
-		defer cancel()
-	}
-	conn, err := p.env.Net.DialContext(ctx, "tcp", dest)
-	switch {
-	case err == nil:
-		return conn.Close()
-	case isTimeout(err):
-		return p.fails("TIMEOUT")
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return p.fails("REFUSED")
-	}
-	return p.fails("OTHER: %v", err)
-}
-
-// connectUDP sends a datagram and waits for the answer, since sending alone proves nothing.
-func (p *program) connectUDP(ctx context.Context, dest string, timeout time.Duration, data string) error {
-	if _, err := p.resolve(ctx, dest); err != nil {
-		return p.fails("DNS: %v", err)
-	}
-	conn, err := p.env.Net.DialContext(ctx, "udp", dest)
-	if err != nil {
-		return p.fails("OTHER: %v", err)
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.Close() })
-	defer stop()
-	if timeout > 0 {
-		if err := conn.SetDeadline(time.Now().Add(timeout)); err != nil {
-			return p.fails("OTHER: %v", err)
-		}
-	}
-	buf := make([]byte, 1024)
-	n := 0
-	if _, err = conn.Write([]byte(data + "\n")); err == nil {
-		n, err = conn.Read(buf)
-	}
-	switch {
-	case isTimeout(err):
-		return p.fails("TIMEOUT: %v", err)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return p.fails("REFUSED: %v", err)
-	case err != nil:
-		return p.fails("UNKNOWN: %v", err)
-	case n == 0:
-		return p.fails("OTHER: No data received from the server. Cannot guarantee the server received the request.")
-	}
-	return nil
-}
-
-func isTimeout(err error) bool {
+// failure is the word for how a connection failed.
+func failure(ctx context.Context, err error) string {
+	var lookup *net.DNSError
 	var n net.Error
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+	switch {
+	case errors.As(err, &lookup):
+		return "DNS"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "REFUSED"
+	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &n) && n.Timeout():
+		return "TIMEOUT"
+	}
+	return "OTHER"
+}
+
+func (p *program) tryTCP(ctx context.Context, addr string) error {
+	conn, err := p.env.Net.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// tryUDP waits for an answer too, because sending a datagram proves nothing.
+func (p *program) tryUDP(ctx context.Context, addr string) error {
+	_, err := p.askUDP(ctx, addr, "hostname")
+	return err
 }

@@ -17,15 +17,15 @@ func TestConnect(t *testing.T) {
 		{"tcp", []string{"server:80", "--timeout=1s"}, ""},
 		{"tcp by address", []string{"10.244.0.2:80", "--timeout=1s", "--protocol=tcp"}, ""},
 		{"udp", []string{"server:81", "--timeout=1s", "--protocol=udp"}, ""},
-		{"refused", []string{"server:82", "--timeout=1s"}, "REFUSED\n"},
+		{"refused", []string{"server:82", "--timeout=1s"}, "REFUSED: "},
 		{"refused udp", []string{"server:82", "--timeout=1s", "--protocol=udp"}, "REFUSED: "},
-		{"dropped", []string{"10.96.0.1:80", "--timeout=3s"}, "TIMEOUT\n"},
+		{"dropped", []string{"10.96.0.1:80", "--timeout=3s"}, "TIMEOUT: "},
 		{"dropped udp", []string{"10.96.0.1:80", "--timeout=3s", "--protocol=udp"}, "TIMEOUT: "},
 		{"no host", []string{"10.244.7.7:80", "--timeout=30s"}, "OTHER: "},
 		{"no name", []string{"none:80"}, "DNS: lookup none"},
-		{"no port", []string{"server"}, "UNKNOWN: "},
+		{"no port", []string{"server"}, "DNS: "},
 		{"sctp", []string{"server:80", "--protocol=sctp"}, "SCTP is not available"},
-		{"carrier pigeons", []string{"server:80", "--protocol=rfc1149"}, "Unsupported protocol\nrfc1149\n"},
+		{"carrier pigeons", []string{"server:80", "--protocol=rfc1149"}, "Error: --protocol=rfc1149: it is tcp or udp\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

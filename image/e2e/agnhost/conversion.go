@@ -1,41 +1,23 @@
 package agnhost
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/yaml"
 )
 
-// newConversionWebhook returns the sub-command that converts custom resources of the group
-// stable.example.com between v1, which has hostPort, and v2, which has host and port.
-func (p *program) newConversionWebhook() *cobra.Command {
-	var certFile, keyFile string
-	var port int
-	c := command("crd-conversion-webhook", "Starts HTTP server on port 443 for testing CustomResourceConversionWebhook", func(ctx context.Context) error {
-		mux := http.NewServeMux()
-		mux.HandleFunc("/crdconvert", p.handleConvert)
-		mux.HandleFunc("/readyz", ok)
-		return p.serveWebhook(ctx, mux, port, certFile, keyFile)
-	})
-	c.Flags().StringVar(&certFile, "tls-cert-file", "", "File containing the default x509 Certificate for HTTPS.")
-	c.Flags().StringVar(&keyFile, "tls-private-key-file", "", "File containing the default x509 private key matching --tls-cert-file.")
-	c.Flags().IntVar(&port, "port", 443, "Secure port that the webhook listens on")
-	return c
-}
+// The versions of the suite's custom resource: the first has hostPort, the second host and port.
+const joinedVersion, splitVersion = "stable.example.com/v1", "stable.example.com/v2"
 
-// conversionReview is apiextensions.k8s.io's ConversionReview, which is the same in v1 and v1beta1.
-// Objects are read without their types, so nothing in them is lost.
+// conversionReview is apiextensions.k8s.io's ConversionReview. Of objects, only what changes is read, so
+// nothing else in them is lost.
 type conversionReview struct {
 	metav1.TypeMeta `json:",inline"`
 	Request         *conversionRequest  `json:"request,omitempty"`
@@ -43,147 +25,108 @@ type conversionReview struct {
 }
 
 type conversionRequest struct {
-	UID               types.UID        `json:"uid"`
-	DesiredAPIVersion string           `json:"desiredAPIVersion"`
-	Objects           []map[string]any `json:"objects"`
+	UID               types.UID `json:"uid"`
+	DesiredAPIVersion string    `json:"desiredAPIVersion"`
+	Objects           []fields  `json:"objects"`
 }
 
 type conversionResponse struct {
-	UID              types.UID        `json:"uid"`
-	ConvertedObjects []map[string]any `json:"convertedObjects"`
-	Result           metav1.Status    `json:"result"`
+	UID              types.UID     `json:"uid"`
+	ConvertedObjects []fields      `json:"convertedObjects"`
+	Result           metav1.Status `json:"result"`
 }
 
-var conversionVersions = []string{"apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"}
+// fields are those of an object, as they were written.
+type fields map[string]json.RawMessage
 
-func (p *program) handleConvert(w http.ResponseWriter, r *http.Request) {
-	fail := func(format string, args ...any) {
-		msg := fmt.Sprintf(format, args...)
-		p.klog.errorf("%s", msg)
-		http.Error(w, msg, http.StatusBadRequest)
-	}
-	contentType := r.Header.Get("Content-Type")
-	accept := r.Header.Get("Accept")
-	answerType := acceptable(accept)
-	body, err := io.ReadAll(r.Body)
-	switch {
-	case err != nil:
-		fail("failed to read body: %v", err)
-		return
-	case !slices.Contains(conversionTypes, contentType):
-		fail("invalid Content-Type header `%s`", contentType)
-		return
-	case answerType == "":
-		fail("invalid accept header `%s`", accept)
-		return
-	}
-	p.klog.debugf(2, "handling request: %s", body)
-	var review conversionReview
-	if err := decodeConversion(body, contentType, &review); err != nil || review.Request == nil {
-		fail("failed to deserialize body (%s) with error %v", body, err)
-		return
-	}
-	if review.Kind != "ConversionReview" || !slices.Contains(conversionVersions, review.APIVersion) {
-		fail("Unsupported group version kind: %v", review.GroupVersionKind())
-		return
-	}
-	review.Response = p.convertAll(review.Request)
-	review.Request = nil
-	data, err := json.Marshal(review)
-	if err == nil && answerType == "application/yaml" {
-		data, err = yaml.JSONToYAML(data)
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	p.klog.debugf(2, "sending response: %s", data)
-	w.Header().Set("Content-Type", answerType)
-	w.Write(data)
-}
-
-// conversionTypes are the encodings of a review, the preferred one first.
-var conversionTypes = []string{"application/json", "application/yaml"}
-
-// acceptable picks an encoding the client takes.
-func acceptable(accept string) string {
-	if accept == "" {
-		return conversionTypes[0]
-	}
-	for clause := range strings.SplitSeq(accept, ",") {
-		kind, _, err := mime.ParseMediaType(clause)
-		if err != nil {
-			continue
-		}
-		for _, t := range conversionTypes {
-			if kind == t || kind == "application/*" || kind == "*/*" {
-				return t
+// newConversionWebhook returns the sub-command that converts the suite's custom resource.
+func (p *program) newConversionWebhook() *cobra.Command {
+	const short = "Convert custom resources for an API server"
+	return p.webhookCommand("crd-conversion-webhook", short, func(mux *http.ServeMux) {
+		mux.HandleFunc("/crdconvert", func(w http.ResponseWriter, r *http.Request) {
+			var review conversionReview
+			if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
+				http.Error(w, fmt.Sprintf("this is no ConversionReview: %v", err), http.StatusBadRequest)
+				return
 			}
-		}
-	}
-	return ""
+			review.Request, review.Response = nil, convertAll(review.Request)
+			reply(w, review)
+		})
+	})
 }
 
-// decodeConversion reads JSON or YAML. Numbers keep all their digits.
-func decodeConversion(body []byte, contentType string, review *conversionReview) error {
-	if contentType == "application/yaml" {
-		var err error
-		if body, err = yaml.YAMLToJSON(body); err != nil {
+func convertAll(r *conversionRequest) *conversionResponse {
+	response := &conversionResponse{
+		UID: r.UID, ConvertedObjects: r.Objects, Result: metav1.Status{Status: metav1.StatusSuccess},
+	}
+	for _, object := range r.Objects {
+		if err := object.convert(r.DesiredAPIVersion); err != nil {
+			response.ConvertedObjects = nil
+			response.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+			break
+		}
+	}
+	return response
+}
+
+// convert changes an object to the other version, in place.
+func (f fields) convert(to string) error {
+	from := f.take("apiVersion")
+	switch {
+	case from == joinedVersion && to == splitVersion:
+		if f["hostPort"] != nil {
+			host, port, ok := strings.Cut(f.take("hostPort"), ":")
+			if !ok {
+				return errors.New("hostPort is not HOST:PORT")
+			}
+			f.put("host", host)
+			f.put("port", port)
+		}
+	case from == splitVersion && to == joinedVersion:
+		if f["host"] != nil || f["port"] != nil {
+			f.put("hostPort", f.take("host")+":"+f.take("port"))
+		}
+	default:
+		return fmt.Errorf("there is no conversion from %q to %q", from, to)
+	}
+	f.put("apiVersion", to)
+	return nil
+}
+
+// take removes a text from an object and returns it.
+func (f fields) take(name string) string {
+	var text string
+	_ = json.Unmarshal(f[name], &text) // What is not a text counts as empty.
+	delete(f, name)
+	return text
+}
+
+func (f fields) put(name, text string) {
+	f[name], _ = json.Marshal(text) // A text can always be written.
+}
+
+// webhookCommand returns a sub-command that serves what an API server calls, over TLS as it insists.
+func (p *program) webhookCommand(use, short string, routes func(*http.ServeMux)) *cobra.Command {
+	var certFile, keyFile string
+	var port int
+	c := command(use, short, func(ctx context.Context) error {
+		config, err := p.keyPair(certFile, keyFile)
+		if err != nil {
 			return err
 		}
-	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	return d.Decode(review)
+		mux := http.NewServeMux()
+		mux.HandleFunc("/readyz", func(http.ResponseWriter, *http.Request) {})
+		routes(mux)
+		return together(ctx, p.serve(fmt.Sprintf(":%d", port), &http.Server{Handler: mux, TLSConfig: config}))
+	})
+	c.Flags().StringVar(&certFile, "tls-cert-file", "", "file with the certificate")
+	c.Flags().StringVar(&keyFile, "tls-private-key-file", "", "file with its key")
+	c.Flags().IntVar(&port, "port", 443, "port to serve at")
+	return c
 }
 
-func (p *program) convertAll(r *conversionRequest) *conversionResponse {
-	answer := &conversionResponse{UID: r.UID, ConvertedObjects: []map[string]any{}}
-	for _, object := range r.Objects {
-		if err := convert(object, r.DesiredAPIVersion); err != nil {
-			p.klog.errorf("%v", err)
-			answer.Result = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
-			answer.ConvertedObjects = nil
-			return answer
-		}
-		answer.ConvertedObjects = append(answer.ConvertedObjects, object)
-	}
-	answer.Result.Status = metav1.StatusSuccess
-	return answer
-}
-
-// convert changes an object to another version, in place.
-func convert(object map[string]any, to string) error {
-	const v1, v2 = "stable.example.com/v1", "stable.example.com/v2"
-	from, _ := object["apiVersion"].(string)
-	switch {
-	case from == to:
-		return fmt.Errorf("conversion from a version to itself should not call the webhook: %s", to)
-	case from != v1 && from != v2:
-		return fmt.Errorf("unexpected conversion version %q", from)
-	case to != v1 && to != v2:
-		return fmt.Errorf("unexpected conversion version %q", to)
-	}
-	text := func(name string) string {
-		s, _ := object[name].(string)
-		return s
-	}
-	_, hasHost := object["host"]
-	_, hasPort := object["port"]
-	_, hasHostPort := object["hostPort"]
-	switch {
-	case to == v2 && hasHostPort:
-		parts := strings.Split(text("hostPort"), ":")
-		if len(parts) != 2 {
-			return fmt.Errorf("invalid hostPort value `%v`", object["hostPort"])
-		}
-		object["host"], object["port"] = parts[0], parts[1]
-		delete(object, "hostPort")
-	case to == v1 && (hasHost || hasPort):
-		object["hostPort"] = text("host") + ":" + text("port")
-		delete(object, "host")
-		delete(object, "port")
-	}
-	object["apiVersion"] = to
-	return nil
+// reply sends a document to an API server.
+func reply(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // The connection is gone: nobody to tell.
 }

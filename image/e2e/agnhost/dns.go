@@ -9,15 +9,15 @@ import (
 )
 
 func (p *program) newDNSSuffix() *cobra.Command {
-	return command("dns-suffix", "Prints the host's DNS suffix list", p.printResolver("search"))
+	return command("dns-suffix", "Print the search list of /etc/resolv.conf", p.printResolver("search"))
 }
 
 func (p *program) newDNSServerList() *cobra.Command {
-	return command("dns-server-list", "Prints the host's DNS Server list", p.printResolver("nameserver"))
+	return command("dns-server-list", "Print the name servers of /etc/resolv.conf", p.printResolver("nameserver"))
 }
 
 func (p *program) newEtcHosts() *cobra.Command {
-	return command("etc-hosts", "Prints the host's /etc/hosts file", func(context.Context) error {
+	return command("etc-hosts", "Print /etc/hosts", func(context.Context) error {
 		data, err := p.env.ReadFile("/etc/hosts")
 		if err != nil {
 			return err

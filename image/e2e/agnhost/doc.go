@@ -1,11 +1,12 @@
-// Package agnhost is the image registry.k8s.io/e2e-test-images/agnhost: the one program with many
-// sub-commands that Kubernetes' own end-to-end tests run in their pods, here as a [kit.Program].
+// Package agnhost is the image registry.k8s.io/e2e-test-images/agnhost: one program with many
+// sub-commands, which Kubernetes' end-to-end tests run in their pods.
 //
-// What it prints, serves and exits with is what the tests of Kubernetes look for; each sub-command
-// is a file. A sub-command, or a flag of one, that cannot work without a kernel (SCTP) says so in
-// one line and exits with 1.
+// It has the sub-commands, flags and paths that the conformance specs and this repository's own tests
+// use, and no others. The specs decide what has to be the same as in the original: names, ports, the form of
+// answers, and the few texts they search for. Such a text is marked where it stands; all other words
+// are ours. SCTP needs a kernel, so whatever asks for it gets one line that says so and exit code 1.
 //
-// The image is Alpine based and has a shell with the usual tools, which its user passes in:
+// The image has a shell with the usual tools, which its user passes in:
 //
 //	registry.Register(agnhost.Image(tools))
 //	registry.Register(agnhost.Nautilus(tools))

@@ -11,7 +11,7 @@ import (
 func (p *program) newEntrypointTester() *cobra.Command {
 	return &cobra.Command{
 		Use:   "entrypoint-tester",
-		Short: "Prints the args it's passed and exits",
+		Short: "Print all arguments",
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(p.env.Stdout, "%v\n", p.env.Args)
 			return err

@@ -13,22 +13,13 @@ import (
 const lifetime = 10 * time.Second
 
 func (p *program) newLiveness() *cobra.Command {
-	return command("liveness", "Starts a server that is alive for 10 seconds", func(ctx context.Context) error {
+	return command("liveness", "Be healthy for ten seconds, then no more", func(ctx context.Context) error {
 		started := time.Now()
 		mux := http.NewServeMux()
-		mux.HandleFunc("/started", func(w http.ResponseWriter, _ *http.Request) {
-			fmt.Fprint(w, time.Since(started))
-		})
 		mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) {
 			if age := time.Since(started); age > lifetime {
-				w.WriteHeader(http.StatusInternalServerError)
-				fmt.Fprintf(w, "error: %v", age.Seconds())
-				return
+				http.Error(w, fmt.Sprintf("%v old, which is over %v", age, lifetime), http.StatusInternalServerError)
 			}
-			fmt.Fprint(w, "ok")
-		})
-		mux.HandleFunc("/redirect", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, r.URL.Query().Get("loc"), http.StatusFound)
 		})
 		return together(ctx, p.serveHTTP(":8080", mux))
 	})

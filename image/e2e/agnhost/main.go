@@ -8,7 +8,6 @@ import (
 	"log"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,8 +30,6 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return ctx.Err()
 	case errors.As(err, &exit):
 		return err
-	case p.started:
-		p.klog.errorS(err, "command failed")
 	default:
 		fmt.Fprintf(p.env.Stderr, "Error: %v\n", err)
 	}
@@ -41,21 +38,15 @@ func Main(ctx context.Context, env *kit.Env) error {
 
 // program is one run of agnhost.
 type program struct {
-	env     *kit.Env
-	log     *log.Logger // writes as package log does
-	klog    *klogger    // writes as Kubernetes' components do
-	started bool        // the command line was understood
+	env *kit.Env
+	log *log.Logger
 }
 
 func newProgram(env *kit.Env) *program {
 	e := *env
 	var mu sync.Mutex // One for both: they may lead to the same place.
 	e.Stdout, e.Stderr = &lockedWriter{&mu, env.Stdout}, &lockedWriter{&mu, env.Stderr}
-	return &program{
-		env:  &e,
-		log:  log.New(e.Stderr, "", log.LstdFlags),
-		klog: &klogger{w: e.Stderr, pid: e.PID},
-	}
+	return &program{env: &e, log: log.New(e.Stderr, "", log.LstdFlags)}
 }
 
 // lockedWriter lets the parts of a program write at the same time.
@@ -77,9 +68,6 @@ func (p *program) root() *cobra.Command {
 		Version:       Version,
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRun: func(*cobra.Command, []string) {
-			p.started = true
-		},
 	}
 	// Usage is only of help to those who got a flag wrong.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -90,10 +78,7 @@ func (p *program) root() *cobra.Command {
 	root.SetGlobalNormalizationFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
 	})
-	flags := root.PersistentFlags()
-	flags.IntVarP(&p.klog.verbosity, "v", "v", 0, "number for the log level verbosity")
-	flags.String("vmodule", "", "comma-separated list of pattern=N settings for file-filtered logging")
-	flags.Duration("log-flush-frequency", 5*time.Second, "Maximum number of seconds between log flushes")
+	root.PersistentFlags().IntP("v", "v", 0, "accepted and ignored: there is one level of logging")
 	root.AddCommand(p.commands()...)
 	root.SetArgs(append([]string{}, p.env.Args[1:]...)) // Not nil, or cobra takes the process's own.
 	root.SetIn(p.env.Stdin)
@@ -104,40 +89,26 @@ func (p *program) root() *cobra.Command {
 
 func (p *program) commands() []*cobra.Command {
 	return []*cobra.Command{
-		p.newAuditProxy(),
 		p.newConnect(),
 		p.newConversionWebhook(),
 		p.newDNSServerList(),
 		p.newDNSSuffix(),
 		p.newEntrypointTester(),
 		p.newEtcHosts(),
-		p.newExternalMetrics(),
-		p.newFakeGitServer(),
-		p.newFakeRegistryServer(),
 		p.newGRPCHealthChecking(),
 		p.newGuestbook(),
-		p.newH2CServer(),
-		p.newInClusterClient(),
+		p.newIssuerDiscovery(),
 		p.newLiveness(),
 		p.newLogsGenerator(),
 		p.newMounttest(),
 		p.newMTLSClient(),
 		p.newMTLSServer(),
-		p.newNet(),
 		p.newNetexec(),
 		p.newNettest(),
-		p.newNoNewPrivs(),
-		p.newNoSnatTest(),
-		p.newNoSnatTestProxy(),
-		p.newIssuerDiscovery(),
 		p.newPause(),
-		p.newPodCertificateSigner(),
-		p.newPortForwardTester(),
 		p.newPorter(),
-		p.newResourceConsumerController(),
 		p.newServeHostname(),
 		p.newStress(),
-		p.newTCPReset(),
 		p.newTestWebserver(),
 		p.newWebhook(),
 	}

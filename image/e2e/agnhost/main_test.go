@@ -100,7 +100,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 }
 
 func TestServersStopOnSIGTERM(t *testing.T) {
-	for _, name := range []string{"liveness", "test-webserver", "fake-gitserver", "guestbook", "h2c-server", "grpc-health-checking"} {
+	for _, name := range []string{"liveness", "test-webserver", "nettest", "guestbook", "grpc-health-checking"} {
 		t.Run(name, func(t *testing.T) {
 			r := start(pod(t), name)
 			r.Signal(syscall.SIGTERM)

@@ -29,7 +29,7 @@ func TestMounttest(t *testing.T) {
 		code int
 	}{
 		{"file system in memory", []string{"--fs_type=/test-volume"}, "mount type of \"/test-volume\": tmpfs\n", 0},
-		{"another file system", []string{"--fs_type=/"}, "mount type of \"/\": 2035054128\n", 0},
+		{"another file system", []string{"--fs_type=/"}, "mount type of \"/\": overlay\n", 0},
 		{"hyphens", []string{"--fs-type=/test-volume"}, "mount type of \"/test-volume\": tmpfs\n", 0},
 		{
 			"new file",
@@ -48,13 +48,9 @@ perms of file "/test-volume/f": -rw-rw-rw-
 		{
 			"missing file",
 			[]string{"--file_mode=/none", "--file_owner=/none", "--file_content=/none", "--fs_type=/none"},
-			`error from statfs("/none"): no such file or directory
-error from Stat("/none"): stat /none: no such file or directory
-error from stat("/none"): no such file or directory
-error reading file content for "/none": open /none: no such file or directory
-`, 1,
+			"", 1,
 		},
-		{"missing directory", []string{"--new_file_0644=/none/f"}, "error writing new file \"/none/f\": open /none/f: no such file or directory\n", 1},
+		{"missing directory", []string{"--new_file_0644=/none/f"}, "", 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,9 +72,9 @@ func TestMounttestObeysPermissions(t *testing.T) {
 	m := pod(t)
 	volume(t, m, "/test-volume", vfs.Options{Type: "tmpfs", Mode: 0o755})
 	m.User = kit.User{UID: 1001, GID: 123}
-	stdout, _, code := output(m, "mounttest", "--new_file_0644=/test-volume/f")
-	if want := "error writing new file \"/test-volume/f\": open /test-volume/f: permission denied\n"; stdout != want || code != 1 {
-		t.Errorf("exit %d, printed %q", code, stdout)
+	_, stderr, code := output(m, "mounttest", "--new_file_0644=/test-volume/f")
+	if want := "Error: new_file_0644: open /test-volume/f: permission denied\n"; stderr != want || code != 1 {
+		t.Errorf("exit %d, printed %q", code, stderr)
 	}
 }
 
@@ -102,7 +98,7 @@ func TestMounttestLoop(t *testing.T) {
 		if code := r.Wait(); code != 0 {
 			t.Errorf("exit %d", code)
 		}
-		want := "Error reading file /etc/data-1: open /etc/data-1: no such file or directory, retrying\n"
+		want := "Error reading file /etc/data-1: open /etc/data-1: no such file or directory\n"
 		want += want + `content of file "/etc/data-1": value-1
 content of file "/etc/data-1": value-1
 content of file "/etc/data-1": value-2
@@ -120,7 +116,7 @@ func TestMounttestLoopEndsWithTheContentItWaitsFor(t *testing.T) {
 		r := start(m, "mounttest", "--file_content_in_loop=/etc/f")
 		time.Sleep(time.Second)
 		m.Write("/etc/f", newContent)
-		if code := r.Wait(); code != 0 || !strings.Contains(r.Stdout.String(), "Unexpected content. Expected: mount-tester new file\n. Retrying\n") {
+		if code := r.Wait(); code != 0 || !strings.HasSuffix(r.Stdout.String(), newContent+"\n") {
 			t.Errorf("exit %d, %s", code, r.Stdout)
 		}
 	})

@@ -1,261 +1,136 @@
 package agnhost
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"mime/multipart"
 	"net/http"
-	"os"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-const uploadDir = "/uploads"
+// answer is what a handler has to say. A status of 0 is success.
+type answer struct {
+	status int
+	body   string
+}
+
+func bad(format string, args ...any) answer {
+	return answer{http.StatusBadRequest, fmt.Sprintf(format, args...)}
+}
+
+// document is an answer in JSON. Like the original, it has no header that says so.
+func document(v any) answer {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return answer{http.StatusInternalServerError, err.Error()}
+	}
+	return answer{body: string(data)}
+}
 
 func (n *netexec) routes() http.Handler {
+	fixed := func(body string) func(*http.Request) answer {
+		return func(*http.Request) answer { return answer{body: body} }
+	}
 	mux := http.NewServeMux()
-	for path, h := range map[string]http.HandlerFunc{
-		"/":           n.handleRoot,
-		"/clientip":   n.handleClientIP,
-		"/serverport": n.handleServerPort,
-		"/header":     n.handleHeader,
-		"/dial":       n.handleDial,
-		"/echo":       n.handleEcho,
-		"/exit":       n.handleExit,
-		"/healthz":    n.handleHealthz,
-		"/readyz":     n.handleReadyz,
-		"/hostname":   n.handleHostname,
-		"/hostName":   n.handleHostname,
-		"/envvar":     n.handleEnvvar,
-		"/redirect":   n.handleRedirect,
-		"/shell":      n.handleShell,
-		"/shutdown":   n.handleShutdown,
-		"/upload":     n.handleUpload,
+	for path, handle := range map[string]func(*http.Request) answer{
+		"/":           func(*http.Request) answer { return answer{body: time.Now().String()} },
+		"/clientip":   func(r *http.Request) answer { return answer{body: r.RemoteAddr} },
+		"/hostname":   fixed(n.env.Hostname),
+		"/hostName":   fixed(n.env.Hostname),
+		"/serverport": fixed(strconv.Itoa(n.httpPort)),
+		"/echo":       n.echo,
+		"/envvar":     n.variable,
+		"/dial":       n.dial,
+		"/shell":      n.shell,
+		"/healthz":    func(*http.Request) answer { return n.health(false) },
+		"/readyz":     func(*http.Request) answer { return n.health(n.terminating.Load()) },
 	} {
-		mux.HandleFunc(path, h)
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			// Specs search the log for a line such as "GET /echo?msg=prestop".
+			n.log.Printf("%s %s", r.Method, r.URL.RequestURI())
+			a := handle(r)
+			if a.status != 0 {
+				w.WriteHeader(a.status)
+			}
+			io.WriteString(w, a.body)
+		})
 	}
 	return mux
 }
 
-// overridden answers every request as if it were for the path of the flag --http-override.
-func (n *netexec) overridden(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		other, err := http.NewRequestWithContext(r.Context(), "GET", n.override, nil)
-		if err != nil {
-			http.Error(w, fmt.Sprintf("override request failed: %v", err), http.StatusInternalServerError)
-			return
-		}
-		h.ServeHTTP(w, other)
-	})
-}
-
-func (n *netexec) handleRoot(w http.ResponseWriter, _ *http.Request) {
-	n.log.Printf("GET /")
-	fmt.Fprintf(w, "NOW: %v", time.Now())
-}
-
-func (n *netexec) handleClientIP(w http.ResponseWriter, r *http.Request) {
-	n.log.Printf("GET /clientip")
-	fmt.Fprint(w, r.RemoteAddr)
-}
-
-func (n *netexec) handleServerPort(w http.ResponseWriter, _ *http.Request) {
-	n.log.Printf("GET /serverport")
-	fmt.Fprint(w, n.httpPort)
-}
-
-func (n *netexec) handleHostname(w http.ResponseWriter, r *http.Request) {
-	n.log.Printf("GET %s", r.URL.Path)
-	fmt.Fprint(w, n.env.Hostname)
-}
-
-func (n *netexec) handleHeader(w http.ResponseWriter, r *http.Request) {
-	if key := r.FormValue("key"); key != "" {
-		n.log.Printf("GET /header?key=%s", key)
-		fmt.Fprint(w, r.Header.Get(key))
-		return
-	}
-	n.log.Printf("GET /header")
-	n.writeJSON(w, r.Header)
-}
-
-func (n *netexec) handleEcho(w http.ResponseWriter, r *http.Request) {
-	msg, code := r.FormValue("msg"), r.FormValue("code")
-	n.log.Printf("GET /echo?msg=%s&code=%s", msg, code)
-	if code != "" {
-		status, err := strconv.Atoi(code)
-		if err != nil {
-			fmt.Fprintf(w, "argument 'code' must be an integer or empty, got %q\n", code)
-			return
-		}
-		w.WriteHeader(status)
-	}
-	fmt.Fprint(w, msg)
-}
-
-func (n *netexec) handleRedirect(w http.ResponseWriter, r *http.Request) {
-	location, code := r.FormValue("location"), r.FormValue("code")
-	n.log.Printf("%s /redirect?msg=%s&code=%s", r.Method, location, code)
-	status := http.StatusFound
-	if code != "" {
+// echo says what it was told to say, with the status it was told.
+func (n *netexec) echo(r *http.Request) answer {
+	a := answer{body: r.FormValue("msg")}
+	if code := r.FormValue("code"); code != "" {
 		var err error
-		if status, err = strconv.Atoi(code); err != nil {
-			fmt.Fprintf(w, "argument 'code' must be an integer or empty, got %q\n", code)
-			return
+		if a.status, err = strconv.Atoi(code); err != nil || a.status < 200 || a.status > 599 {
+			return bad("code=%s is not a status of HTTP", code)
 		}
 	}
-	http.Redirect(w, r, location, status)
+	return a
 }
 
-func (n *netexec) handleEnvvar(w http.ResponseWriter, r *http.Request) {
+func (n *netexec) variable(r *http.Request) answer {
 	name := r.FormValue("var")
-	if name == "" {
-		http.Error(w, "'var' query parameter is required", http.StatusBadRequest)
-		return
-	}
-	n.log.Printf("GET /envvar?var=%s", name)
 	value, ok := n.env.Vars[name]
 	if !ok {
-		http.Error(w, fmt.Sprintf("env var %q is not set", name), http.StatusInternalServerError)
-		return
+		return bad("var=%s names no variable of the environment", name)
 	}
-	fmt.Fprint(w, value)
+	return answer{body: value}
 }
 
-// handleHealthz succeeds while the UDP server runs.
-func (n *netexec) handleHealthz(w http.ResponseWriter, _ *http.Request) {
-	n.log.Printf("GET /healthz")
-	if !n.ready.Load() {
-		w.WriteHeader(http.StatusPreconditionFailed)
+// health is good while the pod answers datagrams, and nobody tells it to go.
+func (n *netexec) health(leaving bool) answer {
+	switch {
+	case leaving:
+		return answer{http.StatusServiceUnavailable, "terminating"}
+	case !n.listening.Load():
+		return answer{http.StatusPreconditionFailed, "not listening for datagrams"}
 	}
+	return answer{body: "ok"}
 }
 
-// handleReadyz does not succeed any more once the program was told to terminate.
-func (n *netexec) handleReadyz(w http.ResponseWriter, _ *http.Request) {
-	n.log.Printf("GET /readyz")
-	select {
-	case <-n.terminated:
-		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprint(w, "shutting down")
-		return
-	default:
+// shell runs a command and tells what it printed.
+func (n *netexec) shell(r *http.Request) answer {
+	line := r.FormValue("shellCommand")
+	if line == "" {
+		line = r.FormValue("cmd")
 	}
-	if !n.ready.Load() {
-		w.WriteHeader(http.StatusPreconditionFailed)
-		return
+	var result struct {
+		Output string `json:"output,omitempty"`
+		Error  string `json:"error,omitempty"`
 	}
-	fmt.Fprint(w, "ok")
+	var err error
+	if result.Output, err = n.output(r.Context(), "/bin/sh", "-c", line); err != nil {
+		result.Error = err.Error()
+	}
+	return document(result)
 }
 
-func (n *netexec) handleExit(w http.ResponseWriter, r *http.Request) {
-	code, timeout, wait := r.FormValue("code"), r.FormValue("timeout"), r.FormValue("wait")
-	n.log.Printf("GET /exit?code=%s&timeout=%s&wait=%s", code, timeout, wait)
-	grace, err := time.ParseDuration(timeout)
-	if err != nil && timeout != "" {
-		fmt.Fprintf(w, "argument 'timeout' must be a valid golang duration or empty, got %q\n", timeout)
-		return
-	}
-	delay, err := time.ParseDuration(wait)
-	if err != nil && wait != "" {
-		fmt.Fprintf(w, "argument 'wait' must be a valid golang duration or empty, got %q\n", wait)
-		return
-	}
-	status, err := strconv.Atoi(code)
-	if err != nil && code != "" {
-		fmt.Fprintf(w, "argument 'code' must be an integer [0-127] or empty, got %q\n", code)
-		return
-	}
-	n.log.Printf("Will begin shutdown in %s, allowing %s for connections to close, then will exit with %d", delay, grace, status)
-	if sleep(r.Context(), delay) != nil {
-		return
-	}
-	n.requestExit(exitRequest{status, grace})
-	if grace == 0 {
-		vanish(r)
-	}
-}
-
-func (n *netexec) handleShutdown(_ http.ResponseWriter, r *http.Request) {
-	n.log.Printf("GET /shutdown")
-	n.requestExit(exitRequest{})
-	vanish(r)
-}
-
-// handleShell runs a command and tells what it printed.
-func (n *netexec) handleShell(w http.ResponseWriter, r *http.Request) {
-	command := r.FormValue("shellCommand")
-	if command == "" {
-		command = r.FormValue("cmd")
-	}
-	n.log.Printf("GET /shell?cmd=%s", command)
-	output := map[string]string{}
-	printed, err := n.combinedOutput(r.Context(), "/bin/sh", "-c", command)
-	if printed != "" {
-		output["output"] = printed
-	}
+// output runs a command to its end and returns all that it printed.
+func (p *program) output(ctx context.Context, args ...string) (string, error) {
+	var mu sync.Mutex
+	var printed bytes.Buffer
+	env := p.env.Child(args...)
+	env.Stdin = strings.NewReader("")
+	env.Stdout = &lockedWriter{&mu, &printed}
+	env.Stderr = env.Stdout
+	env.Terminal = nil
+	proc, err := p.env.Procs.Start(ctx, env)
 	if err != nil {
-		output["error"] = err.Error()
+		return "", err
 	}
-	n.log.Printf("Output: %s", output)
-	n.writeJSON(w, output)
-}
-
-func (n *netexec) handleUpload(w http.ResponseWriter, r *http.Request) {
-	n.log.Printf("GET /upload")
-	name, problem, err := n.upload(r)
-	if err != nil {
-		n.log.Printf("%s: %s", problem, err)
-		n.writeJSON(w, map[string]string{"error": problem + "."})
-		return
+	if code := proc.Wait(); code != 0 {
+		err = kit.ExitError(code)
 	}
-	n.log.Printf("Wrote upload to %s", name)
-	w.WriteHeader(http.StatusCreated)
-	n.writeJSON(w, map[string]string{"output": name})
-}
-
-// upload stores the form's file under a new name. The form is read as a stream, because package
-// http would spill a large one to the host's own files.
-func (n *netexec) upload(r *http.Request) (name, problem string, err error) {
-	form, err := r.MultipartReader()
-	var file *multipart.Part
-	for err == nil && (file == nil || file.FormName() != "file") {
-		file, err = form.NextPart()
-	}
-	if err != nil {
-		return "", "Unable to upload file", err
-	}
-	var f kit.File
-	for {
-		name = fmt.Sprintf("%s/upload%d", uploadDir, rand.Uint32())
-		f, err = n.env.FS.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-		if !errors.Is(err, os.ErrExist) {
-			break
-		}
-	}
-	if err != nil {
-		return "", "Unable to open file for write", err
-	}
-	defer f.Close()
-	if _, err := io.Copy(f, file); err != nil {
-		return "", "Unable to write file", err
-	}
-	if err := n.env.FS.Chmod(name, 0o700); err != nil {
-		return "", "Unable to chmod file", err
-	}
-	return name, "", nil
-}
-
-// writeJSON answers with a document. No header says so; the real program sends none either.
-func (n *netexec) writeJSON(w io.Writer, v any) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		n.log.Printf("response could not be serialized. %v", err)
-		return
-	}
-	w.Write(data)
+	mu.Lock() // A child of the command may outlive it.
+	defer mu.Unlock()
+	return printed.String(), err
 }

@@ -1,12 +1,10 @@
 package agnhost
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net"
 	"net/http"
 	"strings"
@@ -48,7 +46,7 @@ func netexecPods(t *testing.T, args ...string) (run *kittest.Run, server, client
 func TestNetexecPages(t *testing.T) {
 	run, _, client := netexecPods(t, "--http-port=8083")
 	client.WaitListen("netserver-0:8083")
-	run.Await("Started UDP server on port  8081")
+	run.Await("listening for datagrams at :8081")
 	tests := []struct {
 		path string
 		code int
@@ -58,21 +56,23 @@ func TestNetexecPages(t *testing.T) {
 		{"/hostname", 200, "netserver-0", "GET /hostname\n"},
 		{"/hostName", 200, "netserver-0", "GET /hostName\n"},
 		{"/serverport", 200, "8083", "GET /serverport\n"},
-		{"/echo?msg=poststart", 200, "poststart", "GET /echo?msg=poststart&code=\n"},
+		{"/echo?msg=poststart", 200, "poststart", "GET /echo?msg=poststart\n"},
 		{"/echo?msg=teapot&code=418", 418, "teapot", "GET /echo?msg=teapot&code=418\n"},
-		{"/echo?code=x", 200, "argument 'code' must be an integer or empty, got \"x\"\n", ""},
+		{"/echo?code=x", 400, "code=x is not a status of HTTP", ""},
+		{"/echo?code=99", 400, "code=99 is not a status of HTTP", ""},
 		{"/envvar?var=NODE_NAME", 200, "node-a", "GET /envvar?var=NODE_NAME\n"},
-		{"/envvar?var=NONE", 500, "env var \"NONE\" is not set\n", ""},
-		{"/envvar", 400, "'var' query parameter is required\n", ""},
-		{"/header?key=X-Test", 200, "", "GET /header?key=X-Test\n"},
-		{"/redirect?location=/echo%3Fmsg=there&code=307", 200, "there", "GET /redirect?msg=/echo?msg=there&code=307\n"},
-		{"/healthz", 200, "", "GET /healthz\n"},
+		{"/envvar?var=NONE", 400, "var=NONE names no variable of the environment", ""},
+		{"/healthz", 200, "ok", "GET /healthz\n"},
 		{"/readyz", 200, "ok", "GET /readyz\n"},
 		{"/shell?cmd=hostname", 200, `{"output":"netserver-0\n"}`, "GET /shell?cmd=hostname\n"},
-		{"/shell?shellCommand=fail", 200, `{"error":"exit status 3","output":"no luck\n"}`, ""},
-		{"/dial?host=10.244.0.2&port=8083", 400, "request parameter not specified.\n", ""},
-		{"/dial?host=none&port=8083&request=x", 400, "host and/or port param are invalid. lookup none on 10.96.0.10:53: no such host\n", ""},
-		{"/dial?host=10.244.0.2&port=8083&request=x&protocol=smtp", 400, "unsupported protocol. smtp\n", ""},
+		{"/shell?shellCommand=fail", 200, `{"output":"no luck\n","error":"exit status 3"}`, ""},
+		{"/dial?host=10.244.0.2&port=8083", 400, "there is no request=", ""},
+		{
+			"/dial?host=none&port=8083&request=x", 400,
+			"host=none&port=8083: lookup none on 10.96.0.10:53: no such host", "",
+		},
+		{"/dial?host=10.244.0.2&port=8083&request=x&protocol=smtp", 400, "protocol=smtp: it speaks http and udp", ""},
+		{"/dial?host=10.244.0.2&port=8083&request=x&tries=many", 400, "tries=many is not a number", ""},
 	}
 	for _, tt := range tests {
 		code, body := get(t, client, "http://netserver-0:8083"+tt.path)
@@ -81,14 +81,8 @@ func TestNetexecPages(t *testing.T) {
 		}
 		run.Await(tt.log)
 	}
-	if _, body := get(t, client, "http://netserver-0:8083/"); !strings.HasPrefix(body, "NOW: ") {
-		t.Errorf("/: %q", body)
-	}
 	if _, body := get(t, client, "http://netserver-0:8083/clientip"); !strings.HasPrefix(body, "10.244.0.3:") {
 		t.Errorf("/clientip: %q", body)
-	}
-	if _, body := get(t, client, "http://netserver-0:8083/header"); !strings.Contains(body, `"User-Agent":["Go-http-client/1.1"]`) {
-		t.Errorf("/header: %q", body)
 	}
 }
 
@@ -121,10 +115,10 @@ func TestNetexecDial(t *testing.T) {
 		{"request=hostname&protocol=udp&host=10.244.0.2&port=8081&tries=1", "netserver-0", ""},
 		{"request=envvar%20NODE_NAME&protocol=udp&host=10.244.0.2&port=8081", "node-a", ""},
 		{"request=envvar?var=NODE_NAME&protocol=http&host=10.244.0.2&port=8080", "node-a", ""},
-		{"request=echo%20Hello&protocol=udp&host=10.244.0.2&port=8081", "hello", ""},
+		{"request=echo%20Hello&protocol=udp&host=10.244.0.2&port=8081", "Hello", ""},
 		{"request=serverPort&protocol=udp&host=10.244.0.2&port=8081", "8081", ""},
 		{"request=hostname&protocol=http&host=10.244.0.2&port=81", "", `Get "http://10.244.0.2:81/hostname": dial tcp 10.244.0.2:81: connect: connection refused`},
-		{"request=hostname&protocol=udp&host=10.244.0.2&port=81", "", "reading from udp connection failed. err:'read udp"},
+		{"request=hostname&protocol=udp&host=10.244.0.2&port=81", "", "read udp "},
 	}
 	for _, tt := range tests {
 		r := dial(tt.query)
@@ -140,37 +134,15 @@ func TestNetexecDial(t *testing.T) {
 	}
 }
 
-func TestNetexecUpload(t *testing.T) {
-	_, server, client := netexecPods(t)
-	client.WaitListen("netserver-0:8080")
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	f, _ := w.CreateFormFile("file", "script.sh")
-	io.WriteString(f, "#!/bin/sh\n")
-	w.Close()
-	code, body := request(t, client, "POST", "http://netserver-0:8080/upload", w.FormDataContentType(), form.String())
-	var result struct{ Output, Error string }
-	if err := json.Unmarshal([]byte(body), &result); err != nil || code != http.StatusCreated {
-		t.Fatalf("%d %s", code, body)
-	}
-	fi, err := server.Env().FS.Stat(result.Output)
-	if err != nil || fi.Mode() != 0o700 || server.Read(result.Output) != "#!/bin/sh\n" || !strings.HasPrefix(result.Output, "/uploads/upload") {
-		t.Errorf("%s: %v, %v", result.Output, fi, err)
-	}
-	if _, body := request(t, client, "POST", "http://netserver-0:8080/upload", "text/plain", "x"); body != `{"error":"Unable to upload file."}` {
-		t.Errorf("not a form: %s", body)
-	}
-}
-
 // A pod that is deleted stays healthy, but is not ready any more, until its delay is over.
 func TestNetexecDelaysShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		run, server, _ := netexecPods(t, "--http-port=80", "--delay-shutdown=100")
 		server.WaitListen(":80")
 		run.Signal(syscall.SIGTERM)
-		run.Await("Sleeping 100 seconds before terminating...")
+		run.Await("told to terminate: goes on for 100 s")
 		time.Sleep(99 * time.Second)
-		if code, body := get(t, server, "http://localhost/readyz"); code != 503 || body != "shutting down" {
+		if code, body := get(t, server, "http://localhost/readyz"); code != 503 || body != "terminating" {
 			t.Errorf("/readyz: %d %s", code, body)
 		}
 		if code, _ := get(t, server, "http://localhost/healthz"); code != 200 {
@@ -182,41 +154,6 @@ func TestNetexecDelaysShutdown(t *testing.T) {
 			t.Errorf("exit %d", code)
 		}
 	})
-}
-
-func TestNetexecExits(t *testing.T) {
-	tests := []struct {
-		path string
-		code int
-		log  string
-	}{
-		{"/shutdown", 0, "GET /shutdown"},
-		{"/exit?code=7", 7, "Will begin shutdown in 0s, allowing 0s for connections to close, then will exit with 7"},
-		{"/exit?code=3&timeout=2s&wait=1ms", 3, "Graceful shutdown completed with: <nil>"},
-	}
-	for _, tt := range tests {
-		run, server, _ := netexecPods(t)
-		server.WaitListen(":8080")
-		resp, err := server.Client().Get("http://localhost:8080" + tt.path)
-		if err == nil {
-			resp.Body.Close()
-		}
-		if answered := err == nil; answered != strings.Contains(tt.path, "timeout") {
-			t.Errorf("%s: answered %v, %v", tt.path, answered, err)
-		}
-		if code := run.Wait(); code != tt.code {
-			t.Errorf("%s: exit %d", tt.path, code)
-		}
-		run.Await(tt.log)
-	}
-}
-
-func TestNetexecOverride(t *testing.T) {
-	_, server, _ := netexecPods(t, "--http-override=/echo?msg=fixed&code=404")
-	server.WaitListen(":8080")
-	if code, body := get(t, server, "http://localhost:8080/hostname"); code != 404 || body != "fixed" {
-		t.Errorf("%d %s", code, body)
-	}
 }
 
 func TestNetexecTLS(t *testing.T) {
@@ -241,7 +178,7 @@ func TestNetexecFailures(t *testing.T) {
 	}{
 		{[]string{"--sctp-port=80"}, "SCTP is not available: it needs the kernel's protocol stack"},
 		{[]string{"--tls-cert-file=/none"}, "open /none: no such file or directory"},
-		{[]string{"--udp-listen-addresses=10.244.0.2,host"}, "parseAddress: invalid address host"},
+		{[]string{"--udp-listen-addresses=10.244.0.2,host"}, "--udp-listen-addresses: ParseAddr(\"host\"): unable to parse IP"},
 		{[]string{"--udp-listen-addresses=10.244.9.9"}, "listen udp 10.244.9.9:8081: bind: cannot assign requested address"},
 	}
 	for _, tt := range tests {

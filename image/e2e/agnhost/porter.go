@@ -2,7 +2,6 @@ package agnhost
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -15,7 +14,7 @@ import (
 // SERVE_TLS_PORT_443 name.
 func (p *program) newPorter() *cobra.Command {
 	var asJSON bool
-	c := command("porter", "Serves requested data on ports specified in ENV variables", func(ctx context.Context) error {
+	c := command("porter", "Serve the texts and ports that the environment names", func(ctx context.Context) error {
 		parts := []part{idle} // It waits even if it serves nothing.
 		for _, variable := range p.env.Environ() {
 			name, value, _ := strings.Cut(variable, "=")
@@ -29,7 +28,7 @@ func (p *program) newPorter() *cobra.Command {
 			serve("SERVE_TCP_PORT_", func(port string) part { return p.servePort(port, h, false) })
 			serve("SERVE_TLS_PORT_", func(port string) part { return p.servePort(port, h, true) })
 			serve("SERVE_UDP_PORT_", func(port string) part {
-				return p.serveUDP("0.0.0.0:"+port, func() { p.log.Printf("Started UDP server on port %s", port) },
+				return p.serveUDP("0.0.0.0:"+port, func() { p.log.Printf("listening for datagrams on port %s", port) },
 					func([]byte, net.Addr) []byte { return []byte(value) })
 			})
 			serve("SERVE_SCTP_PORT_", func(string) part {
@@ -38,7 +37,7 @@ func (p *program) newPorter() *cobra.Command {
 		}
 		return together(ctx, parts...)
 	})
-	c.Flags().BoolVar(&asJSON, "json-response", false, "Responds to requests with a json response that includes the default value with the http.Request Method")
+	c.Flags().BoolVar(&asJSON, "json-response", false, "answer in JSON, with the method of the request")
 	return c
 }
 
@@ -78,11 +77,5 @@ func (t texts) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, t.body)
 		return
 	}
-	data, err := json.Marshal(struct{ Method, Body string }{r.Method, t.body})
-	if err != nil {
-		http.Error(w, fmt.Sprintf("Internal Server Error: %v", err), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(data)
+	reply(w, struct{ Method, Body string }{r.Method, t.body})
 }

@@ -100,11 +100,3 @@ func (p *program) onSignal(f func(context.Context, syscall.Signal) error, handle
 		}
 	}
 }
-
-// delayTermination returns a part that ends the program, with success, some time after SIGTERM.
-func (p *program) delayTermination(seconds int, message string) part {
-	return p.onSignal(func(ctx context.Context, _ syscall.Signal) error {
-		p.log.Printf(message, seconds)
-		return sleep(ctx, time.Duration(seconds)*time.Second)
-	}, syscall.SIGTERM)
-}

@@ -2,7 +2,6 @@ package agnhost
 
 import (
 	"context"
-	"errors"
 	"net"
 	"net/http"
 	"sync"
@@ -24,8 +23,7 @@ func (p *program) serve(addr string, srv *http.Server) part {
 	}
 }
 
-// listenAndServe runs a server until ctx ends. The server may be shut down meanwhile: it then still
-// waits for that.
+// listenAndServe runs a server until ctx ends.
 func (p *program) listenAndServe(ctx context.Context, addr string, srv *http.Server) error {
 	ln, err := p.env.Net.Listen("tcp", addr)
 	if err != nil {
@@ -40,20 +38,17 @@ func (p *program) listenAndServe(ctx context.Context, addr string, srv *http.Ser
 	} else {
 		err = srv.Serve(ln)
 	}
-	if !errors.Is(err, http.ErrServerClosed) && ctx.Err() == nil {
-		return err
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return idle(ctx)
+	return err
 }
 
-// vanish is what a handler does that has ended the program: a process that is gone does not answer.
-func vanish(r *http.Request) {
-	<-r.Context().Done()
-	panic(http.ErrAbortHandler)
-}
+// maxDatagram is more than any test puts into one.
+const maxDatagram = 8192
 
 // serveUDP returns a part that answers datagrams.
-func (p *program) serveUDP(addr string, started func(), answer func(request []byte, from net.Addr) (reply []byte)) part {
+func (p *program) serveUDP(addr string, started func(), answer func(request []byte, from net.Addr) []byte) part {
 	return func(ctx context.Context) error {
 		conn, err := p.env.Net.ListenPacket("udp", addr)
 		if err != nil {
@@ -63,7 +58,7 @@ func (p *program) serveUDP(addr string, started func(), answer func(request []by
 		stop := context.AfterFunc(ctx, func() { conn.Close() })
 		defer stop()
 		started()
-		buf := make([]byte, 2048)
+		buf := make([]byte, maxDatagram)
 		for {
 			n, from, err := conn.ReadFrom(buf)
 			switch {
@@ -86,7 +81,7 @@ func (p *program) serveTCP(addr string, f func(ctx context.Context, c net.Conn))
 	return func(ctx context.Context) error {
 		ln, err := p.env.Net.Listen("tcp", addr)
 		if err != nil {
-			return p.fatalf("Error from net.Listen(): %s", err)
+			return p.fatal(err)
 		}
 		stop := context.AfterFunc(ctx, func() { ln.Close() })
 		defer stop()
@@ -98,7 +93,7 @@ func (p *program) serveTCP(addr string, f func(ctx context.Context, c net.Conn))
 			case ctx.Err() != nil:
 				return ctx.Err()
 			case err != nil:
-				return p.fatalf("Error from Accept(): %s", err)
+				return p.fatal(err)
 			}
 			open.Go(func() {
 				stop := context.AfterFunc(ctx, func() { c.Close() })

@@ -24,9 +24,9 @@ const (
 func (p *program) newServeHostname() *cobra.Command {
 	var tcp, udp, web, closing bool
 	var port int
-	c := command("serve-hostname", "Serves the hostname", func(ctx context.Context) error {
+	c := command("serve-hostname", "Answer everybody with the name of this pod", func(ctx context.Context) error {
 		if web && (tcp || udp) {
-			return p.fatal("Can't server TCP/UDP mode and HTTP mode at the same time")
+			return p.fatal("one port cannot serve HTTP and something else: add --http=false")
 		}
 		addr := fmt.Sprintf(":%d", port)
 		parts := []part{p.awaitDeletion()}
@@ -35,28 +35,27 @@ func (p *program) newServeHostname() *cobra.Command {
 		}
 		if udp {
 			parts = append(parts, p.serveUDP(addr, func() {}, func(_ []byte, from net.Addr) []byte {
-				p.log.Printf("UDP request from %s", from)
+				p.log.Printf("datagram from %s", from)
 				return []byte(p.env.Hostname)
 			}))
 		}
 		if web {
 			parts = append(parts, p.serveHTTP(addr, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				p.log.Printf("HTTP request from %s", r.RemoteAddr)
+				p.log.Printf("request from %s", r.RemoteAddr)
 				if closing {
 					w.Header().Set("Connection", "close")
 				}
 				fmt.Fprint(w, p.env.Hostname)
 			})))
 		}
-		p.log.Printf("Serving on port %d.\n", port)
 		return together(ctx, parts...)
 	})
 	f := c.Flags()
-	f.BoolVar(&tcp, "tcp", false, "Serve raw over TCP.")
-	f.BoolVar(&udp, "udp", false, "Serve raw over UDP.")
-	f.BoolVar(&web, "http", true, "Serve HTTP.")
-	f.BoolVar(&closing, "close", false, "Close connection per each HTTP request.")
-	f.IntVar(&port, "port", 9376, "Port number.")
+	f.BoolVar(&tcp, "tcp", false, "answer every connection")
+	f.BoolVar(&udp, "udp", false, "answer every datagram")
+	f.BoolVar(&web, "http", true, "answer every HTTP request")
+	f.BoolVar(&closing, "close", false, "close the connection after each HTTP request")
+	f.IntVar(&port, "port", 9376, "port to serve at")
 	return c
 }
 
@@ -64,15 +63,14 @@ func (p *program) newServeHostname() *cobra.Command {
 // everybody's list of endpoints.
 func (p *program) awaitDeletion() part {
 	return p.onSignal(func(ctx context.Context, sig syscall.Signal) error {
-		p.log.Printf("Shutting down after receiving signal: %s.\n", sig)
-		p.log.Printf("Awaiting pod deletion.\n")
+		p.log.Printf("signal %s: goes on until nobody asks any more", sig)
 		return sleep(ctx, awaitDeletion)
 	}, syscall.SIGTERM)
 }
 
 func (p *program) sendHostname(_ context.Context, c net.Conn) {
 	defer c.Close()
-	p.log.Printf("TCP request from %s", c.RemoteAddr())
+	p.log.Printf("connection from %s", c.RemoteAddr())
 	if _, err := io.WriteString(c, p.env.Hostname); err != nil {
 		return
 	}

@@ -2,54 +2,64 @@ package agnhost
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// cpuSlice is how much CPU time a burning core asks for at once.
+// cpuSlice is how much CPU time a busy core asks for at once.
 const cpuSlice = 100 * time.Millisecond
 
-// newStress returns the sub-command that uses memory and processors. It states what it would use;
-// the container's limits do the rest.
+// quantity is a flag for an amount such as 64Mi.
+type quantity struct{ resource.Quantity }
+
+func (q *quantity) Type() string { return "quantity" }
+
+func (q *quantity) Set(s string) (err error) {
+	q.Quantity, err = resource.ParseQuantity(s)
+	return err
+}
+
+// newStress returns the sub-command that uses memory and CPU: it states what it uses, and the
+// container's limits do the rest.
 func (p *program) newStress() *cobra.Command {
-	var total, step string
-	var pauseTime time.Duration
+	var total quantity
+	step := quantity{resource.MustParse("4Ki")}
+	var interval time.Duration
 	var cpus int
-	c := command("stress", "Lightweight compute resource stress utility", func(ctx context.Context) error {
-		all, err := resource.ParseQuantity(total)
-		if err != nil {
-			return p.klog.fatalf("invalid --mem-total %q: %v", total, err)
+	c := command("stress", "Use memory and CPU", func(ctx context.Context) error {
+		if step.Value() <= 0 {
+			return fmt.Errorf("--mem-alloc-size: it must be more than nothing")
 		}
-		each, err := resource.ParseQuantity(step)
-		if err != nil || each.Value() <= 0 {
-			return p.klog.fatalf("invalid --mem-alloc-size %q: %v", step, err)
-		}
-		p.klog.infof("Allocating %q memory, in %q chunks, with a %v sleep between allocations", all.String(), each.String(), pauseTime)
 		parts := []part{once(func(ctx context.Context) error {
-			for held := each.Value(); held <= all.Value(); held += each.Value() {
-				if err := p.env.Memory.Add(each.Value()); err != nil {
-					return err
-				}
-				if err := sleep(ctx, pauseTime); err != nil {
-					return err
-				}
-			}
-			p.klog.infof("Allocated %q memory", all.String())
-			return nil
+			return p.hold(ctx, total.Value(), step.Value(), interval)
 		})}
 		for range cpus {
-			p.klog.infof("Spawning a thread to consume CPU")
 			parts = append(parts, p.burn)
 		}
 		return together(ctx, parts...)
 	})
-	c.Flags().StringVar(&total, "mem-total", "0", "total memory to be consumed. Memory will be consumed via multiple allocations.")
-	c.Flags().StringVar(&step, "mem-alloc-size", "4Ki", "amount of memory to be consumed in each allocation")
-	c.Flags().DurationVar(&pauseTime, "mem-alloc-sleep", time.Millisecond, "duration to sleep between allocations")
-	c.Flags().IntVar(&cpus, "cpus", 0, "total number of CPUs to utilize")
+	c.Flags().Var(&total, "mem-total", "memory to hold in the end")
+	c.Flags().Var(&step, "mem-alloc-size", "memory to take at a time")
+	c.Flags().DurationVar(&interval, "mem-alloc-sleep", time.Millisecond, "time from one piece of memory to the next")
+	c.Flags().IntVar(&cpus, "cpus", 0, "cores to keep busy")
 	return c
+}
+
+// hold takes memory piece by piece, as long as a whole piece fits, and keeps it.
+func (p *program) hold(ctx context.Context, total, step int64, interval time.Duration) error {
+	for range total / step {
+		if err := p.env.Memory.Add(step); err != nil {
+			return err
+		}
+		if err := sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+	p.log.Printf("holding %d bytes", total/step*step)
+	return nil
 }
 
 // burn keeps one core busy.

@@ -22,20 +22,15 @@ func (f files) Open(name string) (fs.File, error) {
 // newTestWebserver returns the sub-command that serves every file there is.
 func (p *program) newTestWebserver() *cobra.Command {
 	var port int
-	c := command("test-webserver", "Starts a simple HTTP fileserver", func(ctx context.Context) error {
+	c := command("test-webserver", "Serve all files", func(ctx context.Context) error {
 		server := http.FileServer(http.FS(files{p.env.FS}))
-		return together(ctx, p.serveHTTP(fmt.Sprintf(":%d", port), http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			h := w.Header()
-			h.Set("Cache-Control", "private")
-			// A page that came through a local proxy to the API server may ask, too.
-			h.Set("Access-Control-Allow-Origin", "*")
-			h.Set("Access-Control-Allow-Credentials", "true")
-			h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
-			h.Set("Access-Control-Allow-Headers", "DNT,X-Mx-ReqToken,Keep-Alive,User-Agent,X-Requested-With,Cache-Control,Content-Type")
-			r.Header.Del("If-Modified-Since") // Who polls wants to see the content each time.
+		all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Access-Control-Allow-Origin", "*") // Pages of a local proxy may ask, too.
+			r.Header.Del("If-Modified-Since")                  // Who polls wants to see the content each time.
 			server.ServeHTTP(w, r)
-		})))
+		})
+		return together(ctx, p.serveHTTP(fmt.Sprintf(":%d", port), all))
 	})
-	c.Flags().IntVar(&port, "port", 80, "Port number.")
+	c.Flags().IntVar(&port, "port", 80, "port to serve at")
 	return c
 }

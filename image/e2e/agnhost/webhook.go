@@ -3,154 +3,158 @@ package agnhost
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// webhook is an admission webhook with a path for each thing the tests want refused or changed.
-type webhook struct {
-	*program
-	certFile, keyFile string
-	port              int
-	sidecarImage      string
-}
+// admitter decides about a request. It returns an error to refuse it, and a JSON patch to change it.
+type admitter func(ctx context.Context, r *admissionv1.AdmissionRequest) (patch string, err error)
 
-// admitter decides about a request. No decision means that the connection is to break.
-type admitter func(ctx context.Context, r *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse
+// errSilent makes the webhook break the connection instead of answering.
+var errSilent = errors.New("no answer")
 
+// newWebhook returns the sub-command that is an admission webhook, with a path for each thing that the
+// specs want refused or changed. The specs search for the reasons given here.
 func (p *program) newWebhook() *cobra.Command {
-	h := &webhook{program: p}
-	c := command("webhook", "Starts a HTTP server, useful for testing MutatingAdmissionWebhook and ValidatingAdmissionWebhook", h.run)
-	c.Flags().StringVar(&h.certFile, "tls-cert-file", "", "File containing the default x509 Certificate for HTTPS.")
-	c.Flags().StringVar(&h.keyFile, "tls-private-key-file", "", "File containing the default x509 private key matching --tls-cert-file.")
-	c.Flags().IntVar(&h.port, "port", 443, "Secure port that the webhook listens on")
-	c.Flags().StringVar(&h.sidecarImage, "sidecar-image", "", "Image to be used as the injected sidecar")
+	var sidecar string
+	c := p.webhookCommand("webhook", "Admit, refuse or change objects for an API server", func(mux *http.ServeMux) {
+		for path, admit := range map[string]admitter{
+			"/always-allow-delay-5s": allowLate,
+			"/always-deny":           refuse("this webhook denies all requests"),
+			"/add-label":             addLabel,
+			"/pods":                  admitPod,
+			"/pods/attach":           admitAttach,
+			"/mutating-pods":         addInitContainer,
+			"/mutating-pods-sidecar": addSidecar(sidecar),
+			"/configmaps": admitData("the configmap contains unwanted key and value",
+				"the configmap cannot be deleted because it contains unwanted key and value"),
+			"/mutating-configmaps": advanceData,
+			"/custom-resource": admitData("the custom resource contains unwanted data",
+				"the custom resource cannot be deleted because it contains unwanted key and value"),
+			"/mutating-custom-resource": advanceData,
+			"/crd":                      admitLabel("the crd contains unwanted label"),
+		} {
+			mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { review(w, r, admit) })
+		}
+	})
+	c.Flags().StringVar(&sidecar, "sidecar-image", "", "image of the container that /mutating-pods-sidecar adds")
 	return c
 }
 
-func (h *webhook) run(ctx context.Context) error {
-	mux := http.NewServeMux()
-	for path, admit := range map[string]admitter{
-		"/always-allow-delay-5s":    h.allowLate,
-		"/always-deny":              h.deny,
-		"/add-label":                h.addLabel,
-		"/pods":                     h.admitPods,
-		"/pods/attach":              h.admitAttach,
-		"/mutating-pods":            h.mutatePods,
-		"/mutating-pods-sidecar":    h.addSidecar,
-		"/configmaps":               h.admitConfigMaps,
-		"/mutating-configmaps":      h.mutateConfigMaps,
-		"/custom-resource":          h.admitCustomResource,
-		"/mutating-custom-resource": h.mutateData,
-		"/crd":                      h.admitCRD,
-	} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { h.review(w, r, admit) })
-	}
-	mux.HandleFunc("/readyz", ok)
-	return h.serveWebhook(ctx, mux, h.port, h.certFile, h.keyFile)
-}
-
-// serveWebhook serves what an API server calls, which is always encrypted.
-func (p *program) serveWebhook(ctx context.Context, mux http.Handler, port int, certFile, keyFile string) error {
-	config, err := p.keyPair(certFile, keyFile)
-	if err != nil {
-		return p.klog.fatalf("%v", err)
-	}
-	return together(ctx, p.serve(fmt.Sprintf(":%d", port), &http.Server{Handler: mux, TLSConfig: config}))
-}
-
-func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok") }
-
-// reviewVersions are the versions of AdmissionReview in use. Their fields are the same.
-var reviewVersions = []string{"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}
-
-// review reads a request, lets admit decide, and answers in the version it was asked in.
-func (h *webhook) review(w http.ResponseWriter, r *http.Request, admit admitter) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	if ct := r.Header.Get("Content-Type"); ct != "application/json" {
-		h.klog.errorf("contentType=%s, expect application/json", ct)
-		http.Error(w, "expect application/json", http.StatusUnsupportedMediaType)
-		return
-	}
-	h.klog.debugf(2, "handling request: %s", body)
+// review answers in the version it was asked in: v1 and v1beta1 have the same fields.
+func review(w http.ResponseWriter, r *http.Request, admit admitter) {
 	var in admissionv1.AdmissionReview
-	err = json.Unmarshal(body, &in)
-	if err == nil && in.Request == nil {
-		err = fmt.Errorf("there is no request in it")
-	}
-	if err != nil {
-		msg := fmt.Sprintf("Request could not be decoded: %v", err)
-		h.klog.errorf("%s", msg)
-		http.Error(w, msg, http.StatusBadRequest)
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Request == nil {
+		http.Error(w, fmt.Sprintf("this is no AdmissionReview: %v", err), http.StatusBadRequest)
 		return
 	}
-	if in.Kind != "AdmissionReview" || !slices.Contains(reviewVersions, in.APIVersion) {
-		msg := fmt.Sprintf("Unsupported group version kind: %v", in.GroupVersionKind())
-		h.klog.errorf("%s", msg)
-		http.Error(w, msg, http.StatusBadRequest)
-		return
-	}
-	response := admit(r.Context(), in.Request)
-	if response == nil {
+	patch, err := admit(r.Context(), in.Request)
+	if errors.Is(err, errSilent) {
 		panic(http.ErrAbortHandler)
 	}
-	response.UID = in.Request.UID
-	data, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: response})
+	out := &admissionv1.AdmissionResponse{UID: in.Request.UID, Allowed: err == nil}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
+		out.Result = &metav1.Status{Message: err.Error()}
 	}
-	h.klog.debugf(2, "sending response: %s", data)
-	w.Header().Set("Content-Type", "application/json")
-	w.Write(data)
-}
-
-func allowed() *admissionv1.AdmissionResponse {
-	return &admissionv1.AdmissionResponse{Allowed: true}
-}
-
-func denied(message string) *admissionv1.AdmissionResponse {
-	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Message: message}}
-}
-
-// deniedBecause gives a reason instead of a message, which the API server words differently.
-func deniedBecause(reason metav1.StatusReason) *admissionv1.AdmissionResponse {
-	return &admissionv1.AdmissionResponse{Result: &metav1.Status{Reason: reason}}
-}
-
-func patched(patch string) *admissionv1.AdmissionResponse {
-	kind := admissionv1.PatchTypeJSONPatch
-	return &admissionv1.AdmissionResponse{Allowed: true, Patch: []byte(patch), PatchType: &kind}
-}
-
-// refused is the answer to what makes no sense.
-func (h *webhook) refused(err error) *admissionv1.AdmissionResponse {
-	h.klog.errorf("%v", err)
-	return denied(err.Error())
-}
-
-// expect checks that a request is about the given resource and reads its object.
-func (h *webhook) expect(r *admissionv1.AdmissionRequest, resource metav1.GroupVersionResource, object any) error {
-	if r.Resource != resource {
-		return fmt.Errorf("expect resource to be %s, got %s", resource, r.Resource)
+	if patch != "" {
+		kind := admissionv1.PatchTypeJSONPatch
+		out.Patch, out.PatchType = []byte(patch), &kind
 	}
-	return json.Unmarshal(subject(r), object)
+	reply(w, admissionv1.AdmissionReview{TypeMeta: in.TypeMeta, Response: out})
 }
 
-// subject is the object a request is about: the old one if it is about to go.
-func subject(r *admissionv1.AdmissionRequest) []byte {
+func refuse(reason string) admitter {
+	return func(context.Context, *admissionv1.AdmissionRequest) (string, error) { return "", errors.New(reason) }
+}
+
+func allowLate(ctx context.Context, _ *admissionv1.AdmissionRequest) (string, error) {
+	if sleep(ctx, 5*time.Second) != nil {
+		return "", errSilent
+	}
+	return "", nil
+}
+
+// object is what is looked at in an object, whatever its kind. Specs write what is to become of it into
+// a label or an entry of this name.
+type object struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              corev1.PodSpec    `json:"spec"`
+	Data              map[string]string `json:"data"`
+}
+
+const wish = "webhook-e2e-test"
+
+// read returns the object a request is about: the old one if it is to be deleted. What has other fields
+// of these names, such as a custom resource's spec, is read as far as it goes.
+func read(r *admissionv1.AdmissionRequest) object {
+	raw := r.Object.Raw
 	if r.Operation == admissionv1.Delete {
-		return r.OldObject.Raw
+		raw = r.OldObject.Raw
 	}
-	return r.Object.Raw
+	var o object
+	_ = json.Unmarshal(raw, &o)
+	return o
+}
+
+func admitLabel(reason string) admitter {
+	return func(_ context.Context, r *admissionv1.AdmissionRequest) (string, error) {
+		if read(r).Labels[wish] == "webhook-disallow" {
+			return "", errors.New(reason)
+		}
+		return "", nil
+	}
+}
+
+// admitPod refuses a pod by its label or by its containers' names, with both reasons if both apply. One
+// label makes it never answer.
+func admitPod(ctx context.Context, r *admissionv1.AdmissionRequest) (string, error) {
+	pod := read(r)
+	if pod.Labels[wish] == "wait-forever" {
+		<-ctx.Done()
+		return "", errSilent
+	}
+	_, err := admitLabel("the pod contains unwanted label")(ctx, r)
+	for _, c := range pod.Spec.Containers {
+		if strings.Contains(c.Name, "webhook-disallow") {
+			err = errors.Join(err, errors.New("the pod contains unwanted container name"))
+		}
+	}
+	return "", err
+}
+
+// admitAttach refuses a terminal to one container of one pod.
+func admitAttach(_ context.Context, r *admissionv1.AdmissionRequest) (string, error) {
+	var options corev1.PodAttachOptions
+	if err := json.Unmarshal(r.Object.Raw, &options); err != nil {
+		return "", err
+	}
+	if r.Name == "to-be-attached-pod" && options.Stdin && options.Container == "container1" {
+		return "", errors.New("attaching to pod 'to-be-attached-pod' is not allowed")
+	}
+	return "", nil
+}
+
+func admitData(unwanted, undeletable string) admitter {
+	return func(_ context.Context, r *admissionv1.AdmissionRequest) (string, error) {
+		deletes := r.Operation == admissionv1.Delete
+		switch read(r).Data[wish] {
+		case "webhook-disallow":
+			if !deletes {
+				return "", errors.New(unwanted)
+			}
+		case "webhook-nondeletable":
+			if deletes {
+				return "", errors.New(undeletable)
+			}
+		}
+		return "", nil
+	}
 }

@@ -66,35 +66,34 @@ func TestWebhook(t *testing.T) {
 		{"/pods", "CREATE", "pods", `{"metadata":{"name":"a"}}`, allow},
 		{
 			"/pods", "CREATE", "pods", `{"metadata":{"labels":{"webhook-e2e-test":"webhook-disallow"}},"spec":{"containers":[{"name":"webhook-disallow"}]}}`,
-			deny("the pod contains unwanted label; the pod contains unwanted container name;", ""),
+			deny("the pod contains unwanted label\nthe pod contains unwanted container name", ""),
 		},
 		{"/pods/attach", "CONNECT", "pods/attach", `{"stdin":true,"container":"container1"}`, deny("attaching to pod 'to-be-attached-pod' is not allowed", "")},
 		{"/pods/attach", "CONNECT", "pods/attach", `{"stdin":true,"container":"container2"}`, allow},
 		{"/mutating-pods", "CREATE", "pods", `{"metadata":{"name":"other"}}`, allow},
 		{
 			"/mutating-pods", "CREATE", "pods", `{"metadata":{"name":"webhook-to-be-mutated"}}`,
-			patch(`[{"op":"add","path":"/spec/initContainers","value":[{"image":"webhook-added-image","name":"webhook-added-init-container","resources":{}}]}]`),
+			patch(`[{"op":"add","path":"/spec/initContainers","value":[{"name":"webhook-added-init-container","image":"webhook-added-image","resources":{}}]}]`),
 		},
 		{
 			"/mutating-pods-sidecar", "CREATE", "pods", `{"metadata":{"name":"p"}}`,
-			patch(`[{"op":"add","path":"/spec/containers/-","value":{"image":"registry.k8s.io/pause:3.10","name":"webhook-added-sidecar","resources":{}}}]`),
+			patch(`[{"op":"add","path":"/spec/containers/-","value":{"name":"webhook-added-sidecar","image":"registry.k8s.io/pause:3.10","resources":{}}}]`),
 		},
 		{"/mutating-pods-sidecar", "CREATE", "pods", `{"spec":{"containers":[{"name":"webhook-added-sidecar"}]}}`, allow},
-		{"/configmaps", "CREATE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("", "the configmap contains unwanted key and value")},
-		{"/configmaps", "UPDATE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("", "the configmap contains unwanted key and value")},
-		{"/configmaps", "DELETE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-nondeletable"}}`, deny("", "the configmap cannot be deleted because it contains unwanted key and value")},
+		{"/configmaps", "CREATE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("the configmap contains unwanted key and value", "")},
+		{"/configmaps", "UPDATE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("the configmap contains unwanted key and value", "")},
+		{"/configmaps", "DELETE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-nondeletable"}}`, deny("the configmap cannot be deleted because it contains unwanted key and value", "")},
 		{"/configmaps", "CREATE", "configmaps", `{"data":{"webhook-e2e-test":"webhook-nondeletable"}}`, allow},
-		{"/configmaps", "CREATE", "secrets", `{}`, deny("expect resource to be { v1 configmaps}, got { v1 secrets}", "")},
 		{"/mutating-configmaps", "CREATE", "configmaps", `{"data":{"mutation-start":"yes"}}`, patch(`[{"op":"add","path":"/data/mutation-stage-1","value":"yes"}]`)},
 		{"/mutating-configmaps", "CREATE", "configmaps", `{"data":{"mutation-start":"yes","mutation-stage-1":"yes"}}`, patch(`[{"op":"add","path":"/data/mutation-stage-2","value":"yes"}]`)},
-		{"/custom-resource", "CREATE", "e2e-test-webhooks", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("", "the custom resource contains unwanted data")},
-		{"/custom-resource", "DELETE", "e2e-test-webhooks", `{"data":{"webhook-e2e-test":"webhook-nondeletable"}}`, deny("", "the custom resource cannot be deleted because it contains unwanted key and value")},
+		{"/custom-resource", "CREATE", "e2e-test-webhooks", `{"data":{"webhook-e2e-test":"webhook-disallow"}}`, deny("the custom resource contains unwanted data", "")},
+		{"/custom-resource", "DELETE", "e2e-test-webhooks", `{"data":{"webhook-e2e-test":"webhook-nondeletable"}}`, deny("the custom resource cannot be deleted because it contains unwanted key and value", "")},
 		{"/mutating-custom-resource", "CREATE", "e2e-test-webhooks", `{"data":{"mutation-start":"yes"}}`, patch(`[{"op":"add","path":"/data/mutation-stage-1","value":"yes"}]`)},
 		{"/crd", "CREATE", "customresourcedefinitions", `{"metadata":{"labels":{"webhook-e2e-test":"webhook-disallow"}}}`, deny("the crd contains unwanted label", "")},
 		{"/crd", "CREATE", "customresourcedefinitions", `{"metadata":{}}`, allow},
 		{"/add-label", "CREATE", "configmaps", `{"metadata":{},"data":{"n":1}}`, patch(`[{"op":"add","path":"/metadata/labels","value":{"added-label":"yes"}}]`)},
 		{"/add-label", "CREATE", "configmaps", `{"metadata":{"labels":{"a":"b"}}}`, patch(`[{"op":"add","path":"/metadata/labels/added-label","value":"yes"}]`)},
-		{"/add-label", "CREATE", "configmaps", `{"metadata":{"labels":{"added-label":"no"}}}`, patch(`[{"op":"replace","path":"/metadata/labels/added-label","value":"yes"}]`)},
+		{"/add-label", "CREATE", "configmaps", `{"metadata":{"labels":{"added-label":"no"}}}`, patch(`[{"op":"add","path":"/metadata/labels/added-label","value":"yes"}]`)},
 		{"/add-label", "CREATE", "configmaps", `{"metadata":{"labels":{"added-label":"yes"}}}`, allow},
 	}
 	for i, tt := range tests {
@@ -108,7 +107,7 @@ func TestWebhook(t *testing.T) {
 			object = "oldObject"
 		}
 		// Both versions of the review are in use.
-		version := reviewVersions[i%2]
+		version := []string{"admission.k8s.io/v1", "admission.k8s.io/v1beta1"}[i%2]
 		body := fmt.Sprintf(`{"apiVersion":%q,"kind":"AdmissionReview","request":{"uid":"u1","name":"to-be-attached-pod","operation":%q,"resource":{"group":%q,"version":"v1","resource":%q},"subResource":%q,%q:%s}}`,
 			version, tt.operation, group, resource, sub, object, tt.object)
 		code, answer := post(t, client, "https://localhost:8444"+tt.path, body)
@@ -132,16 +131,14 @@ func TestWebhook(t *testing.T) {
 
 func TestWebhookRefusesNonsense(t *testing.T) {
 	_, client := startWebhook(t, "webhook")
-	for body, want := range map[string]string{
-		`nonsense`: "Request could not be decoded: ",
-		`{"apiVersion":"admission.k8s.io/v9","kind":"AdmissionReview","request":{}}`: "Unsupported group version kind: admission.k8s.io/v9, Kind=AdmissionReview",
-	} {
-		if code, answer := post(t, client, "https://localhost:8444/pods", body); code != 400 || !strings.HasPrefix(answer, want) {
+	for _, body := range []string{`nonsense`, `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}`} {
+		code, answer := post(t, client, "https://localhost:8444/pods", body)
+		if code != 400 || !strings.HasPrefix(answer, "this is no AdmissionReview") {
 			t.Errorf("%s: %d %s", body, code, answer)
 		}
 	}
-	if _, body := post(t, client, "https://localhost:8444/readyz", ""); body != "ok" {
-		t.Errorf("/readyz: %s", body)
+	if code, body := post(t, client, "https://localhost:8444/readyz", ""); code != 200 {
+		t.Errorf("/readyz: %d %s", code, body)
 	}
 }
 
@@ -166,7 +163,7 @@ func TestWebhookTakesItsTime(t *testing.T) {
 }
 
 func TestWebhookWithoutCertificate(t *testing.T) {
-	if _, stderr, code := output(pod(t), "webhook", "--tls-cert-file=/none"); code != 255 || !strings.Contains(stderr, "open /none: no such file or directory") {
+	if _, stderr, code := output(pod(t), "webhook", "--tls-cert-file=/none"); code != 1 || !strings.Contains(stderr, "open /none: no such file or directory") {
 		t.Errorf("exit %d %s", code, stderr)
 	}
 }
@@ -184,11 +181,11 @@ func TestConversionWebhook(t *testing.T) {
 		},
 		{
 			"unknown version", "stable.example.com/v3", `[{"apiVersion":"stable.example.com/v2"}]`,
-			`{"convertedObjects":null,"result":{"message":"unexpected conversion version \"stable.example.com/v3\"","metadata":{},"status":"Failure"},"uid":"u1"}`,
+			`{"convertedObjects":null,"result":{"message":"there is no conversion from \"stable.example.com/v2\" to \"stable.example.com/v3\"","metadata":{},"status":"Failure"},"uid":"u1"}`,
 		},
 		{
 			"bad value", "stable.example.com/v2", `[{"apiVersion":"stable.example.com/v1","hostPort":"local"}]`,
-			"{\"convertedObjects\":null,\"result\":{\"message\":\"invalid hostPort value `local`\",\"metadata\":{},\"status\":\"Failure\"},\"uid\":\"u1\"}",
+			"{\"convertedObjects\":null,\"result\":{\"message\":\"hostPort is not HOST:PORT\",\"metadata\":{},\"status\":\"Failure\"},\"uid\":\"u1\"}",
 		},
 	}
 	for _, tt := range tests {
@@ -221,26 +218,4 @@ func canonical(t *testing.T, document string) string {
 		t.Fatal(err)
 	}
 	return string(data)
-}
-
-func TestConversionSpeaksYAML(t *testing.T) {
-	_, client := startWebhook(t, "crd-conversion-webhook")
-	body := "apiVersion: apiextensions.k8s.io/v1beta1\nkind: ConversionReview\nrequest:\n  uid: u1\n  desiredAPIVersion: stable.example.com/v2\n  objects:\n  - apiVersion: stable.example.com/v1\n    hostPort: a:1\n"
-	req, _ := http.NewRequestWithContext(t.Context(), "POST", "https://localhost:8444/crdconvert", strings.NewReader(body))
-	req.Header.Set("Content-Type", "application/yaml")
-	req.Header.Set("Accept", "application/yaml, text/plain;q=0.5")
-	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	if data, _ := io.ReadAll(resp.Body); !strings.Contains(string(data), "    host: a\n    port: \"1\"\n") {
-		t.Errorf("%s", data)
-	}
-	req.Header.Set("Accept", "image/png")
-	req.Body = io.NopCloser(strings.NewReader(body))
-	if resp, err = client.Do(req); err != nil || resp.StatusCode != 400 {
-		t.Errorf("%v %v", resp, err)
-	}
-	resp.Body.Close()
 }

@@ -6,10 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"log"
-	"maps"
 	"net"
 	"net/http"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -44,20 +42,17 @@ type consumer struct {
 	log *log.Logger
 
 	jobs sync.WaitGroup
-
-	mu      sync.Mutex
-	metrics map[string]float64
 }
 
 // Main serves requests until it is told to stop.
 func Main(ctx context.Context, env *kit.Env) error {
 	flags := flag.NewFlagSet(env.Args[0], flag.ContinueOnError)
 	flags.SetOutput(env.Stderr)
-	port := flags.Int("port", 8080, "Port number.")
+	port := flags.Int("port", 8080, "port to serve at")
 	if err := flags.Parse(env.Args[1:]); err != nil {
 		return kit.Exit(2)
 	}
-	c := &consumer{env: env, log: log.New(env.Stderr, "", log.LstdFlags), metrics: map[string]float64{}}
+	c := &consumer{env: env, log: log.New(env.Stderr, "", log.LstdFlags)}
 	defer c.jobs.Wait()
 	ln, err := env.Net.Listen("tcp", fmt.Sprintf(":%d", *port))
 	if err != nil {
@@ -75,57 +70,25 @@ func Main(ctx context.Context, env *kit.Env) error {
 	return ctx.Err()
 }
 
-// handle starts what a request asks for and says so. It does not wait for the end of that, which is
-// up to ctx, the program's.
+// handle starts what a form asks for, such as millicores=250&durationSec=30. It does not wait for the end
+// of that: ctx, the program's, is the limit.
 func (c *consumer) handle(ctx context.Context, w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/metrics" {
-		c.writeMetrics(w)
+	job, ok := map[string]struct {
+		unit string
+		use  func(ctx context.Context, amount float64, d time.Duration)
+	}{"/ConsumeCPU": {"millicores", c.consumeCPU}, "/ConsumeMem": {"megabytes", c.consumeMemory}}[r.URL.Path]
+	if !ok || r.Method != http.MethodPost {
+		http.Error(w, "post a form to /ConsumeCPU or /ConsumeMem", http.StatusNotFound)
 		return
 	}
-	if r.Method != http.MethodPost {
-		http.Error(w, "Bad request. Not a POST request", http.StatusBadRequest)
+	amount, err1 := strconv.ParseFloat(r.FormValue(job.unit), 64)
+	seconds, err2 := strconv.Atoi(r.FormValue("durationSec"))
+	if err := errors.Join(err1, err2); err != nil {
+		http.Error(w, fmt.Sprintf("%s and durationSec must be numbers: %v", job.unit, err), http.StatusBadRequest)
 		return
 	}
-	if err := r.ParseForm(); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	var quantity string
-	var start func(ctx context.Context, amount float64, d time.Duration)
-	switch r.URL.Path {
-	case "/ConsumeCPU":
-		quantity, start = "millicores", c.consumeCPU
-	case "/ConsumeMem":
-		quantity, start = "megabytes", c.consumeMemory
-	case "/BumpMetric":
-		metric := r.Form.Get("metric")
-		quantity, start = "delta", func(ctx context.Context, amount float64, d time.Duration) { c.bump(ctx, metric, amount, d) }
-	case "/GetCurrentStatus":
-		fmt.Fprint(w, "Warning: not implemented!\nGetCurrentStatus")
-		return
-	default:
-		http.Error(w, "unknown function: "+r.URL.Path, http.StatusNotFound)
-		return
-	}
-	amount, seconds := r.Form.Get(quantity), r.Form.Get("durationSec")
-	if amount == "" || seconds == "" || quantity == "delta" && r.Form.Get("metric") == "" {
-		http.Error(w, "not given function argument", http.StatusBadRequest)
-		return
-	}
-	n, err1 := strconv.ParseFloat(amount, 64)
-	s, err2 := strconv.Atoi(seconds)
-	if errors.Join(err1, err2) != nil {
-		http.Error(w, "incorrect function argument", http.StatusBadRequest)
-		return
-	}
-	c.log.Printf("%s %s: %v, durationSec: %v", r.URL.Path[1:], quantity, amount, s)
-	c.jobs.Go(func() { start(ctx, n, time.Duration(s)*time.Second) })
-	fmt.Fprintln(w, r.URL.Path[1:])
-	if name := r.Form.Get("metric"); quantity == "delta" {
-		fmt.Fprintln(w, name, "metric")
-	}
-	fmt.Fprintln(w, amount, quantity)
-	fmt.Fprintln(w, s, "durationSec")
+	c.log.Printf("%v %s for %d s", amount, job.unit, seconds)
+	c.jobs.Go(func() { job.use(ctx, amount, time.Duration(seconds)*time.Second) })
 }
 
 // consumeCPU uses a share of a core, a little in each period.
@@ -149,22 +112,11 @@ func (c *consumer) consumeCPU(ctx context.Context, millicores float64, d time.Du
 func (c *consumer) consumeMemory(ctx context.Context, megabytes float64, d time.Duration) {
 	bytes := int64(megabytes * (1 << 20))
 	if err := c.env.Memory.Add(bytes); err != nil {
-		c.log.Printf("Error while consuming memory: %v", err)
+		c.log.Print(err)
 		return
 	}
 	sleep(ctx, d)
 	_ = c.env.Memory.Add(-bytes) // Giving back what was held cannot fail.
-}
-
-func (c *consumer) bump(ctx context.Context, metric string, delta float64, d time.Duration) {
-	add := func(n float64) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		c.metrics[metric] += n
-	}
-	add(delta)
-	sleep(ctx, d)
-	add(-delta)
 }
 
 func sleep(ctx context.Context, d time.Duration) {
@@ -173,13 +125,5 @@ func sleep(ctx context.Context, d time.Duration) {
 	select {
 	case <-t.C:
 	case <-ctx.Done():
-	}
-}
-
-func (c *consumer) writeMetrics(w http.ResponseWriter) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, name := range slices.Sorted(maps.Keys(c.metrics)) {
-		fmt.Fprintf(w, "# HELP %s info message.\n# TYPE %s gauge\n%s %f\n", name, name, name, c.metrics[name])
 	}
 }

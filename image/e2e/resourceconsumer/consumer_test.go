@@ -42,17 +42,13 @@ func post(t *testing.T, c *http.Client, path string, form url.Values) (int, stri
 func TestConsumes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r, c := serve(t)
-		if code, body := post(t, c, "/ConsumeCPU", url.Values{"millicores": {"300"}, "durationSec": {"10"}}); code != 200 || body != "ConsumeCPU\n300 millicores\n10 durationSec\n" {
+		if code, body := post(t, c, "/ConsumeCPU", url.Values{"millicores": {"300"}, "durationSec": {"10"}}); code != 200 {
 			t.Errorf("%d %q", code, body)
 		}
 		post(t, c, "/ConsumeMem", url.Values{"megabytes": {"50"}, "durationSec": {"10"}})
-		post(t, c, "/BumpMetric", url.Values{"metric": {"qps"}, "delta": {"2.5"}, "durationSec": {"10"}})
 		time.Sleep(5 * time.Second)
 		if held := m.Resources.Memory(); held != 50<<20 {
 			t.Errorf("it holds %d bytes", held)
-		}
-		if _, body := post(t, c, "/metrics", nil); body != "# HELP qps info message.\n# TYPE qps gauge\nqps 2.500000\n" {
-			t.Errorf("metrics %q", body)
 		}
 		time.Sleep(6 * time.Second)
 		if used := m.Resources.Info().Used; used < 2900*time.Millisecond || used > 3100*time.Millisecond {
@@ -82,13 +78,12 @@ func TestRefuses(t *testing.T) {
 		code int
 		want string
 	}{
-		{"/ConsumeCPU", url.Values{"millicores": {"1"}}, 400, "not given function argument"},
-		{"/ConsumeMem", url.Values{"megabytes": {"x"}, "durationSec": {"1"}}, 400, "incorrect function argument"},
-		{"/BumpMetric", url.Values{"delta": {"1"}, "durationSec": {"1"}}, 400, "not given function argument"},
-		{"/Fly", nil, 404, "unknown function: /Fly"},
+		{"/ConsumeCPU", url.Values{"millicores": {"1"}}, 400, "millicores and durationSec must be numbers"},
+		{"/ConsumeMem", url.Values{"megabytes": {"x"}, "durationSec": {"1"}}, 400, "megabytes and durationSec must be numbers"},
+		{"/Fly", nil, 404, "post a form to /ConsumeCPU or /ConsumeMem"},
 	}
 	for _, tt := range tests {
-		if code, body := post(t, c, tt.path, tt.form); code != tt.code || strings.TrimSpace(body) != tt.want {
+		if code, body := post(t, c, tt.path, tt.form); code != tt.code || !strings.HasPrefix(body, tt.want) {
 			t.Errorf("%s: %d %q", tt.path, code, body)
 		}
 	}
@@ -97,7 +92,7 @@ func TestRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	if resp.StatusCode != 400 {
+	if resp.StatusCode != 404 {
 		t.Errorf("GET: %d", resp.StatusCode)
 	}
 }

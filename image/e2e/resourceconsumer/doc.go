@@ -3,8 +3,6 @@
 //
 //	POST /ConsumeCPU   millicores=300&durationSec=60
 //	POST /ConsumeMem   megabytes=200&durationSec=60
-//	POST /BumpMetric   metric=qps&delta=10&durationSec=60
-//	GET  /metrics      the bumped metrics, for Prometheus
 //
 // It states what it uses to its container, whose limits throttle or kill it.
 package resourceconsumer

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/x509"
+	"encoding/pem"
 	"time"
 )
 
@@ -54,4 +55,8 @@ func newAuthority(now time.Time) (*authority, error) {
 // issue signs a certificate for a public key.
 func (a *authority) issue(template *x509.Certificate, public any) ([]byte, error) {
 	return x509.CreateCertificate(rand.Reader, template, a.intermediate, public, a.key)
+}
+
+func encodeCertificate(der []byte) string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 }
