@@ -7,72 +7,84 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 )
 
-// NextAction is what ends every observation, as agents of AIOpsLab know it.
+// NextAction ends every observation. The words are AIOpsLab's: agents written for it look for them.
 const NextAction = "Please take the next action"
 
-// assignments say what an engineer is asked to do in each task, and what must be submitted.
-var assignments = map[string]struct{ what, submit string }{
-	Detection:    {"detect anomalies", "submit the solution: \"Yes\" if there is an anomaly, \"No\" if there is none"},
-	Localization: {"localize faults", "submit the names of the services in which the root cause of the fault lies, or an empty list if there is no fault"},
-	Analysis:     {"do root cause analysis", "submit the system level and the type of the fault, or nothing if there is no fault"},
-	Mitigation:   {"mitigate anomalies", "mitigate the anomalies you find, using any of the APIs, and then submit"},
+// assignments say what each task is about, and what its answer is.
+var assignments = map[string]struct{ question, answer string }{
+	Detection: {
+		"Something may be wrong with it, or nothing may be. Find out which.",
+		`Your answer is "Yes" if there is an anomaly, "No" if there is none`,
+	},
+	Localization: {
+		"If something is wrong with it, find out where that comes from.",
+		"Your answer is the names of the services in which the root cause lies, or an empty list if there is no fault",
+	},
+	Analysis: {
+		"If something is wrong with it, find out what kind of fault that is.",
+		"Your answer is the system level and the type of the fault, or nothing if there is no fault",
+	},
+	Mitigation: {
+		"If something is wrong with it, put that right, with any of the APIs.",
+		"Your answer is the system itself: submit once it is well again",
+	},
 }
 
 // Description returns the task and the application as an agent is told of them.
 func Description(task string, a *app.App) string {
 	t := assignments[task]
-	return fmt.Sprintf(`You are an expert DevOps engineer assigned to %s in a deployed service.
+	return fmt.Sprintf(`You are on call for this service, which runs on Kubernetes:
 
-Service Details:
 %s
-You will begin by analyzing the service's state and telemetry, and then %s.`, t.what, a.Summary(), t.submit)
+%s Look at its state and its telemetry before you decide. %s.`, a.Summary(), t.question, t.answer)
 }
 
-// answers say how each task's answer is written.
-var answers = map[string]string{
-	Detection: `The solution is a str: "Yes" or "No". Submit it with one of
+// forms say how each task's answer is written.
+var forms = map[string]string{
+	Detection: `The answer is a str:
 
-` + "```\nsubmit(\"Yes\")\n```" + `
-if there is an anomaly,
+` + written(`submit("Yes")`) + `
+if there is an anomaly, and
 
-` + "```\nsubmit(\"No\")\n```" + `
+` + written(`submit("No")`) + `
 if there is none.`,
-	Localization: `The solution is a list[str] of the names of the faulty components, the most likely first:
+	Localization: `The answer is a list[str] of names, the most likely first, such as
 
-` + "```\nsubmit([\"placeholderA\", \"placeholderB\"])\n```" + `
-If there is no fault, submit an empty list:
+` + written(`submit(["service-a", "service-b"])`) + `
+and if there is no fault,
 
-` + "```\nsubmit([])\n```",
-	Analysis: fmt.Sprintf(`The solution is a dict with two keys:
+` + written("submit([])"),
+	Analysis: fmt.Sprintf(`The answer is a dict with two keys. Its form is
 
-system_level: one of %s
-fault_type: one of %s
+`+written(`submit({"system_level": "LEVEL", "fault_type": "TYPE"})`)+`
+where LEVEL is one of %s,
+and TYPE is one of %s. If there is no fault, it is
 
-`+"```\nsubmit({\"system_level\": \"your_system_level\", \"fault_type\": \"your_fault_type\"})\n```"+`
-If there is no fault, submit nothing:
+`+written("submit()"), quoted(SystemLevels), quoted(FaultTypes)),
+	Mitigation: `Once the system is well, write
 
-`+"```\nsubmit()\n```", quoted(SystemLevels), quoted(FaultTypes)),
-	Mitigation: `Once the anomalies are mitigated, submit without any parameter:
-
-` + "```\nsubmit()\n```" + `
-A submission that is valid need not be correct: the system itself is judged, over some time.`,
+` + written("submit()") + `
+That ends your work. How the system does from then on, over some time, is what counts.`,
 }
+
+// written is a call as an agent writes it.
+func written(call string) string { return "```\n" + call + "\n```" }
 
 func quoted(list []string) string {
 	return "'" + strings.Join(list, "', '") + "'"
 }
 
-// Instructions return how an agent that answers in text makes its calls, and submits.
+// Instructions returns how an agent that answers in text makes its calls, and submits.
 func Instructions(task string) string {
-	return `You will respond with one of the above APIs as your next action, in a markdown code block:
+	return `Answer each message with one call of one API, written as in Python, in a markdown code block:
 
-` + "```\n<API_NAME>(<API_PARAM1>, <API_PARAM2> ...)\n```" + `
+` + written("NAME(ARGUMENT, ...)") + `
 
-For instance, to list the files in the current directory:
+This, for one, lists the files of the current directory:
 
-` + "```\nexec_shell(\"ls -l\")\n```" + `
+` + written(`exec_shell("ls -l")`) + `
 
-` + answers[task] + `
+Submit when you know the answer. ` + forms[task] + `
 
-Respond with a single API call per turn, without any additional words, labels or prefixes.`
+Write nothing but the block: no second call, no label, no other words.`
 }

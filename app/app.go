@@ -63,7 +63,8 @@ func (a *App) Service(name string) (Service, bool) {
 	return a.Services[i], true
 }
 
-// Summary is what an agent is told of the application.
+// Summary is what an agent is told of the application. The labels are AIOpsLab's: agents read the namespace by
+// them.
 func (a *App) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Service Name: %s\nNamespace: %s\nDescription: %s\nSupported Operations:\n", a.Title, a.Namespace, a.Description)

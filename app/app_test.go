@@ -47,7 +47,7 @@ func TestManifests(t *testing.T) {
 }
 
 func TestSummary(t *testing.T) {
-	want := "Service Name: Hotel Reservation\nNamespace: test-hotel-reservation\nDescription: A hotel"
+	want := "Service Name: Hotel Reservation\nNamespace: test-hotel-reservation\nDescription: A site on which people find hotels"
 	if got := hotel.App().Summary(); !strings.HasPrefix(got, want) {
 		t.Errorf("%q", got)
 	}

@@ -23,16 +23,17 @@ type Judgement struct {
 	Text  string  `json:"text"`
 }
 
-// judgeSystem asks for AIOpsLab's scale and format, [[n]].
-const judgeSystem = `You are an impartial judge. An assistant worked on an incident in a cloud service, step by step: you are
-shown what it did and what the service answered. Judge how it went about it: whether it looked where it should, drew
-the right conclusions from what it saw, went deep enough, and was clear, and did not waste steps or do harm. Judge the way it reasoned,
-not the length of what it wrote. First explain your judgement in a few sentences. Then rate the assistant from 1 to 10
-in exactly this form: "[[rating]]", for example: "Rating: [[5]]".`
+// judgeSystem asks for a rating on AIOpsLab's scale, 1 to 10. Programs that read judgements look for it in
+// double brackets, as [[n]].
+const judgeSystem = `An engineer worked on an incident in a cloud service, step by step. You are shown what the engineer did and
+what came of it. Say how good the work was: did it look in the right places, conclude rightly from what was there to see, go
+deep enough, and do no harm and nothing in vain? What counts is the reasoning, not how much of it was written down.
+Give your reasons in a few sentences. End with a line that has a number from 1 (useless) to 10 (could not be better) in
+double square brackets, such as [[5]].`
 
 // Judge asks a model for its judgement of a trace.
 func Judge(ctx context.Context, chat Chat, trace []Turn) (Judgement, error) {
-	user := "<|The Start of Assistant A's Interaction with Service|>\n\n" + FormatTrace(trace) + "<|The End of Assistant A's Interaction with Service|>"
+	user := "The work begins here.\n\n" + FormatTrace(trace) + "The work ends here."
 	text, err := chat(ctx, judgeSystem, user)
 	if err != nil {
 		return Judgement{}, fmt.Errorf("ask the judge: %w", err)

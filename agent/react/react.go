@@ -20,7 +20,11 @@ var files embed.FS
 var prompt = conversation.MustRead(files, "prompts/prompt.md", "react/prompt")
 
 // reminder ends every observation.
-const reminder = "\n\nDo not repeat an action whose result you have. Respond with\nThought: <what you conclude, and what to find out next>\nAction: <one API call in a block>"
+const reminder = `
+
+What you have seen once you need not ask for again. Write your next turn:
+Thought: <what this tells you, and what you want to know or do next>
+Action: <the one API call for that, in a block>`
 
 func newAgent(b agent.Briefing) (agent.Agent, error) {
 	c, err := conversation.New(b, prompt, b.Actions, false)

@@ -43,12 +43,13 @@ func App() *app.App {
 	}
 	return &app.App{
 		Name: "hotel-reservation", Title: "Hotel Reservation", Namespace: "test-hotel-reservation",
-		Description: "A hotel reservation application built with Go and gRPC. Its services find hotels near a place, show profiles, rates and availability, recommend hotels, check users and take reservations.",
+		Description: "A site on which people find hotels and reserve rooms, made of services that call each other over gRPC, " +
+			"find each other through Consul, and keep their data in MongoDB and memcached.",
 		Operations: []string{
-			"Get profile and rates of nearby hotels available during given time periods",
-			"Recommend hotels based on user provided metrics",
-			"Place reservations",
-			"Log in users",
+			"Search for hotels near a place that have a room between two dates, with their rates",
+			"Recommend hotels by distance, rate or price",
+			"Check a user's name and password",
+			"Reserve a room",
 		},
 		Manifests: manifests,
 		Frontend:  app.Endpoint{Service: "frontend", Port: 5000},

@@ -55,13 +55,14 @@ func App() *app.App {
 	}
 	return &app.App{
 		Name: "social-network", Title: "Social Network", Namespace: "test-social-network",
-		Description: "A social network with unidirectional follow relationships. Its services keep users, the graph of who follows whom, posts with mentions, links and media, and the timelines on which they are read.",
+		Description: "A site on which people write posts and read those of the people they follow, made of services that call " +
+			"each other over Thrift, and keep their data in MongoDB, Redis and memcached.",
 		Operations: []string{
-			"Create text posts with mentions, links and media",
-			"Read posts",
-			"Read the entire user timeline",
-			"Register and log in using user credentials",
-			"Follow and unfollow users",
+			"Write a post, which can mention people and carry links and media",
+			"Read the posts of the people one follows",
+			"Read the posts of one person",
+			"Register, and log in",
+			"Follow and unfollow people",
 		},
 		Manifests: manifests,
 		Frontend:  app.Endpoint{Service: "nginx-thrift", Port: 8080},

@@ -69,7 +69,7 @@ spec:
 		t.Errorf("an idle service has %d replicas", h.Status.CurrentReplicas)
 	}
 	service := fmt.Sprintf("http://busy.%s.svc.cluster.local", ns)
-	c.awaitFetch(t, service+"/metrics")
+	c.awaitFetch(t, service+"/")
 	// 800 % of what the pod asked for.
 	form := url.Values{"millicores": {"800"}, "durationSec": {"600"}}
 	res, err := c.httpClient().Post(service+"/ConsumeCPU", "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))

@@ -77,8 +77,13 @@ func (c *consumer) handle(ctx context.Context, w http.ResponseWriter, r *http.Re
 		unit string
 		use  func(ctx context.Context, amount float64, d time.Duration)
 	}{"/ConsumeCPU": {"millicores", c.consumeCPU}, "/ConsumeMem": {"megabytes", c.consumeMemory}}[r.URL.Path]
-	if !ok || r.Method != http.MethodPost {
-		http.Error(w, "post a form to /ConsumeCPU or /ConsumeMem", http.StatusNotFound)
+	const usage = "post a form to /ConsumeCPU or /ConsumeMem"
+	switch {
+	case r.URL.Path == "/": // whether it is up
+		fmt.Fprintln(w, usage)
+		return
+	case !ok || r.Method != http.MethodPost:
+		http.Error(w, usage, http.StatusNotFound)
 		return
 	}
 	amount, err1 := strconv.ParseFloat(r.FormValue(job.unit), 64)
