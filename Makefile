@@ -44,10 +44,12 @@ lint: ## vet, staticcheck, formatting, tidiness
 	$(TOOL) staticcheck ./...
 	@out=$$($(TOOL) gofumpt -l .); test -z "$$out" || { echo "gofumpt: run 'make fix' for:" $$out; exit 1; }
 	$(GO) mod tidy -diff
+	$(GO) -C examples/outside mod tidy -diff
 
 fix: ## format and tidy
 	$(TOOL) gofumpt -w .
 	$(GO) mod tidy
+	$(GO) -C examples/outside mod tidy
 
 bench: build ## measure speed and memory, and compare with stock settings
 	$(COMPILE) run ./internal/bench

@@ -88,12 +88,24 @@ func ReadDir(dir string, taken []*App) (*App, error) {
 	return Unpack(dir, archive, taken)
 }
 
+// ReadFS reads an application from files that are part of a program, in the form of [ReadDir]. The name is for errors.
+func ReadFS(name string, files fs.FS) (*App, error) { return read(name, files, nil) }
+
 // Unpack reads an application from its [App.Archive]. The name of its directory is for errors.
 func Unpack(dir string, archive []byte, taken []*App) (*App, error) {
 	root, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
+	a, err := read(dir, root, taken)
+	if err != nil {
+		return nil, err
+	}
+	a.Archive = archive
+	return a, nil
+}
+
+func read(dir string, root fs.FS, taken []*App) (*App, error) {
 	file := filepath.Join(dir, describedIn)
 	data, err := fs.ReadFile(root, describedIn)
 	if err != nil {
@@ -118,9 +130,7 @@ func Unpack(dir string, archive []byte, taken []*App) (*App, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := c.d.app(manifests, mixes)
-	a.Archive = archive
-	return a, nil
+	return c.d.app(manifests, mixes), nil
 }
 
 // maxFiles is how many bytes the files of an application may have, all in all.

@@ -27,10 +27,10 @@ func assignToNonExistentNode() *Kind {
 		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
 the service is refused. An operator removes the selector.`,
 		Cause:     Cause{"Virtualization", "Dependency Problem"},
-		Targets:   anyService,
-		TrueFixes: rollBackFixes,
+		Targets:   AnyService,
+		TrueFixes: RollBackFixes,
 	}, assignParams{Node: "extra-node"}, func(t Target, p assignParams) (Fault, error) {
-		return redeploy(t, func(spec map[string]any) error {
+		return Redeploy(t, func(spec map[string]any) error {
 			return unstructured.SetNestedField(spec, p.Node, "nodeSelector", v1.LabelHostname)
 		})
 	}, func(t Target, _ assignParams) []string {

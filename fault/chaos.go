@@ -53,7 +53,7 @@ func (p disturbParams) schedule() cloud.Schedule {
 // cloud's power of chaos. Shared finds the shared parameters among all; probe tells how it shows.
 func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams, what func(t Target, p P) (cloud.Disturbance, error), probe func(p P) probe, restarts bool) *Kind {
 	if k.Targets == nil {
-		k.Targets = anyService
+		k.Targets = AnyService
 	}
 	return Define(k, defaults, func(t Target, p P) (Fault, error) {
 		common := shared(p)

@@ -25,12 +25,12 @@ func missingImage() *Kind {
 		Title:       "A service is deployed from an image that does not exist",
 		Description: "The tag of a service's image is changed to one that was never pushed: ImagePullBackOff.",
 		Cause:       Cause{"Virtualization", "Misconfiguration"},
-		Targets:     anyService,
-		TrueFixes:   rollBackFixes,
+		Targets:     AnyService,
+		TrueFixes:   RollBackFixes,
 	}, missingImageParams{Tag: "v2-rc"}, func(t Target, p missingImageParams) (Fault, error) {
-		return redeploy(t, func(spec map[string]any) error {
+		return Redeploy(t, func(spec map[string]any) error {
 			name, _, _ := strings.Cut(imageOf(t), ":")
-			return setContainer(spec, "image", name+":"+p.Tag)
+			return SetContainer(spec, "image", name+":"+p.Tag)
 		})
 	}, func(t Target, _ missingImageParams) []string {
 		return []string{

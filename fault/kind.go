@@ -200,8 +200,8 @@ func services(a *app.App, fits func(app.Service) bool) (names []string) {
 	return names
 }
 
-// anyService are the targets of a fault that can go anywhere.
-func anyService(a *app.App) []string { return services(a, func(app.Service) bool { return true }) }
+// AnyService are the targets of a fault that can go anywhere.
+func AnyService(a *app.App) []string { return services(a, func(app.Service) bool { return true }) }
 
 // callers are the services that call another.
 func callers(a *app.App, service string) []string {

@@ -21,7 +21,7 @@ func misconfigApp() *Kind {
 a port that nobody listens on. The service waits for its database, gives up and starts again; it never
 becomes ready. An operator goes back to the image before.`,
 		Cause:     Cause{"Application", "Misconfiguration"},
-		TrueFixes: rollBackFixes,
+		TrueFixes: RollBackFixes,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return faultyBuilds[commandOf(a, s.Name)] != "" })
 		},
@@ -29,7 +29,7 @@ becomes ready. An operator goes back to the image before.`,
 		if p.Image == "" {
 			p.Image = faultyBuilds[commandOf(t.App, t.Service)]
 		}
-		return redeploy(t, func(spec map[string]any) error { return setContainer(spec, "image", p.Image) })
+		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "image", p.Image) })
 	}, func(t Target, _ misconfigAppParams) []string {
 		o, err := read(t.App)
 		if err != nil {

@@ -12,7 +12,7 @@ func noop() *Kind {
 		Title: "Nothing is wrong",
 		Description: `Nothing is done, so nothing shows and there is nothing to fix. It is for problems that are right to
 be found healthy.`,
-		Targets: func(a *app.App) []string { return append([]string{""}, anyService(a)...) },
+		Targets: func(a *app.App) []string { return append([]string{""}, AnyService(a)...) },
 	}, none{}, func(Target, none) (Fault, error) { return nothing{}, nil }, nil)
 }
 

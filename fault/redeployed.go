@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// rollBackFixes is what a rollback does to a fault in the template of a Deployment's pods.
-var rollBackFixes = map[string]string{RollBackEverything: "the revision before is the right one"}
+// RollBackFixes is what a rollback does to a fault in the template of a Deployment's pods.
+var RollBackFixes = map[string]string{RollBackEverything: "the revision before is the right one"}
 
 // redeployed is a Deployment whose pods are made of a wrong template.
 type redeployed struct{ right, wrong *unstructured.Unstructured }
 
-// redeploy makes a fault of a change to the template of a service's pods.
-func redeploy(t Target, change func(template map[string]any) error) (Fault, error) {
+// Redeploy makes a fault of a change to the template of a service's pods.
+func Redeploy(t Target, change func(template map[string]any) error) (Fault, error) {
 	o, err := read(t.App)
 	if err != nil {
 		return nil, err
@@ -33,8 +33,8 @@ func redeploy(t Target, change func(template map[string]any) error) (Fault, erro
 	return &redeployed{right, wrong}, unstructured.SetNestedMap(wrong.Object, spec, "spec", "template", "spec")
 }
 
-// setContainer changes a field of the first container of a pod's specification.
-func setContainer(spec map[string]any, field string, value any) error {
+// SetContainer changes a field of the first container of a pod's specification.
+func SetContainer(spec map[string]any, field string, value any) error {
 	list, _, err := unstructured.NestedSlice(spec, "containers")
 	if err != nil {
 		return err

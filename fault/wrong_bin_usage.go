@@ -20,7 +20,7 @@ func wrongBinUsage() *Kind {
 program runs, but listens on its own port: the pods never become ready, and whoever calls the service
 is refused. An operator sets the command right.`,
 		Cause:     Cause{"Application", "Misconfiguration"},
-		TrueFixes: rollBackFixes,
+		TrueFixes: RollBackFixes,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return len(otherBinaries(a, s.Name)) > 0 })
 		},
@@ -32,7 +32,7 @@ is refused. An operator sets the command right.`,
 		if !slices.Contains(others, p.Binary) {
 			return nil, fmt.Errorf("wrong_bin_usage: parameter \"binary\": %q is no command that %s could run by mistake; there are %s", p.Binary, t.Service, strings.Join(others, ", "))
 		}
-		return redeploy(t, func(spec map[string]any) error { return setContainer(spec, "command", []any{p.Binary}) })
+		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "command", []any{p.Binary}) })
 	}, func(t Target, _ wrongBinParams) []string {
 		return []string{
 			fmt.Sprintf(`kubectl patch deployment %s --type=json -p '[{"op": "replace", "path": "/spec/template/spec/containers/0/command", "value": [%q]}]'`, t.Service, commandOf(t.App, t.Service)),

@@ -18,14 +18,14 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
 func main() {
 	env := kit.HostEnv()
 	programs := map[string]kit.Program{}
-	for _, image := range builtin.Services() {
+	for _, image := range apps.Images(nil) {
 		for file, p := range image.Programs {
 			programs[path.Base(file)] = p
 		}

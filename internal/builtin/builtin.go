@@ -20,9 +20,8 @@ import (
 	shellagent "github.com/aiopslab/aiopslab/agent/shell"
 	"github.com/aiopslab/aiopslab/agent/tools"
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/shell"
@@ -52,9 +51,6 @@ func (p Parts) AllImages() *kit.Registry {
 // Commands are what the nodes of an environment have of their own.
 func Commands() map[string]kit.Program { return shell.Node() }
 
-// Services are the images of the built-in applications' own services, without tools beside them.
-func Services() []kit.Image { return services(nil) }
-
 // Library is the applications, the faults and the problems that can be named.
 func (p Parts) Library() (*problem.Library, error) {
 	kinds := slices.Concat(fault.Kinds(), p.Faults)
@@ -63,10 +59,8 @@ func (p Parts) Library() (*problem.Library, error) {
 	if p.Problems != nil {
 		documents = append(documents, p.Problems)
 	}
-	return problem.New(slices.Concat(apps(), p.Apps), kinds, documents...)
+	return problem.New(slices.Concat(apps.All(), p.Apps), kinds, documents...)
 }
-
-func apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
 
 // Check says which of the program's own parts cannot be: they have no name, or one that is taken.
 func (p Parts) Check() error {
@@ -80,7 +74,7 @@ func (p Parts) Check() error {
 	}
 	return cmp.Or(
 		free("an agent", Parts{}.AllAgents(), p.Agents, func(e agent.Entry) string { return e.Name }),
-		free("an application", apps(), p.Apps, func(a *app.App) string { return a.Name }),
+		free("an application", apps.All(), p.Apps, func(a *app.App) string { return a.Name }),
 		free("a fault", fault.Kinds(), p.Faults, func(k *fault.Kind) string { return k.Name }),
 	)
 }

@@ -1,8 +1,6 @@
 package builtin
 
 import (
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/image/alpine"
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/consul"
@@ -20,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/pause"
 	"github.com/aiopslab/aiopslab/image/prometheus"
 	"github.com/aiopslab/aiopslab/image/redis"
+	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
 )
@@ -50,10 +49,5 @@ func images() []kit.Image {
 		mongo.Image(tools),
 		memcached.Image(tools),
 		redis.Image(tools),
-	}, services(tools)...)
-}
-
-// services are the images of the applications' own services.
-func services(tools map[string]kit.Program) []kit.Image {
-	return []kit.Image{hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools)}
+	}, apps.Images(tools)...)
 }

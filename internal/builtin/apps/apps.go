@@ -1,0 +1,17 @@
+// Package apps lists the built-in applications, for who needs nothing else of what is built in.
+package apps
+
+import (
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/kit"
+)
+
+// All are the applications.
+func All() []*app.App { return []*app.App{hotel.App(), social.App()} }
+
+// Images are the images of their own services, with the tools, by name, in /bin.
+func Images(tools map[string]kit.Program) []kit.Image {
+	return []kit.Image{hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools)}
+}
