@@ -24,6 +24,7 @@ const (
 	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	DeathEvent      = "death"      // Death, of the environment
+	InterruptEvent  = "interrupt"  // the run was interrupted, after or before the submission: the system is not watched for long
 	HoldEvent       = "hold"       // how long a mitigated system must be well: grade.Holding
 	LookEvent       = "look"       // the system after the agent was done
 	BlindEvent      = "blind"      // Blind

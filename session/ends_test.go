@@ -220,3 +220,64 @@ func TestRecordCannotBeWritten(t *testing.T) {
 		t.Errorf("the agent took %d steps of which there is no record", asked)
 	}
 }
+
+// A record that is lost or damaged while the agent works is an error that names it, never a verdict.
+func TestRecordIsLost(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		harm func(results string) error
+		want string
+	}{
+		{"it is deleted", os.RemoveAll, "no such file"},
+		{"it is overwritten", func(results string) error {
+			return os.WriteFile(filepath.Join(results, "1.jsonl"), []byte("something else\n"), 0o600)
+		}, "1.jsonl: "},
+		{"its last line is cut off", func(results string) error {
+			return os.Truncate(filepath.Join(results, "1.jsonl"), 10)
+		}, "1.jsonl: "},
+		{"the session file cannot be written", func(results string) error {
+			return os.Mkdir(filepath.Join(results, "1.json"), 0o700)
+		}, "1.json: "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := newPuppet()
+			s := &Session{
+				Problem: shopProblem(problem.Detection), Environment: env, Results: t.TempDir(), ID: "1",
+				Agent: scripted(agent.Call("submit", "Yes")),
+			}
+			env.watch = func(context.Context) error { return c.harm(s.Results) }
+			if o, err := s.Run(t.Context()); o != nil || err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%+v, %v", o, err)
+			}
+		})
+	}
+}
+
+// Of two runs with one id, the second does not begin: it would be told of in the record of the first.
+func TestSameID(t *testing.T) {
+	s := &Session{
+		Problem: shopProblem(problem.Detection), Environment: newPuppet(), Results: t.TempDir(), ID: "1",
+		Agent: scripted(agent.Call("submit", "Yes")),
+	}
+	if _, err := s.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := s.Run(t.Context()); o != nil || !errors.Is(err, os.ErrExist) {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// An agent that needs a model and has none does not begin.
+func TestNoModel(t *testing.T) {
+	dir := t.TempDir()
+	s := &Session{
+		Problem: shopProblem(problem.Detection), Environment: newPuppet(), Results: dir,
+		Agent: agent.Entry{Name: "thinker", NeedsModel: true},
+	}
+	if o, err := s.Run(t.Context()); o != nil || err == nil || err.Error() != "the agent thinker needs a model" {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
+	}
+}

@@ -33,6 +33,8 @@ type Local struct {
 	stage *Stage
 	keeps bool // the stage is for one run after another
 
+	admit func(context.Context) (*access, error) // newAccess, but in tests
+
 	// Of the run.
 	setting  Setting
 	tell     Tell
@@ -111,10 +113,19 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if err := l.keepHealthy(ctx); err != nil {
 		return a, err
 	}
+	defer func() {
+		if err != nil {
+			l.undo(ctx)
+		}
+	}()
 	if err := holdTurn(ctx, turnDelay(s.Problem, s.Seed), l.inject); err != nil {
 		return a, err
 	}
-	if l.way, err = l.newAccess(ctx); err != nil {
+	admit := l.newAccess
+	if l.admit != nil {
+		admit = l.admit
+	}
+	if l.way, err = admit(ctx); err != nil {
 		return a, err
 	}
 	l.began = time.Now()
@@ -154,10 +165,10 @@ func (l *Local) inject(ctx context.Context) error {
 	l.stage.env.Injected = time.Now()
 	for i, f := range faults {
 		spec := p.Faults()[i]
+		l.faults = append(l.faults, f) // What fails half-way is undone as well.
 		if err := f.Inject(ctx, l.stage.env); err != nil {
 			return fmt.Errorf("inject %s into %s: %w", spec.Kind, spec.Target, err)
 		}
-		l.faults = append(l.faults, f)
 	}
 	for i, f := range faults {
 		spec := p.Faults()[i]
@@ -225,8 +236,14 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 	defer l.leaveGate()
 	seedCloud(l.stage.cloud, aftermathSeed(l.setting.Seed))
 	l.watchAftermath(ctx, interrupted)
+	l.undo(ctx)
+	return nil
+}
+
+// undo recovers from the faults, however the run ended: the cluster may be somebody's.
+func (l *Local) undo(ctx context.Context) {
 	if l.keeps {
-		return nil // It is reset before its next run.
+		return // It is reset before its next run.
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
@@ -235,12 +252,18 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 			l.phase("recovering: " + err.Error())
 		}
 	}
-	return nil
+}
+
+// hands do what an agent asks for: an [aci.Interface].
+type hands interface {
+	Do(ctx context.Context, call *aci.Call) aci.Result
+	Confinement() string
+	Close() error
 }
 
 // access is an agent's way to the cloud.
 type access struct {
-	aci        *aci.Interface
+	aci        hands
 	guard      *guard.Guard
 	kubeconfig []byte
 	dir        string // of temporary files
@@ -248,8 +271,8 @@ type access struct {
 }
 
 // newAccess puts the guard and the agent's interface before the cloud.
-func (l *Local) newAccess(ctx context.Context) (a *access, err error) {
-	a = &access{}
+func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
+	a := &access{}
 	defer func() {
 		if err != nil {
 			a.close()
@@ -274,11 +297,15 @@ func (l *Local) newAccess(ctx context.Context) (a *access, err error) {
 		return nil, err
 	}
 	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return l.stage.load.Lag().Recent })
-	a.aci, err = aci.New(aci.Options{
+	i, err := aci.New(aci.Options{
 		Task: string(p.Task), App: p.App, Observer: l.stage.observer, Dial: a.monitor.counted(l.stage.cloud.Dial),
 		Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: l.Self,
 	})
-	return a, err
+	if err != nil {
+		return nil, err
+	}
+	a.aci = i
+	return a, nil
 }
 
 // journal records a write of the agent.

@@ -135,14 +135,14 @@ func during(ctx context.Context, a agent.Agent) (context.Context, context.Cancel
 }
 
 // perform does what a response asks for. Begun is told of the action before it is taken.
-func perform(ctx context.Context, i *aci.Interface, response string, begun func(action string)) (action string, res aci.Result) {
+func perform(ctx context.Context, h hands, response string, begun func(action string)) (action string, res aci.Result) {
 	call, err := aci.Parse(response)
 	if err != nil {
 		begun("")
 		return "", aci.Result{Failed: true, Text: err.Error()}
 	}
 	begun(call.Name)
-	return call.Name, i.Do(ctx, call)
+	return call.Name, h.Do(ctx, call)
 }
 
 // failure says why there is no submission, and whose fault it is.

@@ -219,7 +219,11 @@ func (r *run) work(ctx context.Context) {
 	r.agentTurn(ctx, way)
 	r.disclose()
 	r.phase("grading")
-	r.watch(context.WithoutCancel(ctx), ctx.Err() != nil)
+	interrupted := ctx.Err() != nil
+	if interrupted {
+		r.event(record.InterruptEvent, nil)
+	}
+	r.watch(context.WithoutCancel(ctx), interrupted)
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
 	if r.Judge != nil && ctx.Err() == nil {

@@ -92,6 +92,7 @@ type history struct {
 	journal    []guard.Entry
 	submission *record.Submission
 	death      *record.Death
+	interrupt  bool // the system was not watched for as long as it takes
 	changes    changes
 	doing      Doing
 	hold       grade.Holding
@@ -142,6 +143,8 @@ func decode(rec *record.Record) (*history, error) {
 		case record.DeathEvent:
 			h.death = new(record.Death)
 			err = e.Decode(h.death)
+		case record.InterruptEvent:
+			h.interrupt = true
 		case record.ModelEvent:
 			err = h.models.add(e)
 		case record.JudgementEvent:
@@ -247,6 +250,9 @@ func (h *history) judge() Verdict {
 	}
 	if class, why := h.excuse(res); class != "" {
 		return Verdict{class, why, h.metrics(res)}
+	}
+	if h.interrupt && h.truth.Task == problem.Mitigation && !res.Success() {
+		return Verdict{Inconclusive, "interrupted before it was clear how the system fares", h.metrics(res)}
 	}
 	if res.Success() {
 		return Verdict{Solved, h.praise(), h.metrics(res)}

@@ -1,6 +1,7 @@
 package cloudtest
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"maps"
@@ -78,6 +79,12 @@ func find(path string) (p place, ok bool) {
 
 // api answers a request to the API.
 func (c *Cloud) api(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body) // Only then the server notices that a client goes.
+	if err != nil {
+		fail(w, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	c.mu.Lock()
 	before := c.before
 	c.mu.Unlock()
