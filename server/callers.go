@@ -88,6 +88,9 @@ func (f *Front) identify(r *http.Request) (*caller, error) {
 	return nil, fail(http.StatusUnauthorized, "this needs the server's token, or that of a session, as a header 'Authorization: Bearer TOKEN'")
 }
 
+// isToken reports whether a word is the server's token, or one that it has issued.
+func (f *Front) isToken(word string) bool { return word == f.Token || f.tokens.find(word) != nil }
+
 // admit holds a place for a request of a caller who has a limited number of them.
 func (c *caller) admit() (leave func(), err error) {
 	if c.slots == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -213,52 +212,6 @@ func TestDeepJSON(t *testing.T) {
 	l.refused("POST", "/sessions", `{"document": "`+strings.Repeat("[", 100_000)+`"}`, 422, "document")
 	l.refused("POST", "/sessions", `{"document": "`+strings.Repeat("- ", 100_000)+`"}`, 422, "document")
 	l.refused("POST", "/sessions", `{"document": "`+strings.Repeat("x", maxDocument+1)+`"}`, 422, "longer than")
-}
-
-// The log has a line for every session and every refusal, and no secret.
-func TestLog(t *testing.T) {
-	var b syncBuffer
-	l := newLab(t, Options{Token: "open sesame", MaxSessions: 1, Log: slog.New(slog.NewTextHandler(&b, nil))}, &fakeBackend{})
-	operator := l.with("open sesame")
-	s := get[OpenedSession](operator, "POST", "/sessions", detection(faulty))
-	l.with("guessed-token").refused("GET", "/sessions", "", 401, "token")
-	l.with(s.Token).refused("GET", "/sessions", "", 403, "token")
-	operator.refused("POST", "/sessions", detection(faulty), 503, "as many as there may be")
-	operator.refused("POST", "/sessions", `{"problem": "nope\nlevel=INFO msg=\"session ended\""}`, 404, "no problem")
-	operator.refused("POST", "/sessions/"+s.ID+"/submit", `{}`, 422, "needs has_anomaly") // By the worker.
-	get[Outcome](operator, "POST", "/sessions/"+s.ID+"/submit", `{"answer": "Yes"}`)
-	l.opensSoonAs(operator)
-	text := b.String()
-	for _, want := range []string{
-		"session begun\" id=" + s.ID, "session ended\" id=" + s.ID + " state=done steps=2 class=solved",
-		"refused status=401 method=GET path=/sessions", "refused status=403 method=GET path=/sessions", "token_of=" + s.ID,
-		"refused status=503", "refused status=404", "refused status=422 method=POST path=/sessions/" + s.ID + "/submit",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("there is no %q in\n%s", want, text)
-		}
-	}
-	for _, secret := range []string{"open sesame", s.Token, "guessed-token"} {
-		if strings.Contains(text, secret) {
-			t.Errorf("%q is in\n%s", secret, text)
-		}
-	}
-	if strings.Count(text, "\nlevel=INFO") > 0 {
-		t.Errorf("a caller wrote a line of its own:\n%s", text)
-	}
-}
-
-// A flood of refusals does not fill a disk.
-func TestLogFlood(t *testing.T) {
-	var b bytes.Buffer
-	j := newJournal(slog.New(slog.NewTextHandler(&b, nil)))
-	r := httptest.NewRequest("GET", "/"+strings.Repeat("x", 5000), nil)
-	for range 10_000 {
-		j.refused(r, nil, 401, strings.Repeat("y", 5000))
-	}
-	if b.Len() > 1<<20 || b.Len() == 0 {
-		t.Errorf("%d bytes", b.Len())
-	}
 }
 
 type syncBuffer struct {

@@ -55,7 +55,7 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	f.envs[e.id] = e
 	e.idle = time.AfterFunc(f.EnvIdle, func() { f.remove(e.id) })
 	f.mu.Unlock()
-	f.log.Info("environment begun", "id", e.id, "problems", len(n.Problems))
+	f.log.Info("environment begun", "env", e.id, "request", idOf(r.Context()), "problems", len(n.Problems))
 	w.Header().Set("Location", "/envs/"+e.id)
 	return writeJSON(w, http.StatusCreated, OpenedEnv{e.info(), f.tokens.issue(e.id)})
 }
@@ -90,7 +90,7 @@ func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 		e.lease.Stop()
 		e.lease = nil
 	}
-	l, err := f.hire(ctx)
+	l, err := f.hire(ctx, f.log.With("env", e.id))
 	if err != nil {
 		return err
 	}
@@ -260,7 +260,7 @@ func (f *Front) remove(id string) bool {
 		}
 		<-e.busy
 		f.giveBack()
-		f.log.Info("environment ended", "id", id, "episodes", e.begun.Load())
+		f.log.Info("environment ended", "env", id, "episodes", e.begun.Load())
 	})
 	f.tokens.revoke(id)
 	return true

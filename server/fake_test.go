@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -286,7 +287,7 @@ type fakeWorkers struct {
 	started []*fakeWorker
 }
 
-func (f *fakeWorkers) Start(context.Context) (WorkerProcess, error) {
+func (f *fakeWorkers) Start(context.Context, *slog.Logger) (WorkerProcess, error) {
 	b := f.pattern()
 	if b.dir == "" {
 		b.dir = f.t.TempDir()

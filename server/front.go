@@ -36,7 +36,8 @@ type Options struct {
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
 	// Library is the problems that can be named, and the applications that those of callers may be about.
 	Library *problem.Library
-	// Log is told of sessions, environments and refusals. It may be nil.
+	// Log is told of sessions, environments and refusals, and of every request at level debug. It may be
+	// nil.
 	Log *slog.Logger
 	// Token is what callers must show, if it is set. What they begin has a token of its own, which is
 	// good for that alone.
@@ -73,8 +74,9 @@ func NewFront(o Options) *Front {
 	o.EnvIdle = cmp.Or(o.EnvIdle, DefaultEnvIdle)
 	f := &Front{
 		Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{},
-		log: newJournal(o.Log), bodyTimeout: bodyTimeout,
+		bodyTimeout: bodyTimeout,
 	}
+	f.log = newJournal(o.Log, f.isToken)
 	for _, p := range o.Library.Problems {
 		f.problems = append(f.problems, p.ID)
 	}
@@ -139,9 +141,9 @@ func (f *Front) giveBack() {
 	f.taken--
 }
 
-// hire starts a worker that Close ends.
-func (f *Front) hire(ctx context.Context) (*lease, error) {
-	l, err := f.lease(ctx)
+// hire starts a worker that Close ends, with a log for all that it does.
+func (f *Front) hire(ctx context.Context, log *slog.Logger) (*lease, error) {
+	l, err := f.lease(ctx, log)
 	if err != nil {
 		return nil, err
 	}

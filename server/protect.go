@@ -21,7 +21,8 @@ func (f *Front) protect(next http.Handler) http.Handler {
 	}))
 	safe := guarded.Handler(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		o := &observed{ResponseWriter: w}
+		o := &observed{ResponseWriter: w, begun: time.Now()}
+		r = f.log.named(w, r)
 		who := &caller{}
 		handler(func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -59,9 +60,7 @@ func (f *Front) protect(next http.Handler) http.Handler {
 			inner.ServeHTTP(w, c.as(r))
 			return nil
 		}).ServeHTTP(o, r)
-		if o.status >= http.StatusBadRequest {
-			f.log.refused(r, who, o.status, o.detail)
-		}
+		f.log.answered(r, who, o)
 	})
 }
 
@@ -94,12 +93,13 @@ func (f *Front) welcomes(origin string) bool {
 func allow(w http.ResponseWriter, r *http.Request, origin string) (asked bool) {
 	h := w.Header()
 	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Access-Control-Expose-Headers", requestID)
 	h.Add("Vary", "Origin")
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false
 	}
 	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID")
+	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Last-Event-ID, "+requestID)
 	h.Set("Access-Control-Max-Age", "600")
 	w.WriteHeader(http.StatusNoContent)
 	return true

@@ -27,22 +27,24 @@ func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
 	if err := f.reserve(); err != nil {
 		return nil, err
 	}
-	l, err := f.hire(ctx)
+	id := session.NewID()
+	log := f.log.With("run", id)
+	l, err := f.hire(ctx, log)
 	if err != nil {
 		f.giveBack()
 		return nil, err
 	}
 	e := &entry{lease: l, done: make(chan struct{})}
-	if err := l.ask(ctx, http.MethodPost, "/sessions", Spec{session.NewID(), n}, &e.first); err != nil {
+	if err := l.ask(ctx, http.MethodPost, "/sessions", Spec{id, n}, &e.first); err != nil {
 		l.Stop()
 		f.giveBack()
 		return nil, err
 	}
 	f.keep(e)
-	f.log.Info("session begun", "id", e.first.ID, "agent", e.first.Agent, "problem", n.Problem)
+	log.Info("session begun", "request", idOf(ctx), "agent", e.first.Agent)
 	f.running.Go(func() {
 		f.watch(e)
-		f.log.Info("session ended", e.archive.Session.summary()...)
+		log.Info("session ended", e.archive.Session.summary()...)
 		l.Stop()
 		f.giveBack()
 	})
@@ -77,11 +79,12 @@ func (f *Front) watch(e *entry) {
 	}
 }
 
-// summary is a session that has ended, for the log.
+// summary is a session that has ended, for the log. Only now does that tell the problem: an agent that is
+// a program on this machine could read the log.
 func (s Session) summary() []any {
-	args := []any{"id", s.ID, "state", s.State, "steps", s.Steps}
+	args := []any{"state", s.State, "steps", s.Steps}
 	if s.Outcome != nil {
-		args = append(args, "class", s.Outcome.Class)
+		args = append(args, "class", s.Outcome.Class, "problem", s.Outcome.Problem)
 	}
 	if s.Error != "" {
 		args = append(args, "error", s.Error)

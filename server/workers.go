@@ -6,15 +6,19 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"time"
+
+	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
 // Workers start workers.
 type Workers interface {
-	// Start starts one, and returns when it can be asked. It lives until it is stopped, or dies.
-	Start(ctx context.Context) (WorkerProcess, error)
+	// Start starts one, and returns when it can be asked. It lives until it is stopped, or dies. Log is
+	// for what it has to tell, and has the id of what it is for.
+	Start(ctx context.Context, log *slog.Logger) (WorkerProcess, error)
 }
 
 // WorkerProcess is a worker as its front sees it. Its methods are safe for concurrent use.
@@ -40,14 +44,14 @@ type lease struct {
 }
 
 // lease starts a worker. The place must be released in the end.
-func (f *Front) lease(ctx context.Context) (*lease, error) {
-	p, err := f.Workers.Start(ctx)
+func (f *Front) lease(ctx context.Context, log *slog.Logger) (*lease, error) {
+	p, err := f.Workers.Start(ctx, log)
 	if err != nil {
 		return nil, fail(http.StatusBadGateway, "start a worker: %v", err)
 	}
 	l := &lease{WorkerProcess: p}
 	l.proxy = &httputil.ReverseProxy{
-		Transport: p, FlushInterval: -1,
+		Transport: p, FlushInterval: -1, ErrorLog: logs.ErrorLog(log, slog.LevelDebug, "session"),
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.Out.URL.Scheme, r.Out.URL.Host, r.Out.Host = "http", "worker", "worker"
 			r.Out.Header.Del("Authorization")

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -18,6 +19,8 @@ var forms = map[string]string{
 	"uint64":   "a whole number such as 5",
 	"float64":  "a number such as 2.5",
 	"bool":     "true or false",
+	"level":    alternatives(logs.Levels),
+	"format":   alternatives(logs.Formats),
 }
 
 // flagFailure explains what is wrong with a flag: the nearest one for a name that is not known, the

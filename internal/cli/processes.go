@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ type processes struct {
 
 // Start starts the process of an environment, whose cluster comes up when it is its turn, and returns
 // who speaks for it.
-func (p *processes) Start(context.Context) (server.WorkerProcess, error) {
+func (p *processes) Start(context.Context, *slog.Logger) (server.WorkerProcess, error) {
 	dir, err := os.MkdirTemp(p.dir, "env-")
 	if err != nil {
 		return nil, err

@@ -39,6 +39,7 @@ type State struct {
 	own bool // Args are a copy of the command line, which can be hidden
 
 	dirs ownFlags
+	logs logFlags
 }
 
 // Process is the state of this process.
@@ -102,6 +103,7 @@ up in a second: no Docker, no root, nothing to install.
 	for _, c := range root.Commands() {
 		s.dirs.add(c, s)
 	}
+	s.logs.add(root, s)
 	return root
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/server"
 )
 
@@ -53,7 +53,7 @@ describes itself at /openapi.json; docs/server.md tells more.
 
 Every session has a cluster and a process of its own. Ctrl-C ends them all, and
 grades what there is. Standard error has a line for each session, environment
-and refused request.`,
+and refused request, and more with --log-level debug.`,
 		Example: `  aiopslab serve
   aiopslab serve --addr 0.0.0.0:1818 --token-file token`,
 		Args: noArgs,
@@ -69,7 +69,7 @@ and refused request.`,
 	flags.StringVar(&f.token, "token-file", "", "`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
-	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, and log nothing, for programs that start the server")
+	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, and log nothing unless told to, for programs that start the server")
 	f.memory.add(c)
 	f.models.add(c)
 	return c
@@ -78,9 +78,6 @@ and refused request.`,
 // open checks the flags, and returns the listener and what the front needs to know of it.
 func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	o := server.Options{MaxSessions: f.sessions}
-	if !f.untilEOF { // Else the program that started it would have it on its own standard error.
-		o.Log = slog.New(slog.NewTextHandler(s.Stderr, nil))
-	}
 	var err error
 	if o.Token, err = envToken(s); err != nil && f.token == "" {
 		return nil, o, err
@@ -101,6 +98,11 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 		}
 		o.Token = strings.TrimSpace(string(b))
 	}
+	level := "info"
+	if f.untilEOF { // The program that started it would have it on its own standard error.
+		level = logs.Off
+	}
+	o.Log = s.logger(level, o.Token)
 	if o.Loopback, err = checkAddr(f.addr, o.Token, "--token-file or AIOPSLAB_TOKEN"); err != nil {
 		return nil, o, err
 	}
@@ -179,7 +181,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	web := &http.Server{
-		Handler: front, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0),
+		Handler: front, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: logs.ErrorLog(o.Log, slog.LevelWarn, "api"),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	failed := make(chan error, 1)

@@ -69,12 +69,17 @@ func startEnvironment(s *State, dir string, ceiling int64) (*process.Environment
 // nobody, so what opens models and servers is not there for an agent to find.
 func private(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
-	for _, part := range []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL", "KUBECONFIG"} {
+	return confidential(name) || strings.Contains(strings.ToUpper(name), "KUBECONFIG") || name == "GOMEMLIMIT"
+}
+
+// confidential reports whether a variable of this name mostly has a secret.
+func confidential(name string) bool {
+	for _, part := range []string{"TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL"} {
 		if strings.Contains(strings.ToUpper(name), part) {
 			return true
 		}
 	}
-	return name == "GOMEMLIMIT"
+	return false
 }
 
 // openEnvironment starts the cluster. Who stops it meanwhile need not wait for it.

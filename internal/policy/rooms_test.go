@@ -42,6 +42,7 @@ var rooms = []string{
 	"internal/thought",
 	"internal/token",
 	"kit",
+	"internal/logs",
 	"internal/nesting",
 	"internal/socketpair",
 }
