@@ -152,6 +152,9 @@ func (i *Interface) noPods(ctx context.Context, namespace, service string) strin
 	if s, err := i.client.AppsV1().StatefulSets(namespace).Get(ctx, service, metav1.GetOptions{}); err == nil {
 		return set("StatefulSet", s.Spec.Replicas)
 	}
+	if _, err := i.client.AppsV1().DaemonSets(namespace).Get(ctx, service, metav1.GetOptions{}); err == nil {
+		return set("DaemonSet", nil)
+	}
 	names := i.serviceNames(ctx, namespace)
 	if slices.Contains(names, service) {
 		return fmt.Sprintf("Service %s in %s exists, but no pod has its name. Use `kubectl describe service %s -n %s` to see what it selects.", service, namespace, service, namespace)

@@ -7,9 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // How long a pod must have been ready to count as that. A container that dies soon after its start is
@@ -56,15 +53,13 @@ func podSymptom(ctx context.Context, e *Env, service string) (string, error) {
 
 // unsettled is podSymptom with another time for pods to settle.
 func unsettled(ctx context.Context, e *Env, service string, settle time.Duration) (string, error) {
-	d, err := e.Client.AppsV1().Deployments(e.App.Namespace).Get(ctx, service, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return "there is no Deployment " + service, nil
-	}
-	if err != nil {
+	want, ok, err := wanted(ctx, e, service)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	want := int(ptr.Deref(d.Spec.Replicas, 1))
-	if want == 0 {
+	case !ok:
+		return "there is no Deployment, StatefulSet or DaemonSet " + service, nil
+	case want == 0:
 		return service + " is scaled to 0 pods", nil
 	}
 	pods, err := podsOf(ctx, e, service)

@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
@@ -85,7 +86,25 @@ func TestPodSymptom(t *testing.T) {
 			t.Errorf("ready for %v: %q, %v; want %q", tt.ready, got, err, tt.want)
 		}
 	}
-	if got, err := podSymptom(t.Context(), &Env{Client: fake.NewClientset(), App: a}, "geo"); err != nil || got != "there is no Deployment geo" {
+	// Not every service is run by a Deployment.
+	meta := metav1.ObjectMeta{Namespace: a.Namespace, Name: "geo"}
+	set := &appsv1.StatefulSet{ObjectMeta: meta, Spec: appsv1.StatefulSetSpec{Replicas: ptr.To[int32](2)}}
+	daemons := &appsv1.DaemonSet{ObjectMeta: meta, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 2}}
+	for _, o := range []runtime.Object{set, daemons} {
+		c := fake.NewClientset(o)
+		e := &Env{Client: c, App: a}
+		c.Tracker().Add(readyPod(a, "geo", "n1", time.Hour))
+		if got, err := podSymptom(t.Context(), e, "geo"); err != nil || got != "1 of 2 pods of geo are ready" {
+			t.Errorf("%T: %q, %v", o, got, err)
+		}
+		other := readyPod(a, "geo", "n2", time.Hour)
+		other.Name = "geo-2"
+		c.Tracker().Add(other)
+		if got, err := podSymptom(t.Context(), e, "geo"); err != nil || got != "" {
+			t.Errorf("%T: %q, %v", o, got, err)
+		}
+	}
+	if got, err := podSymptom(t.Context(), &Env{Client: fake.NewClientset(), App: a}, "geo"); err != nil || got != "there is no Deployment, StatefulSet or DaemonSet geo" {
 		t.Errorf("%q, %v", got, err)
 	}
 }

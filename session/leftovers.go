@@ -86,10 +86,14 @@ func (s *Stage) actors(ctx context.Context) (actors, error) {
 	if err := s.addPods(ctx, &a); err != nil {
 		return a, err
 	}
-	return a, s.addTemplates(ctx, a)
+	workloads, err := s.workloads(ctx)
+	for _, w := range workloads {
+		a.templates[w.Kind+" "+w.Name] = w.template
+	}
+	return a, err
 }
 
-// addPods adds the pods that are not of a Deployment, StatefulSet or DaemonSet, and these by name.
+// addPods adds who runs pods: each controller by name, and each pod that has none. Jobs are listed already.
 func (s *Stage) addPods(ctx context.Context, a *actors) error {
 	left := a.left
 	pods, err := s.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
@@ -114,24 +118,6 @@ func (s *Stage) addPods(ctx context.Context, a *actors) error {
 		for _, c := range p.Spec.EphemeralContainers {
 			left["the debugging container "+c.Name+" in "+p.Name] = runner
 		}
-	}
-	return nil
-}
-
-func (s *Stage) addTemplates(ctx context.Context, a actors) error {
-	deployments, err := s.client.AppsV1().Deployments(s.app.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, d := range deployments.Items {
-		a.templates["deployment "+d.Name] = d.Spec.Template.Spec
-	}
-	sets, err := s.client.AppsV1().StatefulSets(s.app.Namespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	for _, set := range sets.Items {
-		a.templates["statefulset "+set.Name] = set.Spec.Template.Spec
 	}
 	return nil
 }

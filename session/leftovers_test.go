@@ -113,6 +113,15 @@ func TestActors(t *testing.T) {
 			}
 		})
 	}
+	daemons := func(image string) *appsv1.DaemonSet {
+		d := &appsv1.DaemonSet{ObjectMeta: meta("agent")}
+		d.Spec.Template.Spec.Containers = []v1.Container{{Name: "agent", Image: image}}
+		return d
+	}
+	left := list(daemons("echo")).since(list(daemons("agent:1")), list(daemons("agent:1")))
+	if left["another image of daemonset agent"].hold != leftHold {
+		t.Errorf("left: %v", left)
+	}
 	// What runs nothing cannot keep a machine busy.
 	probe := list(deployment("geo", func(s *v1.PodSpec) { s.Containers[0].LivenessProbe.InitialDelaySeconds = 60 })).since(healthy, found)
 	if a := probe["other probes of deployment geo"]; a.hold == 0 || a.runs {

@@ -23,36 +23,14 @@ const (
 // look looks at the system once, and for the faults in it.
 func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, error) {
 	l := grade.Look{Time: time.Now()}
-	ns := s.app.Namespace
-	deployments, err := s.client.AppsV1().Deployments(ns).List(ctx, metav1.ListOptions{})
+	workloads, err := s.workloads(ctx)
 	if err != nil {
 		return l, err
 	}
-	for _, d := range deployments.Items {
-		w := grade.Workload{Kind: "deployment", Name: d.Name, Replicas: 1}
-		if d.Spec.Replicas != nil {
-			w.Replicas = int(*d.Spec.Replicas)
-		}
-		if d.Status.ObservedGeneration >= d.Generation {
-			w.Ready = int(min(d.Status.ReadyReplicas, d.Status.UpdatedReplicas))
-		}
-		l.Workloads = append(l.Workloads, w)
+	for _, w := range workloads {
+		l.Workloads = append(l.Workloads, w.Workload)
 	}
-	sets, err := s.client.AppsV1().StatefulSets(ns).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return l, err
-	}
-	for _, set := range sets.Items {
-		w := grade.Workload{Kind: "statefulset", Name: set.Name, Replicas: 1}
-		if set.Spec.Replicas != nil {
-			w.Replicas = int(*set.Spec.Replicas)
-		}
-		if set.Status.ObservedGeneration >= set.Generation {
-			w.Ready = int(set.Status.ReadyReplicas)
-		}
-		l.Workloads = append(l.Workloads, w)
-	}
-	services, err := s.client.CoreV1().Services(ns).List(ctx, metav1.ListOptions{})
+	services, err := s.client.CoreV1().Services(s.app.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return l, err
 	}
