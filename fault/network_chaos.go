@@ -39,7 +39,7 @@ const (
 	enough  = 2
 )
 
-// networkProbe sees a disturbance by answers that do not come, or come late.
+// probe sees a disturbance by answers that do not come, or come late.
 func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, error) {
 	if symptom, err := podSymptom(ctx, e, name); symptom != "" || err != nil {
 		return symptom, err
@@ -149,7 +149,7 @@ func (p delayParams) Validate() error {
 	return p.networkParams.Validate()
 }
 
-// chaos is what the parameters say. Slow is never more than what a delay must cause, since no answer
+// network is what a delay shares with other disturbances. Slow is never more than what a delay must cause, since no answer
 // comes without two packets.
 func (p delayParams) network() networkParams {
 	n := p.networkParams

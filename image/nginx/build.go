@@ -167,7 +167,7 @@ func (f *frame) first(name string) bool {
 	return first
 }
 
-// flag reads an argument that is "on" or "off".
+// flagArg reads an argument that is "on" or "off".
 func flagArg(d *directive) (bool, error) {
 	switch d.args[0] {
 	case "on":

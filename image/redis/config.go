@@ -155,7 +155,7 @@ func (e *fatalConfig) Error() string {
 		Version, e.line, e.text, e.err)
 }
 
-// load reads the command line: a file, and parameters as options.
+// loadConfig reads the command line: a file, and parameters as options.
 func loadConfig(env *kit.Env) (*config, error) {
 	c := newConfig()
 	c.values["dir"] = env.Dir

@@ -13,7 +13,7 @@ import (
 // plainWidth is how wide lines are where there is no terminal to ask.
 const plainWidth = 120
 
-// Screen is what a terminal can show. The zero value is a file: no colours, and lines of [plainWidth].
+// screen is what a terminal can show. The zero value is a file: no colours, and lines of [plainWidth].
 type screen struct {
 	colour bool
 	width  int // columns; 0 is plainWidth

@@ -75,7 +75,7 @@ type Container struct {
 	doom     *time.Timer // kills the container
 }
 
-// dir is where the container's files are on the node.
+// containerDir is where the container's files are on the node.
 func containerDir(id string) string {
 	return "/run/containerd/io.containerd.runtime.v2.task/k8s.io/" + id
 }
