@@ -38,10 +38,10 @@ func deploy(t *testing.T, a *app.App, path string) *application {
 	}
 	x := &application{
 		App: a, objects: objects, deployed: time.Now(),
-		http: &http.Client{Transport: &http.Transport{DialContext: lab.cloud.Dial}},
+		http: &http.Client{Transport: &http.Transport{DialContext: lab.Cloud.Dial}},
 	}
 	t.Cleanup(x.http.CloseIdleConnections)
-	if err := lab.apply.Apply(t.Context(), a.Namespace, objects); err != nil {
+	if err := lab.Apply.Apply(t.Context(), a.Namespace, objects); err != nil {
 		t.Fatal(err)
 	}
 	x.waitReady(t)
@@ -54,7 +54,7 @@ func (x *application) waitReady(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := lab.apply.WaitReady(ctx, x.Namespace, x.objects); err != nil {
+	if err := lab.Apply.WaitReady(ctx, x.Namespace, x.objects); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +88,7 @@ func (x *application) load(t *testing.T, rate float64) *load {
 	}
 	g, err := workload.New(workload.Spec{
 		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Rate{{Constant: &rate}}},
-	}, workload.Target{BaseURL: "http://" + x.Host(), DialContext: lab.cloud.Dial})
+	}, workload.Target{BaseURL: "http://" + x.Host(), DialContext: lab.Cloud.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func (l *load) survive(t *testing.T, what string, harm func()) {
 // kill deletes the pods of a service at once, as the loss of a process does.
 func (x *application) kill(t *testing.T, service string) {
 	t.Helper()
-	err := lab.client.CoreV1().Pods(x.Namespace).DeleteCollection(t.Context(),
+	err := lab.Client.CoreV1().Pods(x.Namespace).DeleteCollection(t.Context(),
 		metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}, metav1.ListOptions{LabelSelector: x.Label + "=" + service})
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func (x *application) scale(t *testing.T, service string, replicas int) *appsv1.
 
 func (x *application) patch(t *testing.T, service string, patch []byte) *appsv1.Deployment {
 	t.Helper()
-	d, err := lab.client.AppsV1().Deployments(x.Namespace).Patch(t.Context(), service, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	d, err := lab.Client.AppsV1().Deployments(x.Namespace).Patch(t.Context(), service, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,16 +2,11 @@ package apps
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes"
-
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/image/consul"
 	"github.com/aiopslab/aiopslab/image/coredns"
 	"github.com/aiopslab/aiopslab/image/jaeger"
@@ -21,71 +16,35 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/image/prometheus"
 	"github.com/aiopslab/aiopslab/image/redis"
-	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 const (
-	// patience is how long a condition may take to come about. It is long because the machine may be
-	// busy; a test that passes does not wait for it.
-	patience = 3 * time.Minute
+	patience = labtest.Patience
 	poll     = 100 * time.Millisecond
 )
 
-// lab is the cloud, with its telemetry, that all tests share: a process holds one, and the
-// applications do not disturb each other.
-var lab struct {
-	cloud    *embedded.Cloud
-	client   kubernetes.Interface
-	apply    *manifest.Client
+// The applications share the cloud and its telemetry, and do not disturb each other.
+var (
+	lab      labtest.Lab
 	observer *observe.Observer
-}
+)
 
 func TestMain(m *testing.M) {
-	code, err := runIn(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// runIn runs the tests in a cloud.
-func runIn(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	lab.cloud, err = embedded.Start(ctx, embedded.Options{Images: kit.NewRegistry(
-		coredns.Image(), metricsserver.Image(), kubestatemetrics.Image(), prometheus.Image(nil), jaeger.Image(),
-		consul.Image(nil), mongo.Image(nil), memcached.Image(nil), redis.Image(nil), hotel.Image(nil), social.Image(nil),
-	)})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if cerr := lab.cloud.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	if err := lab.cloud.WaitReady(ctx); err != nil {
-		return 0, err
-	}
-	config := lab.cloud.RESTConfig()
-	config.QPS = -1
-	if lab.client, err = kubernetes.NewForConfig(config); err != nil {
-		return 0, err
-	}
-	if lab.apply, err = manifest.NewClient(config); err != nil {
-		return 0, err
-	}
-	if lab.observer, err = observe.New(config, lab.cloud.Dial); err != nil {
-		return 0, err
-	}
-	defer lab.observer.Close()
-	if err := lab.observer.Deploy(ctx, nil); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	lab.Main(m, labtest.Options{
+		Images: []kit.Image{
+			coredns.Image(), metricsserver.Image(), kubestatemetrics.Image(), prometheus.Image(nil), jaeger.Image(),
+			consul.Image(nil), mongo.Image(nil), memcached.Image(nil), redis.Image(nil), hotel.Image(nil), social.Image(nil),
+		},
+		Prepare: func(ctx context.Context) (stop func(), err error) {
+			if observer, err = observe.New(lab.Config, lab.Cloud.Dial); err != nil {
+				return nil, err
+			}
+			return func() { observer.Close() }, observer.Deploy(ctx, nil)
+		},
+	})
 }
 
 // await calls check until it returns no error, and returns its value. The last error, which says

@@ -22,7 +22,7 @@ import (
 
 // query asks Prometheus and returns the answer by the value of a label.
 func query(t *testing.T, promql string, by model.LabelName) (map[string]float64, error) {
-	v, _, err := lab.observer.Prometheus().Query(t.Context(), promql, time.Now())
+	v, _, err := observer.Prometheus().Query(t.Context(), promql, time.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (x *application) tracesConnect(t *testing.T, unused ...edge) {
 			}
 		}
 	}
-	j := lab.observer.Jaeger(x.Namespace)
+	j := observer.Jaeger(x.Namespace)
 	await(t, func() (none struct{}, err error) {
 		missing := maps.Clone(graph)
 		for _, e := range unused {
@@ -205,7 +205,7 @@ func (x *application) connected(tr *observe.Trace, graph, missing map[edge]bool)
 
 // alert returns the application's alert of a name and labels.
 func (x *application) alert(t *testing.T, name string, labels map[string]string) (*observe.Alert, error) {
-	alerts, err := lab.observer.Alerts(t.Context(), x.Namespace)
+	alerts, err := observer.Alerts(t.Context(), x.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func (x *application) logsAnswer(t *testing.T, service, level, text string) {
 		t.Helper()
 		q.Namespace, q.From = x.Namespace, x.deployed
 		return await(t, func() ([]observe.LogLine, error) {
-			lines, err := lab.observer.Logs(t.Context(), q)
+			lines, err := observer.Logs(t.Context(), q)
 			if err == nil && len(lines) == 0 {
 				err = fmt.Errorf("no line for %+v", q)
 			}
@@ -283,7 +283,7 @@ func (x *application) exports(t *testing.T) {
 	t.Helper()
 	w := observe.Window{Namespace: x.Namespace, From: x.deployed, To: time.Now()}
 	for _, f := range []observe.Format{observe.CSV, observe.Parquet} {
-		dir, err := lab.observer.Export(t.Context(), w, t.TempDir(), f)
+		dir, err := observer.Export(t.Context(), w, t.TempDir(), f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -110,11 +110,11 @@ func run(t *testing.T, a *app.App, groups [][]trial) {
 		t.Run(group[0].kind, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if err := lab.cloud.Reset(ctx, deployed); err != nil {
+			if err := lab.Cloud.Reset(ctx, deployed); err != nil {
 				t.Fatal(err)
 			}
 			e := &fault.Env{
-				Client: lab.client, Config: lab.cloud.RESTConfig(), Dial: lab.cloud.Dial, Chaos: cloud.Chaos(lab.cloud), App: a, Load: load(t, a),
+				Client: lab.Client, Config: lab.Cloud.RESTConfig(), Dial: lab.Cloud.Dial, Chaos: cloud.Chaos(lab.Cloud), App: a, Load: load(t, a),
 			}
 			var all sync.WaitGroup
 			for _, tt := range group {
@@ -178,20 +178,20 @@ func deploy(t *testing.T, a *app.App) cloud.Snapshot {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := lab.cloud.Reset(ctx, lab.empty); err != nil {
+	if err := lab.Cloud.Reset(ctx, empty); err != nil {
 		t.Fatal(err)
 	}
 	objects, err := manifest.Read(a.Manifests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.apply.Apply(ctx, a.Namespace, objects); err != nil {
+	if err := lab.Apply.Apply(ctx, a.Namespace, objects); err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.apply.WaitReady(ctx, a.Namespace, objects); err != nil {
+	if err := lab.Apply.WaitReady(ctx, a.Namespace, objects); err != nil {
 		t.Fatal(err)
 	}
-	s, err := lab.cloud.Snapshot(ctx)
+	s, err := lab.Cloud.Snapshot(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func load(t *testing.T, a *app.App) func() workload.Snapshot {
 	}
 	g, err := workload.New(workload.Spec{
 		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Constant(20)},
-	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: lab.cloud.Dial})
+	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: lab.Cloud.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func (x *experiment) recover() {
 func (x *experiment) solve(commands []string) {
 	x.t.Helper()
 	config := filepath.Join(x.t.TempDir(), "kubeconfig")
-	b, err := lab.cloud.Kubeconfig("lab")
+	b, err := lab.Cloud.Kubeconfig("lab")
 	if err == nil {
 		err = os.WriteFile(config, b, 0o600)
 	}
@@ -286,7 +286,7 @@ func (x *experiment) solve(commands []string) {
 	commands = append([]string{"kubectl config set-context --current --namespace=" + x.e.App.Namespace}, commands...)
 	for _, c := range commands {
 		cmd := exec.CommandContext(x.t.Context(), "bash", "-c", c)
-		cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+lab.bin+":"+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+config, "PATH="+lab.Bin+":"+os.Getenv("PATH"))
 		out, err := cmd.CombinedOutput()
 		if _, failed := errors.AsType[*exec.ExitError](err); failed {
 			x.t.Errorf("%s: %v", c, err)

@@ -110,7 +110,7 @@ func TestNoWayAround(t *testing.T) {
 // hostConfig is for clients that connect to the API server's port on this machine.
 func hostConfig(t *testing.T) *rest.Config {
 	t.Helper()
-	b, err := lab.cloud.Kubeconfig("admin")
+	b, err := lab.Cloud.Kubeconfig("admin")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("a request for a certificate of system:masters: %v", err)
 	}
 	admin := hostConfig(t)
-	b, err := lab.cloud.Kubeconfig("admin")
+	b, err := lab.Cloud.Kubeconfig("admin")
 	if err != nil {
 		t.Fatal(err)
 	}

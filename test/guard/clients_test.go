@@ -164,10 +164,10 @@ func TestInformer(t *testing.T) {
 	f.Start(ctx.Done())
 	f.WaitForCacheSync(ctx.Done())
 	labApplies(t, a.ns, strings.ReplaceAll(loadgen, "name: load", "name: load-2")+"---"+strings.ReplaceAll(web, "name: web", "name: web-2"))
-	if err := lab.client.CoreV1().Pods(a.ns).Delete(t.Context(), "load", metav1.DeleteOptions{}); err != nil {
+	if err := lab.Client.CoreV1().Pods(a.ns).Delete(t.Context(), "load", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.client.CoreV1().Pods(a.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+	if err := lab.Client.CoreV1().Pods(a.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -18,7 +18,7 @@ var errStillThere = errors.New("what the agent did has no effect yet")
 // directClient is the lab's own, by the way that agents cannot redirect.
 func directClient(t *testing.T) kubernetes.Interface {
 	t.Helper()
-	c, err := kubernetes.NewForConfig(lab.cloud.DirectConfig())
+	c, err := kubernetes.NewForConfig(lab.Cloud.DirectConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestRedirectedAPI(t *testing.T) {
 			t.Errorf("kubectl %v: %v\n%s", args, err, out)
 		}
 	}
-	ctx, api := t.Context(), lab.client.Discovery().RESTClient()
+	ctx, api := t.Context(), lab.Client.Discovery().RESTClient()
 	const services = "/apis/apiregistration.k8s.io/v1/apiservices"
 	if err := api.Patch(types.MergePatchType).AbsPath(services, "v1.apps").Body([]byte(elsewhere)).Do(ctx).Error(); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestRedirectedAPI(t *testing.T) {
 			t.Error(err)
 		}
 		await(t, func() (any, error) {
-			_, _, err := lab.client.Discovery().ServerGroupsAndResources()
+			_, _, err := lab.Client.Discovery().ServerGroupsAndResources()
 			return nil, err
 		})
 		const own = `{"apiVersion":"apiregistration.k8s.io/v1","kind":"APIService","metadata":{"name":"v1.apps","labels":{"kube-aggregator.kubernetes.io/automanaged":"onstart"}},
@@ -63,7 +63,7 @@ func TestRedirectedAPI(t *testing.T) {
 		await(t, func() (any, error) { return a.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}) })
 	}()
 	await(t, func() (any, error) {
-		if _, err := lab.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}); err == nil {
+		if _, err := lab.Client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}); err == nil {
 			return nil, errStillThere
 		}
 		return nil, nil

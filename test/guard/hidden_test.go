@@ -51,7 +51,7 @@ spec:
 func TestNothingToFind(t *testing.T) {
 	a := behind(t)
 	labApplies(t, "", chaosMesh)
-	dyn, err := dynamic.NewForConfig(lab.config)
+	dyn, err := dynamic.NewForConfig(lab.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestNothingToFind(t *testing.T) {
 	}
 	await(t, func() (string, error) {
 		// The API server publishes documents of new resources after a while.
-		b, err := lab.client.Discovery().RESTClient().Get().AbsPath("/openapi/v3").DoRaw(t.Context())
+		b, err := lab.Client.Discovery().RESTClient().Get().AbsPath("/openapi/v3").DoRaw(t.Context())
 		if err == nil && !strings.Contains(string(b), "chaos-mesh.org") {
 			err = fmt.Errorf("no document yet")
 		}

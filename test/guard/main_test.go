@@ -15,18 +15,13 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	component "k8s.io/component-base/cli"
-	kubectl "k8s.io/kubectl/pkg/cmd"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/aiopslab/aiopslab/cloud"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/coredns"
@@ -35,79 +30,19 @@ import (
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 const (
-	// patience is how long a condition may take to come about. It is long because the machine may be
-	// busy; a test that passes does not wait for it.
-	patience = 3 * time.Minute
+	patience = labtest.Patience
 	poll     = 50 * time.Millisecond
 )
 
-// lab is the cloud that all tests share, and what the lab itself has of it.
-var lab struct {
-	cloud  *embedded.Cloud
-	config *rest.Config
-	client kubernetes.Interface
-	apply  *manifest.Client
-	bin    string // where kubectl is
-}
+var lab labtest.Lab
 
-// TestMain runs the tests in a cloud. Called as kubectl, the test binary is kubectl.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "kubectl" {
-		os.Exit(runKubectl())
-	}
-	code, err := runIn(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-func runKubectl() int {
-	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	return component.Run(kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
-		Arguments: os.Args, IOStreams: streams, ConfigFlags: genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
-	}))
-}
-
-func runIn(m *testing.M) (code int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
 	tools := shell.Tools()
-	lab.cloud, err = embedded.Start(ctx, embedded.Options{Images: kit.NewRegistry(coredns.Image(), metricsserver.Image(), busybox.Image(tools), nginx.Image(tools))})
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		if cerr := lab.cloud.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	if err := lab.cloud.WaitReady(ctx); err != nil {
-		return 0, err
-	}
-	lab.config = lab.cloud.RESTConfig()
-	if lab.client, err = kubernetes.NewForConfig(lab.config); err != nil {
-		return 0, err
-	}
-	if lab.apply, err = manifest.NewClient(lab.config); err != nil {
-		return 0, err
-	}
-	if lab.bin, err = os.MkdirTemp("", "bin-"); err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(lab.bin)
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	if err := os.Symlink(self, filepath.Join(lab.bin, "kubectl")); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	lab.Main(m, labtest.Options{Images: []kit.Image{coredns.Image(), metricsserver.Image(), busybox.Image(tools), nginx.Image(tools)}})
 }
 
 // agent is somebody behind a guard, with a namespace to work in.
@@ -125,11 +60,11 @@ type agent struct {
 func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 	t.Helper()
 	a := &agent{ns: fmt.Sprintf("shop-%d", time.Now().UnixNano()%1e9)}
-	if _, err := lab.client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.ns}}, metav1.CreateOptions{}); err != nil {
+	if _, err := lab.Client.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: a.ns}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var err error
-	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.cloud.RESTConfig(), Direct: lab.cloud.DirectConfig(), Hide: hide, Journal: func(e guard.Entry) {
+	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.Cloud.RESTConfig(), Direct: lab.Cloud.DirectConfig(), Hide: hide, Journal: func(e guard.Entry) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.entries = append(a.entries, e)
@@ -137,9 +72,9 @@ func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lab.cloud.SetGate(&cloud.Gate{API: a.guard.Network(), Kubelet: a.guard.Kubelet})
+	lab.Cloud.SetGate(&cloud.Gate{API: a.guard.Network(), Kubelet: a.guard.Kubelet})
 	t.Cleanup(func() {
-		lab.cloud.SetGate(nil)
+		lab.Cloud.SetGate(nil)
 		if err := a.guard.Close(); err != nil {
 			t.Error(err)
 		}
@@ -174,7 +109,7 @@ func (a *agent) kubectl(t *testing.T, stdin string, args ...string) (string, err
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, filepath.Join(lab.bin, "kubectl"), args...)
+	cmd := exec.CommandContext(ctx, filepath.Join(lab.Bin, "kubectl"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+a.kubeconfig, "HOME="+t.TempDir())
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
@@ -205,7 +140,7 @@ func labApplies(t *testing.T, ns, manifests string) []*unstructured.Unstructured
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lab.apply.Apply(t.Context(), ns, objects); err != nil {
+	if err := lab.Apply.Apply(t.Context(), ns, objects); err != nil {
 		t.Fatal(err)
 	}
 	return objects
@@ -215,7 +150,7 @@ func labApplies(t *testing.T, ns, manifests string) []*unstructured.Unstructured
 func ready(t *testing.T, ns, name string) *v1.Pod {
 	t.Helper()
 	return await(t, func() (*v1.Pod, error) {
-		p, err := lab.client.CoreV1().Pods(ns).Get(t.Context(), name, metav1.GetOptions{})
+		p, err := lab.Client.CoreV1().Pods(ns).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}

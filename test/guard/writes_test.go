@@ -33,7 +33,7 @@ spec:
 // managers are those of an object, as the API server has it.
 func managers(t *testing.T, ns, name string) []string {
 	t.Helper()
-	d, err := lab.client.AppsV1().Deployments(ns).Get(t.Context(), name, metav1.GetOptions{})
+	d, err := lab.Client.AppsV1().Deployments(ns).Get(t.Context(), name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -133,7 +133,7 @@ func (m *machine) run(ctx context.Context, o *order, to *os.File) *report {
 	r.TimedOut, r.TooLarge = errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(context.Cause(ctx), errTooLarge)
 	stop(context.Canceled)
 	<-watched
-	m.procs.stop(endPatience)
+	m.procs.Stop(endPatience)
 	out.close()
 	r.Dir = []byte(m.shell.Dir())
 	if r.TooLarge {

@@ -2,13 +2,12 @@ package box
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 
 	"github.com/aiopslab/aiopslab/kit"
 )
@@ -16,15 +15,11 @@ import (
 // table is the process table of the agent's machine. Its processes are functions; those of kubectl
 // and helm wait for a process of the host.
 type table struct {
+	*kit.Table
 	programs map[string]kit.Program
 	// judge decides about a command that is about to run: env.Args may be changed. A refusal has
 	// been explained on env.Stderr.
 	judge func(ctx context.Context, env *kit.Env) (code int, refused bool)
-
-	most  int // processes at a time
-	mu    sync.Mutex
-	next  int
-	procs map[int]*process
 }
 
 var (
@@ -32,24 +27,13 @@ var (
 	_ kit.Forker    = (*table)(nil)
 )
 
+// firstPID is the ID of the first program of an agent.
+const firstPID = 100
+
 func newTable(programs map[string]kit.Program, most int) *table {
-	return &table{programs: programs, most: most, next: 100, procs: map[int]*process{}}
-}
-
-type process struct {
-	info    kit.ProcessInfo
-	cancel  context.CancelCauseFunc
-	signals chan syscall.Signal
-	taken   bool
-	done    chan struct{}
-	code    int
-}
-
-func (p *process) PID() int { return p.info.PID }
-
-func (p *process) Wait() int {
-	<-p.done
-	return p.code
+	t := &table{Table: kit.NewTable(firstPID), programs: programs}
+	t.Most = most
+	return t
 }
 
 // binDirs are the directories whose programs are those in /bin.
@@ -92,38 +76,11 @@ func (noForkError) Is(target error) bool { return target == syscall.EAGAIN }
 
 // Fork runs a program.
 func (t *table) Fork(ctx context.Context, env *kit.Env, program kit.Program) (kit.Process, error) {
-	t.mu.Lock()
-	if len(t.procs) >= t.most {
-		t.mu.Unlock()
+	p, err := t.Table.Fork(ctx, env, quiet(program))
+	if errors.Is(err, syscall.EAGAIN) {
 		return nil, errNoFork
 	}
-	pid := t.next
-	t.next++
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &process{
-		info:    kit.ProcessInfo{PID: pid, Parent: env.PID, Args: env.Args, User: env.User, Started: time.Now()},
-		cancel:  cancel,
-		signals: make(chan syscall.Signal, 16),
-		done:    make(chan struct{}),
-	}
-	t.procs[pid] = p
-	t.mu.Unlock()
-	env.PID = pid
-	env.OnNotify(func() <-chan syscall.Signal {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		p.taken = true
-		return p.signals
-	})
-	go func() {
-		p.code = kit.Run(ctx, quiet(program), env)
-		cancel(nil)
-		t.mu.Lock()
-		delete(t.procs, pid)
-		t.mu.Unlock()
-		close(p.done)
-	}()
-	return p, nil
+	return p, err
 }
 
 // quiet makes a panic of a program one line: its trace is not for the agent.
@@ -136,60 +93,5 @@ func quiet(program kit.Program) kit.Program {
 			}
 		}()
 		return program(ctx, env)
-	}
-}
-
-// List returns the running programs by ID.
-func (t *table) List() []kit.ProcessInfo {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []kit.ProcessInfo
-	for _, p := range t.procs {
-		list = append(list, p.info)
-	}
-	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return a.PID - b.PID })
-	return list
-}
-
-// Signal does what the kernel would.
-func (t *table) Signal(pid int, sig syscall.Signal) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := t.procs[pid]
-	switch {
-	case p == nil:
-		return syscall.ESRCH
-	case sig == 0 || sig == syscall.SIGCHLD || sig == syscall.SIGCONT:
-	case sig != syscall.SIGKILL && p.taken:
-		select {
-		case p.signals <- sig:
-		default: // More than can wait are lost, as the kernel merges them.
-		}
-	default:
-		p.cancel(kit.Killed{Signal: sig})
-	}
-	return nil
-}
-
-// stop kills everything that runs and waits for its end, but not forever.
-func (t *table) stop(patience time.Duration) (stopped bool) {
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	for {
-		t.mu.Lock()
-		var done chan struct{}
-		for _, p := range t.procs {
-			p.cancel(kit.Killed{Signal: syscall.SIGKILL})
-			done = p.done
-		}
-		t.mu.Unlock()
-		if done == nil {
-			return true
-		}
-		select {
-		case <-done:
-		case <-timer.C:
-			return false
-		}
 	}
 }

@@ -40,7 +40,7 @@ func (j *job) ended() bool {
 	}
 }
 
-// add notes a job whose result wait returns.
+// addJob notes a job whose result wait returns.
 func (s *Shell) addJob(pid int, text string, signal func(syscall.Signal) error, wait func() int) *job {
 	number := 1
 	for _, j := range s.jobs.list {

@@ -48,7 +48,9 @@ func New(t testing.TB, programs map[string]kit.Program) *Machine {
 	m.Procs = newTable(programs)
 	m.Net = newNet(t)
 	t.Cleanup(func() {
-		m.Procs.stop(t)
+		if !m.Procs.Stop(Patience) {
+			t.Errorf("programs go on after the end: %v", m.Procs.List())
+		}
 		cancel()
 	})
 	root := m.root()

@@ -2,27 +2,19 @@ package shelltest
 
 import (
 	"context"
-	"slices"
 	"strings"
-	"sync"
 	"syscall"
-	"testing"
-	"time"
 
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Table is a process table.
+// Table is a process table whose programs are in /bin.
 type Table struct {
+	*kit.Table
 	// Cells has interpreters run in cells.
 	Cells bool
 
 	programs map[string]kit.Program
-
-	mu    sync.Mutex
-	next  int
-	procs map[int]*process
-	wg    sync.WaitGroup
 }
 
 var (
@@ -35,26 +27,7 @@ var (
 func (t *Table) Confine() bool { return t.Cells }
 
 func newTable(programs map[string]kit.Program) *Table {
-	return &Table{programs: programs, next: 7, procs: map[int]*process{}}
-}
-
-// SetNext sets the ID of the next process.
-func (t *Table) SetNext(pid int) { t.next = pid }
-
-type process struct {
-	info    kit.ProcessInfo
-	cancel  context.CancelCauseFunc
-	signals chan syscall.Signal
-	taken   bool
-	done    chan struct{}
-	code    int
-}
-
-func (p *process) PID() int { return p.info.PID }
-
-func (p *process) Wait() int {
-	<-p.done
-	return p.code
+	return &Table{Table: kit.NewTable(7), programs: programs}
 }
 
 // Start finds a program in /bin, or by its path.
@@ -80,88 +53,11 @@ func (t *Table) Start(ctx context.Context, env *kit.Env) (kit.Process, error) {
 	return nil, &kit.ExecError{Name: name, Err: syscall.ENOEXEC}
 }
 
-// Fork runs a program. Like the runtime of the embedded cloud it ends a program's context when the
-// program has ended.
-func (t *Table) Fork(ctx context.Context, env *kit.Env, program kit.Program) (kit.Process, error) {
-	t.mu.Lock()
-	pid := t.next
-	t.next++
-	ctx, cancel := context.WithCancelCause(ctx)
-	p := &process{
-		info:    kit.ProcessInfo{PID: pid, Parent: env.PID, Args: env.Args, User: env.User, Started: time.Now()},
-		cancel:  cancel,
-		signals: make(chan syscall.Signal, 16),
-		done:    make(chan struct{}),
-	}
-	t.procs[pid] = p
-	t.mu.Unlock()
-	env.PID = pid
-	env.OnNotify(func() <-chan syscall.Signal {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		p.taken = true
-		return p.signals
-	})
-	t.wg.Go(func() {
-		p.code = kit.Run(ctx, program, env)
-		cancel(nil)
-		t.mu.Lock()
-		delete(t.procs, pid)
-		t.mu.Unlock()
-		close(p.done)
-	})
-	return p, nil
-}
-
 // List returns the running programs by ID.
 func (t *Table) List() []kit.ProcessInfo {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	var list []kit.ProcessInfo
-	for _, p := range t.procs {
-		info := p.info
-		if info.PID == 1 { // Who holds what the machine uses.
-			info.Memory = memory{}.Info().Used
-		}
-		list = append(list, info)
+	list := t.Table.List()
+	if len(list) > 0 && list[0].PID == 1 { // Who holds what the machine uses.
+		list[0].Memory = memory{}.Info().Used
 	}
-	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return a.PID - b.PID })
 	return list
-}
-
-// Signal does what the kernel would.
-func (t *Table) Signal(pid int, sig syscall.Signal) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	p := t.procs[pid]
-	switch {
-	case p == nil:
-		return syscall.ESRCH
-	case sig == 0 || sig == syscall.SIGCHLD || sig == syscall.SIGCONT:
-	case sig != syscall.SIGKILL && p.taken:
-		p.signals <- sig
-	case sig != syscall.SIGKILL && pid == 1:
-	default:
-		p.cancel(kit.Killed{Signal: sig})
-	}
-	return nil
-}
-
-// stop kills everything that runs and waits for its end, which should be near.
-func (t *Table) stop(tb testing.TB) {
-	t.mu.Lock()
-	for _, p := range t.procs {
-		p.cancel(kit.Killed{Signal: syscall.SIGKILL})
-	}
-	t.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		t.wg.Wait()
-		close(done)
-	}()
-	select {
-	case <-done:
-	case <-time.After(Patience):
-		tb.Errorf("programs go on after the end: %v", t.List())
-	}
 }
