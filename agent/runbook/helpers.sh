@@ -1,11 +1,27 @@
 # brief KIND: objects as JSON in; what matters of each on a line, out.
 brief() {
   case $1 in
-  deployments) p='{kind, metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"})}), spec: {replicas: .spec.replicas, template: {metadata: {labels: .spec.template.metadata.labels}, spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, ports: [.ports[]? | {name, containerPort}]}], volumes: [.volumes[]? | {name, configMap, persistentVolumeClaim}]})}}}' ;;
-  services) p='{kind, metadata: {name: .metadata.name}, spec: (.spec | {clusterIP, selector, volumeName, ports: [.ports[]? | {name, port, targetPort, protocol}]}), status: {phase: .status.phase}}' ;;
-  pods) p='{kind: "Pod", metadata: {name: .metadata.name}, spec: {nodeName: .spec.nodeName}, status: (.status | {phase, conditions: [.conditions[]? | select(.status != "True") | {type, status, reason, message}], containerStatuses: [.containerStatuses[]? | {name, ready, restartCount, state, lastState}]})}' ;;
-  replicasets) p='{metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"}), ownerReferences: [.ownerReferences[]? | {name, kind}]}), spec: {template: {spec: (.spec.template.spec | {nodeSelector, containers: [.containers[] | {name, image, command, args, env}]})}}}' ;;
-  volumes) p='{kind: "PersistentVolume", metadata: {name: .metadata.name}, spec: {claimRef: (.spec.claimRef // {} | {name, namespace, uid})}, status: {phase: .status.phase}}' ;;
+  deployments) p='{kind,
+      metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"})}),
+      spec: {replicas: .spec.replicas, template: {
+        metadata: {labels: .spec.template.metadata.labels},
+        spec: (.spec.template.spec | {nodeSelector,
+          containers: [.containers[] | {name, image, command, args, ports: [.ports[]? | {name, containerPort}]}],
+          volumes: [.volumes[]? | {name, configMap, persistentVolumeClaim}]})}}}' ;;
+  services) p='{kind, metadata: {name: .metadata.name},
+      spec: (.spec | {clusterIP, selector, volumeName, ports: [.ports[]? | {name, port, targetPort, protocol}]}),
+      status: {phase: .status.phase}}' ;;
+  pods) p='{kind: "Pod", metadata: {name: .metadata.name}, spec: {nodeName: .spec.nodeName},
+      status: (.status | {phase,
+        conditions: [.conditions[]? | select(.status != "True") | {type, status, reason, message}],
+        containerStatuses: [.containerStatuses[]? | {name, ready, restartCount, state, lastState}]})}' ;;
+  replicasets) p='{
+      metadata: (.metadata | {name, annotations: (.annotations // {} | {"deployment.kubernetes.io/revision"}),
+        ownerReferences: [.ownerReferences[]? | {name, kind}]}),
+      spec: {template: {spec: (.spec.template.spec | {nodeSelector,
+        containers: [.containers[] | {name, image, command, args, env}]})}}}' ;;
+  volumes) p='{kind: "PersistentVolume", metadata: {name: .metadata.name},
+      spec: {claimRef: (.spec.claimRef // {} | {name, namespace, uid})}, status: {phase: .status.phase}}' ;;
   configmaps) p='{name: .metadata.name, data}' ;;
   esac
   jq -c "(.items // [.])[] | $p | del(.. | select(. == null))"
@@ -16,7 +32,9 @@ of() { grep -E "\"ownerReferences\":\[\{[^]]*\"name\":\"($(echo "$*" | tr ' ' '|
 
 # recent: events as JSON in; who made pods in the last three minutes, and how many, out.
 recent() {
-  jq -r '.items[] | select(now - (.lastTimestamp // .eventTime | sub("[.][0-9]+"; "") | fromdate) < 180) | "created \(.involvedObject.name) \(.count // 1)"'
+  jq -r '.items[]
+    | select(now - (.lastTimestamp // .eventTime | sub("[.][0-9]+"; "") | fromdate) < 180)
+    | "created \(.involvedObject.name) \(.count // 1)"'
 }
 
 # complaints: logs in; lines that speak of trouble, without times, how often, the three most frequent of each pod, out.
@@ -28,8 +46,10 @@ complaints() {
 
 # ports NAMESPACE: the TCP ports of its Services, and the first of each pod, as HOST:PORT.
 ports() {
-  kubectl get services -n $1 -o json | jq -r '.items[] | "\(.metadata.name).\(.metadata.namespace)" as $host | .spec.ports[]? | select(.protocol != "UDP" and .protocol != "SCTP") | "\($host):\(.port)"' | sort
-  kubectl get pods -n $1 -o json | jq -r '.items[] | select(.status.podIP and .metadata.deletionTimestamp == null) | .status.podIP as $ip | [.spec.containers[].ports[]?.containerPort] | select(length > 0) | "\($ip):\(.[0])"'
+  kubectl get services -n $1 -o json | jq -r '.items[] | "\(.metadata.name).\(.metadata.namespace)" as $host
+    | .spec.ports[]? | select(.protocol != "UDP" and .protocol != "SCTP") | "\($host):\(.port)"' | sort
+  kubectl get pods -n $1 -o json | jq -r '.items[] | select(.status.podIP and .metadata.deletionTimestamp == null)
+    | .status.podIP as $ip | [.spec.containers[].ports[]?.containerPort] | select(length > 0) | "\($ip):\(.[0])"'
 }
 
 # connect HOST:PORT...: try each three times; the exit status of nc, and milliseconds.
