@@ -73,7 +73,9 @@ func support(pkg string) bool { return strings.HasSuffix(path.Base(pkg), "test")
 
 // linkers are the rooms that may link the control plane; whoever does pays tens of seconds for each
 // link. Anybody's integration tests may.
-var linkers = []string{"cmd/aiopslab", "examples", "lab", "test/conformance/lab", "internal/cli", "internal/bench", "cloud/embedded"}
+var linkers = []string{
+	"cmd/aiopslab", "examples", "lab", "test/conformance/lab", "test/labtest", "internal/cli", "internal/bench", "cloud/embedded",
+}
 
 // light are the packages below cloud/embedded that must do without it.
 var light = []string{
