@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -37,7 +38,7 @@ func golden(t *testing.T, name, got string) {
 
 func TestDocs(t *testing.T) {
 	var b strings.Builder
-	for _, task := range Tasks {
+	for _, task := range term.Tasks {
 		actions := Actions(task)
 		if last := actions[len(actions)-1]; last.Name != "submit" || last.Kind != Submit {
 			t.Errorf("%s: %s is last", task, last.Name)
@@ -47,7 +48,7 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s: %d docs of %d actions", task, len(docs), len(actions))
 		}
 		for _, a := range actions {
-			if a.Name != "submit" && task != Tasks[0] {
+			if a.Name != "submit" && task != term.Tasks[0] {
 				continue // The others are the same in every task.
 			}
 			b.WriteString("== " + task + " " + a.Name + " (" + string(a.Kind) + ")\n" + docs[a.Name] + "\n" + string(a.Schema()) + "\n\n")
@@ -138,21 +139,21 @@ func TestSubmit(t *testing.T) {
 		invalid    bool
 		note       string
 	}{
-		{task: Detection, call: `submit("Yes")`, answer: "Yes"},
-		{task: Detection, call: `submit(has_anomaly="No")`, answer: "No"},
-		{task: Detection, call: `submit()`, invalid: true},
-		{task: Detection, call: `submit(True)`, answer: true},
-		{task: Localization, call: `submit(["geo", "rate"])`, answer: []any{"geo", "rate"}},
-		{task: Localization, call: `submit(faulty_components=[])`, answer: []any{}},
-		{task: Localization, call: `submit("geo")`, answer: "geo"},
-		{task: Localization, call: `submit(None)`, answer: nil},
-		{task: Analysis, call: `submit({"system_level": "Application", "fault_type": "Misconfiguration"})`, answer: map[string]any{"system_level": "Application", "fault_type": "Misconfiguration"}},
-		{task: Analysis, call: `submit(analysis={})`, answer: map[string]any{}},
-		{task: Analysis, call: `submit()`, answer: nil},
-		{task: Analysis, call: `submit(None)`, answer: nil},
-		{task: Mitigation, call: `submit()`, answer: nil},
-		{task: Mitigation, call: `submit("done")`, answer: nil, note: "takes no argument"},
-		{task: Mitigation, call: `submit(x=1)`, answer: nil, note: "takes no argument"},
+		{task: term.Detection, call: `submit("Yes")`, answer: "Yes"},
+		{task: term.Detection, call: `submit(has_anomaly="No")`, answer: "No"},
+		{task: term.Detection, call: `submit()`, invalid: true},
+		{task: term.Detection, call: `submit(True)`, answer: true},
+		{task: term.Localization, call: `submit(["geo", "rate"])`, answer: []any{"geo", "rate"}},
+		{task: term.Localization, call: `submit(faulty_components=[])`, answer: []any{}},
+		{task: term.Localization, call: `submit("geo")`, answer: "geo"},
+		{task: term.Localization, call: `submit(None)`, answer: nil},
+		{task: term.Analysis, call: `submit({"system_level": "Application", "fault_type": "Misconfiguration"})`, answer: map[string]any{"system_level": "Application", "fault_type": "Misconfiguration"}},
+		{task: term.Analysis, call: `submit(analysis={})`, answer: map[string]any{}},
+		{task: term.Analysis, call: `submit()`, answer: nil},
+		{task: term.Analysis, call: `submit(None)`, answer: nil},
+		{task: term.Mitigation, call: `submit()`, answer: nil},
+		{task: term.Mitigation, call: `submit("done")`, answer: nil, note: "takes no argument"},
+		{task: term.Mitigation, call: `submit(x=1)`, answer: nil, note: "takes no argument"},
 	} {
 		i := fake(t, tt.task, cluster())
 		r := do(t, i, tt.call)
@@ -166,7 +167,7 @@ func TestSubmit(t *testing.T) {
 }
 
 func TestUnknownAction(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	for call, want := range map[string]string{
 		`get_log("a", "b")`: "Invalid action: get_log. Did you mean get_logs? The actions are get_logs, get_metrics, read_metrics, get_traces, read_traces, get_alerts, get_topology, exec_shell, submit.",
 		`__class__()`:       "Invalid action: __class__.",
@@ -183,7 +184,7 @@ func FuzzDo(f *testing.F) {
 	for _, s := range []string{"get_logs('a', 'b', tail=-1)", "exec_shell(5)", "submit({'a': [1]})", "get_metrics(namespace=[], x=1)", "submit(1, 2, 3)", "read_traces('../../x')"} {
 		f.Add(s)
 	}
-	actions := Actions(Analysis)
+	actions := Actions(term.Analysis)
 	f.Fuzz(func(t *testing.T, s string) {
 		c, err := Parse(fenced(s))
 		if err != nil {

@@ -9,10 +9,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func TestGetLogs(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	for call, want := range map[string][]string{
 		`get_logs("shop", "geo")`: {
 			"Logs of geo in shop, 2 pods:", "geo-1: Running\n", "[geo-1/geo] 11:58:01 INF hello  [2 times]\n[geo-2/geo] 11:59:10 INF hello\n[geo-1/geo] 11:59:30 ERR no database\n",
@@ -41,7 +43,7 @@ func TestGetLogs(t *testing.T) {
 }
 
 func TestGetMetrics(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	r := do(t, i, `get_metrics("shop", 5)`)
 	golden(t, "metrics.golden", r.Text)
 	const file = "/root/metrics_output/metric_20260301_120000/container/kpi_container_cpu_usage_seconds_total.csv"
@@ -70,7 +72,7 @@ func TestGetMetrics(t *testing.T) {
 }
 
 func TestGetTraces(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	r := do(t, i, `get_traces("shop")`)
 	golden(t, "traces.golden", r.Text)
 	if r := do(t, i, `read_traces("trace_output/traces_1772366400.csv")`); !strings.Contains(r.Text, "geo.Geo/Nearby 1772366399001000     8000      True") {
@@ -82,7 +84,7 @@ func TestGetTraces(t *testing.T) {
 }
 
 func TestAlertsAndTopology(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	if r := do(t, i, `get_alerts("shop")`); !strings.Contains(r.Text, "firing  HighRequestErrorRate  critical  service=geo  1m30s  8% fail\n") {
 		t.Errorf("%q", r.Text)
 	}
@@ -94,7 +96,7 @@ func TestAlertsAndTopology(t *testing.T) {
 		t.Errorf("%q", r.Text)
 	}
 	// Nothing answers: the agent is told, and nothing breaks.
-	i = fake(t, Detection, http.NotFoundHandler())
+	i = fake(t, term.Detection, http.NotFoundHandler())
 	for _, call := range []string{`get_logs("shop", "geo")`, `get_metrics("shop")`, `get_traces("shop")`, `get_alerts("shop")`, `get_topology("shop")`} {
 		if r := do(t, i, call); !strings.HasPrefix(r.Text, "Error: ") || !r.Failed {
 			t.Errorf("%s: %+v", call, r)
@@ -103,7 +105,7 @@ func TestAlertsAndTopology(t *testing.T) {
 }
 
 func TestExecShell(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	for _, tt := range []struct{ call, want string }{
 		{`exec_shell("echo 'Hello, World!'")`, "Hello, World!\n"},
 		{`exec_shell("echo out; echo err >&2; exit 3")`, "out\nerr\n[exit status 3]\n"},
@@ -138,7 +140,7 @@ func TestExecShell(t *testing.T) {
 
 // What of a response was not heeded is told once, whatever came of the rest.
 func TestNoteOnce(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	for response, want := range map[string]string{
 		"exec_shell(\"echo 1\")\nexec_shell(\"echo 2\")": "Note: Only the first API call, exec_shell, was made; write one call at a time.\n1\n",
 		"exec_shel(\"echo 1\")\nexec_shell(\"echo 2\")":  "Note: Only the first API call, exec_shel, was made; write one call at a time.\nInvalid action: exec_shel.",
@@ -156,7 +158,7 @@ func TestNoteOnce(t *testing.T) {
 
 // A command ends when its caller cancels it, and says so.
 func TestCancelled(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	ctx, cancel := context.WithCancelCause(t.Context())
 	go func() { // As soon as the command has begun.
 		for {
@@ -178,7 +180,7 @@ func TestCancelled(t *testing.T) {
 
 // A long output is shown in part, and is all there in a file.
 func TestLongOutput(t *testing.T) {
-	i := fake(t, Detection, cluster())
+	i := fake(t, term.Detection, cluster())
 	r := do(t, i, `exec_shell("echo HEAD; seq 1 20000")`)
 	if len(r.Text) > MaxOutput+500 || !strings.HasPrefix(r.Text, "HEAD\n1\n2\n") || !strings.HasSuffix(r.Text, "\n19999\n20000\n") {
 		t.Errorf("%d bytes: %.100q", len(r.Text), r.Text)
@@ -203,7 +205,7 @@ func TestLongOutput(t *testing.T) {
 func TestNewChecksItsOptions(t *testing.T) {
 	for want, o := range map[string]Options{
 		`task "repair": use one of detection, localization, analysis, mitigation`: {Task: "repair"},
-		"the interface needs": {Task: Detection},
+		"the interface needs": {Task: term.Detection},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

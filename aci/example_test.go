@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // What an agent writes has one call in it. Whoever writes none is told so, in words for the agent.
@@ -23,7 +24,7 @@ func ExampleParse() {
 
 // The actions of a task are the same for every surface: prompt, JSON schema, MCP and HTTP.
 func ExampleActions() {
-	for _, a := range aci.Actions(aci.Detection) {
+	for _, a := range aci.Actions(string(problem.Detection)) {
 		fmt.Println(a.Name, a.Kind)
 	}
 	// Output:

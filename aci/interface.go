@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci/internal/box"
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/observe"
 )
 
@@ -57,8 +58,8 @@ const (
 
 // New sets an interface up.
 func New(o Options) (*Interface, error) {
-	if !slices.Contains(Tasks, o.Task) {
-		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(Tasks, ", "))
+	if !slices.Contains(term.Tasks, o.Task) {
+		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(term.Tasks, ", "))
 	}
 	if o.App == nil || o.Observer == nil || o.Dial == nil || len(o.Self) == 0 {
 		return nil, errors.New("the interface needs an application, an observer, a way to dial and a command line for tools")

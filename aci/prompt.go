@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // NextAction ends every observation. The words are AIOpsLab's: agents written for it look for them.
@@ -12,19 +13,19 @@ const NextAction = "Please take the next action"
 
 // assignments say what each task is about, and what its answer is.
 var assignments = map[string]struct{ question, answer string }{
-	Detection: {
+	term.Detection: {
 		"Something may be wrong with it, or nothing may be. Find out which.",
 		`Your answer is "Yes" if there is an anomaly, "No" if there is none`,
 	},
-	Localization: {
+	term.Localization: {
 		"If something is wrong with it, find out where that comes from.",
 		"Your answer is the names of the services in which the root cause lies, or an empty list if there is no fault",
 	},
-	Analysis: {
+	term.Analysis: {
 		"If something is wrong with it, find out what kind of fault that is.",
 		"Your answer is the system level and the type of the fault, or nothing if there is no fault",
 	},
-	Mitigation: {
+	term.Mitigation: {
 		"If something is wrong with it, put that right, with any of the APIs.",
 		"Your answer is the system itself: submit once it is well again",
 	},
@@ -41,27 +42,27 @@ func Description(task string, a *app.App) string {
 
 // forms say how each task's answer is written.
 var forms = map[string]string{
-	Detection: `The answer is a str:
+	term.Detection: `The answer is a str:
 
 ` + written(`submit("Yes")`) + `
 if there is an anomaly, and
 
 ` + written(`submit("No")`) + `
 if there is none.`,
-	Localization: `The answer is a list[str] of names, the most likely first, such as
+	term.Localization: `The answer is a list[str] of names, the most likely first, such as
 
 ` + written(`submit(["service-a", "service-b"])`) + `
 and if there is no fault,
 
 ` + written("submit([])"),
-	Analysis: fmt.Sprintf(`The answer is a dict with two keys. Its form is
+	term.Analysis: fmt.Sprintf(`The answer is a dict with two keys. Its form is
 
 `+written(`submit({"system_level": "LEVEL", "fault_type": "TYPE"})`)+`
 where LEVEL is one of %s,
 and TYPE is one of %s. If there is no fault, it is
 
-`+written("submit()"), quoted(SystemLevels), quoted(FaultTypes)),
-	Mitigation: `Once the system is well, write
+`+written("submit()"), quoted(term.SystemLevels), quoted(term.FaultTypes)),
+	term.Mitigation: `Once the system is well, write
 
 ` + written("submit()") + `
 That ends your work. How the system does from then on, over some time, is what counts.`,

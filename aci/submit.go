@@ -4,27 +4,12 @@ import (
 	"context"
 	"fmt"
 	"strings"
-)
 
-// The tasks.
-const (
-	Detection    = "detection"
-	Localization = "localization"
-	Analysis     = "analysis"
-	Mitigation   = "mitigation"
-)
-
-// Tasks are all of them.
-var Tasks = []string{Detection, Localization, Analysis, Mitigation}
-
-// SystemLevels and FaultTypes are what a root cause is made of.
-var (
-	SystemLevels = []string{"Hardware", "Operating System", "Virtualization", "Application"}
-	FaultTypes   = []string{"Misconfiguration", "Code Defect", "Authentication Issue", "Network/Storage Issue", "Operation Error", "Dependency Problem"}
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // analysisFields are the keys of an analysis with their values.
-var analysisFields = map[string][]string{"system_level": SystemLevels, "fault_type": FaultTypes}
+var analysisFields = map[string][]string{"system_level": term.SystemLevels, "fault_type": term.FaultTypes}
 
 type (
 	detectionArgs struct {
@@ -48,14 +33,14 @@ const (
 func submitAction(task string) *Action {
 	const name = "submit"
 	switch task {
-	case Detection:
+	case term.Detection:
 		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *detectionArgs) Result { return submitted(a.Answer) })
-	case Localization:
+	case term.Localization:
 		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *localizationArgs) Result { return submitted(a.Answer) })
-	case Analysis:
-		doc := submitDoc + fmt.Sprintf(" system_level is one of %s. fault_type is one of %s.", strings.Join(SystemLevels, ", "), strings.Join(FaultTypes, ", "))
+	case term.Analysis:
+		doc := submitDoc + fmt.Sprintf(" system_level is one of %s. fault_type is one of %s.", strings.Join(term.SystemLevels, ", "), strings.Join(term.FaultTypes, ", "))
 		return define(name, Submit, doc, submitReturns, func(_ context.Context, _ *Interface, a *analysisArgs) Result { return submitted(a.Answer) })
-	case Mitigation:
+	case term.Mitigation:
 		doc := "Say that the anomalies are mitigated. The system itself is judged. This ends the run, so do it once and last."
 		a := define(name, Submit, doc, submitReturns, func(context.Context, *Interface, *mitigationArgs) Result { return submitted(nil) })
 		a.loose = true

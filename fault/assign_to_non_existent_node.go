@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type assignParams struct {
@@ -26,7 +28,7 @@ func assignToNonExistentNode() *Kind {
 		Title: "The pods of a service must run on a node that does not exist",
 		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
 the service is refused. An operator removes the selector.`,
-		Cause:     Cause{"Virtualization", "Dependency Problem"},
+		Cause:     Cause{term.Virtualization, term.DependencyProblem},
 		Targets:   AnyService,
 		TrueFixes: RollBackFixes,
 	}, assignParams{Node: "extra-node"}, func(t Target, p assignParams) (Fault, error) {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // The configuration of a MongoDB server with and without TLS.
@@ -25,7 +26,7 @@ func authMissMongoDB() *Kind {
 		Description: `The configuration of a MongoDB server is changed to demand TLS with certificates, and the server and its
 client are restarted. The client has no certificate and connects in plain: it is turned away, says so
 in its log, tries again, and never becomes ready. An operator allows plain connections again.`,
-		Cause:   Cause{"Application", "Misconfiguration"},
+		Cause:   Cause{term.Application, term.Misconfiguration},
 		Targets: withTLSFiles,
 	}, none{}, bindAuthMiss, func(t Target, _ none) []string {
 		o, _ := read(t.App)

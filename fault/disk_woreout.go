@@ -6,6 +6,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type diskParams struct {
@@ -36,7 +37,7 @@ func diskWoreout() *Kind {
 		Description: `Writes below the data directory of a MongoDB server fail with an input/output error, and the server is
 started again on it. It cannot write its lock file and ends: its pods are in CrashLoopBackOff. No
 operator can help.`,
-		Cause:   Cause{"Hardware", "Network/Storage Issue"},
+		Cause:   Cause{term.Hardware, term.NetworkStorage},
 		Targets: func(a *app.App) []string { return services(a, func(s app.Service) bool { return s.Kind == "mongodb" }) },
 	}, diskParams{Path: "/data/db", Methods: []string{"write", "fsync"}, Errno: "EIO", Percent: 100}, func(p diskParams) disturbParams { return p.disturbParams },
 		func(_ Target, p diskParams) (cloud.Disturbance, error) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type kernelParams struct {
@@ -35,7 +36,7 @@ func kernelFault() *Kind {
 		Description: `A call into the kernel fails in the containers of a service, and its pods are replaced, so that they have
 to make it. A service that cannot connect does not reach its database: it says so in its log and never
 becomes ready, or its calls fail. Only where it is bound to a node can an operator help: by moving the pods off it.`,
-		Cause: Cause{"Operating System", "Dependency Problem"},
+		Cause: Cause{term.OperatingSystem, term.DependencyProblem},
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && callsStore(a, s) })
 		},

@@ -11,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
@@ -37,7 +38,7 @@ func TestKindsAreComplete(t *testing.T) {
 		if k.Title == "" || k.Description == "" || strings.HasSuffix(k.Title, ".") {
 			t.Errorf("%s: title %q, description %q", k.Name, k.Title, k.Description)
 		}
-		if k.Name != "noop" && (!slices.Contains(SystemLevels, k.Cause.SystemLevel) || !slices.Contains(FaultTypes, k.Cause.FaultType)) {
+		if k.Name != "noop" && (!slices.Contains(term.SystemLevels, k.Cause.SystemLevel) || !slices.Contains(term.FaultTypes, k.Cause.FaultType)) {
 			t.Errorf("%s: cause %+v", k.Name, k.Cause)
 		}
 		for _, fixes := range []map[string]string{k.TrueFixes, k.MayFix} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // faultyBuilds are images with a bug, by the command of the service they are a build of.
@@ -20,7 +21,7 @@ func misconfigApp() *Kind {
 		Description: `The image of a service is replaced by a faulty build of it: yinfangchen/geo:app3 looks for its database on
 a port that nobody listens on. The service waits for its database, gives up and starts again; it never
 becomes ready. An operator goes back to the image before.`,
-		Cause:     Cause{"Application", "Misconfiguration"},
+		Cause:     Cause{term.Application, term.Misconfiguration},
 		TrueFixes: RollBackFixes,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return faultyBuilds[commandOf(a, s.Name)] != "" })

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type misconfigParams struct {
@@ -33,7 +34,7 @@ func misconfigK8s() *Kind {
 		Description: `The target port of a Kubernetes Service is changed to one on which its pods do not listen, and the pods
 are replaced, so that nobody keeps a connection from before. The pods are well, but whoever connects
 through the Service is refused. An operator sets the target port right.`,
-		Cause:   Cause{"Virtualization", "Misconfiguration"},
+		Cause:   Cause{term.Virtualization, term.Misconfiguration},
 		Targets: reachedByService,
 	}, misconfigParams{Port: 9999}, bindMisconfig, func(t Target, p misconfigParams) []string {
 		f, err := bindMisconfig(t, p)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // networkParams are what all disturbances of the network share.
@@ -75,7 +76,7 @@ func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, 
 
 // network makes the kind of a disturbance of the network.
 func network[P any](k Kind, defaults P, shared func(P) networkParams, what func(P) cloud.NetworkChaos) *Kind {
-	k.Cause = Cause{"Virtualization", "Network/Storage Issue"}
+	k.Cause = Cause{term.Virtualization, term.NetworkStorage}
 	k.Description += ` Only where it is bound to a node can an operator help: by moving the pods off it.`
 	k.MayFix = moved
 	return disturbing(k, defaults, func(p P) disturbParams { return shared(p).disturbParams },

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // healthProbe sees a disturbance by the pods of the service and by what it answers.
@@ -26,7 +27,7 @@ func containerKill() *Kind {
 		Description: `The containers of a service's pods are killed with SIGKILL as soon as they run. The pods stay and restart
 them, ever more slowly: CrashLoopBackOff, exit code 137. Only where it is bound to a node can an
 operator help: by moving the pods off it.`,
-		Cause:  Cause{"Virtualization", "Operation Error"},
+		Cause:  Cause{term.Virtualization, term.OperationError},
 		MayFix: moved,
 	}, containerKillParams{}, func(p containerKillParams) disturbParams { return p.disturbParams },
 		func(t Target, p containerKillParams) (cloud.Disturbance, error) {
@@ -53,7 +54,7 @@ func podFailure() *Kind {
 		Title: "The pods of a service do nothing",
 		Description: `The pods of a service exist, but their containers do nothing but wait: nobody listens, and they are not
 ready. Only where it is bound to a node can an operator help: by moving the pods off it.`,
-		Cause: Cause{"Virtualization", "Operation Error"},
+		Cause: Cause{term.Virtualization, term.OperationError},
 	})
 }
 
@@ -63,7 +64,7 @@ func podKill() *Kind {
 		Title: "The pods of a service are killed again and again",
 		Description: `The pods of a service are deleted without grace as soon as they run, and so are those that take their
 place. Only where it is bound to a node can an operator help: by moving the pods off it.`,
-		Cause: Cause{"Virtualization", "Operation Error"},
+		Cause: Cause{term.Virtualization, term.OperationError},
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func redeployWithoutPV() *Kind {
@@ -27,7 +28,7 @@ Released, not Available: each still belongs to a claim that is gone. So the new 
 the databases stay Pending, and nothing that needs them works. The data is still there. An operator
 clears the claimRef of the volumes, or makes the claims anew without the names. Without a target it
 befalls all volumes; with one, the others are bound again.`,
-		Cause:   Cause{"Virtualization", "Operation Error"},
+		Cause:   Cause{term.Virtualization, term.OperationError},
 		Targets: func(a *app.App) []string { return append([]string{""}, withVolumes(a)...) },
 	}, none{}, func(t Target, _ none) (Fault, error) {
 		o, err := read(t.App)

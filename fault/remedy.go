@@ -6,6 +6,19 @@ import (
 	"strings"
 )
 
+// The blunt remedies: what an agent may try that understands nothing.
+const (
+	RestartEverything  = "restart-everything"   // rollout restart of all Deployments
+	RollBackEverything = "roll-back-everything" // rollout undo of all Deployments
+	ScaleToZero        = "scale-to-zero"        // of the faulty workload
+	DeleteTheWorkload  = "delete-the-workload"
+	LimitsToInfinity   = "limits-to-infinity" // no resource limits on any Deployment
+	SilenceTheAlerts   = "silence-the-alerts" // no alerting rules
+)
+
+// Remedies are all blunt remedies.
+var Remedies = []string{RestartEverything, RollBackEverything, ScaleToZero, DeleteTheWorkload, LimitsToInfinity, SilenceTheAlerts}
+
 // rollout is a command that waits until a service runs as it should.
 func rollout(service string) string {
 	return fmt.Sprintf("kubectl rollout status deployment/%s --timeout=60s", service)

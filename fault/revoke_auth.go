@@ -6,6 +6,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func revokeAuth() *Kind {
@@ -15,7 +17,7 @@ func revokeAuth() *Kind {
 		Description: `The role readWrite is revoked from the user as whom a service logs in to its MongoDB server, and the
 service is restarted. It logs in, is told that it is not authorized, and gives up: its pods are in
 CrashLoopBackOff. An operator grants the role again.`,
-		Cause:   Cause{"Application", "Authentication Issue"},
+		Cause:   Cause{term.Application, term.Authentication},
 		Targets: protected,
 	}, defaultAccount, func(t Target, p account) (Fault, error) {
 		o, err := read(t.App)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func scalePodsToZero() *Kind {
@@ -13,7 +15,7 @@ func scalePodsToZero() *Kind {
 		Title: "A Deployment is scaled to zero",
 		Description: `A Deployment is scaled to zero replicas: it has no pods, and whoever calls the service is refused. An
 operator scales it up again.`,
-		Cause:   Cause{"Virtualization", "Operation Error"},
+		Cause:   Cause{term.Virtualization, term.OperationError},
 		Targets: AnyService,
 	}, none{}, func(t Target, _ none) (Fault, error) {
 		o, err := read(t.App)

@@ -6,6 +6,8 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 func storageUserUnregistered() *Kind {
@@ -15,7 +17,7 @@ func storageUserUnregistered() *Kind {
 		Description: `The user as whom a service logs in to its MongoDB server is dropped, and the service is restarted. It
 cannot log in and gives up: its pods are in CrashLoopBackOff. An operator creates the user again,
 with the password and the roles it had.`,
-		Cause:   Cause{"Application", "Authentication Issue"},
+		Cause:   Cause{term.Application, term.Authentication},
 		Targets: protected,
 	}, defaultAccount, func(t Target, p account) (Fault, error) {
 		o, err := read(t.App)

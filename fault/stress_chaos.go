@@ -17,6 +17,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	questions "github.com/aiopslab/aiopslab/app/ask"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type cpuParams struct {
@@ -40,7 +41,7 @@ func cpuStress() *Kind {
 		Description: `Cores are kept busy in the containers of a service, up to their limit. What the service does itself waits
 for its turn: it is throttled, and its calls take long. An operator can raise the limit, or, where it
 is bound to a node, move the pods off it.`,
-		Cause: Cause{"Operating System", "Operation Error"},
+		Cause: Cause{term.OperatingSystem, term.OperationError},
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && len(callers(a, s.Name)) > 0 })
 		},
@@ -136,7 +137,7 @@ func memoryStress() *Kind {
 		Description: `Memory is held in the containers of a service, more than their limit allows: they are killed (OOMKilled),
 restart, and are killed again. With a ramp it is a leak. An operator can raise the limit, or, where it
 is bound to a node, move the pods off it.`,
-		Cause:     Cause{"Operating System", "Operation Error"},
+		Cause:     Cause{term.OperatingSystem, term.OperationError},
 		Targets:   workloads,
 		TrueFixes: map[string]string{LimitsToInfinity: "the node has more memory than is held"},
 		MayFix:    map[string]string{RestartEverything: moved[RestartEverything]},

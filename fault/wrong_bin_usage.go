@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 type wrongBinParams struct {
@@ -19,7 +20,7 @@ func wrongBinUsage() *Kind {
 		Description: `An image that has the programs of several services is started with the command of another one. The
 program runs, but listens on its own port: the pods never become ready, and whoever calls the service
 is refused. An operator sets the command right.`,
-		Cause:     Cause{"Application", "Misconfiguration"},
+		Cause:     Cause{term.Application, term.Misconfiguration},
 		TrueFixes: RollBackFixes,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return len(otherBinaries(a, s.Name)) > 0 })

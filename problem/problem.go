@@ -26,16 +26,17 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // Task is what is asked of an agent.
 type Task string
 
 const (
-	Detection    Task = "detection"    // is there an anomaly?
-	Localization Task = "localization" // which components are faulty?
-	Analysis     Task = "analysis"     // what is the root cause?
-	Mitigation   Task = "mitigation"   // set it right
+	Detection    Task = term.Detection
+	Localization Task = term.Localization
+	Analysis     Task = term.Analysis
+	Mitigation   Task = term.Mitigation
 )
 
 // Tasks are all tasks, in the order in which an incident is worked on.

@@ -9,6 +9,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/strict"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -192,11 +193,11 @@ func (r *reader) checkAnswer() {
 
 // checkCause notes what is wrong with a cause.
 func (r *reader) checkCause(c fault.Cause, path ...any) {
-	if !slices.Contains(fault.SystemLevels, c.SystemLevel) {
-		r.add(append(path, "system_level"), "answer: %s", strict.Unknown("system_level", c.SystemLevel, fault.SystemLevels))
+	if !slices.Contains(term.SystemLevels, c.SystemLevel) {
+		r.add(append(path, "system_level"), "answer: %s", strict.Unknown("system_level", c.SystemLevel, term.SystemLevels))
 	}
-	if !slices.Contains(fault.FaultTypes, c.FaultType) {
-		r.add(append(path, "fault_type"), "answer: %s", strict.Unknown("fault_type", c.FaultType, fault.FaultTypes))
+	if !slices.Contains(term.FaultTypes, c.FaultType) {
+		r.add(append(path, "fault_type"), "answer: %s", strict.Unknown("fault_type", c.FaultType, term.FaultTypes))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // maxResponse is how much of a response is read, in a session and here.
@@ -35,7 +36,7 @@ type Parsed struct {
 // listActions answers GET /actions/{task}.
 func (f *Front) listActions(w http.ResponseWriter, r *http.Request) error {
 	task := r.PathValue("task")
-	if err := known("task", task, aci.Tasks); err != nil {
+	if err := known("task", task, term.Tasks); err != nil {
 		return err
 	}
 	actions := aci.Actions(task)

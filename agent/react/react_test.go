@@ -6,6 +6,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent/internal/agenttest"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/llm/llmtest"
 )
 
@@ -16,7 +17,7 @@ func TestPrompt(t *testing.T) {
 		Entry: Entry, World: agenttest.Shop(true),
 		Play: func(n int, r llmtest.Request) llmtest.Answer {
 			prompts++
-			for _, a := range aci.Actions(aci.Detection) {
+			for _, a := range aci.Actions(term.Detection) {
 				if !strings.Contains(r.Messages[0].Text, a.Signature()) {
 					t.Errorf("%s is not in the prompt", a.Name)
 				}

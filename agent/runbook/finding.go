@@ -1,5 +1,7 @@
 package runbook
 
+import "github.com/aiopslab/aiopslab/internal/term"
+
 // kind is what can be found wrong with a component.
 type kind int
 
@@ -50,25 +52,25 @@ type cause struct {
 
 // causes are what the findings mean.
 var causes = map[kind]cause{
-	volumeUnbound:  {"Virtualization", "Operation Error"},
-	unschedulable:  {"Virtualization", "Misconfiguration"},
-	scaledToZero:   {"Virtualization", "Operation Error"},
-	wrongPort:      {"Virtualization", "Misconfiguration"},
-	badImage:       {"Virtualization", "Misconfiguration"},
-	tlsRequired:    {"Application", "Misconfiguration"},
-	loginRefused:   {"Application", "Authentication Issue"},
-	changed:        {"Application", "Misconfiguration"},
-	diskFailing:    {"Hardware", "Network/Storage Issue"},
-	kernelFailing:  {"Operating System", "Operation Error"},
-	outOfMemory:    {"Operating System", "Operation Error"},
-	killed:         {"Virtualization", "Operation Error"},
-	replaced:       {"Virtualization", "Operation Error"},
-	networkFailing: {"Virtualization", "Network/Storage Issue"},
-	cpuStarved:     {"Operating System", "Operation Error"},
-	silent:         {"Virtualization", "Operation Error"},
-	crashing:       {"Application", "Code Defect"},
-	failing:        {"Application", "Code Defect"},
-	slow:           {"Virtualization", "Network/Storage Issue"},
+	volumeUnbound:  {term.Virtualization, term.OperationError},
+	unschedulable:  {term.Virtualization, term.Misconfiguration},
+	scaledToZero:   {term.Virtualization, term.OperationError},
+	wrongPort:      {term.Virtualization, term.Misconfiguration},
+	badImage:       {term.Virtualization, term.Misconfiguration},
+	tlsRequired:    {term.Application, term.Misconfiguration},
+	loginRefused:   {term.Application, term.Authentication},
+	changed:        {term.Application, term.Misconfiguration},
+	diskFailing:    {term.Hardware, term.NetworkStorage},
+	kernelFailing:  {term.OperatingSystem, term.OperationError},
+	outOfMemory:    {term.OperatingSystem, term.OperationError},
+	killed:         {term.Virtualization, term.OperationError},
+	replaced:       {term.Virtualization, term.OperationError},
+	networkFailing: {term.Virtualization, term.NetworkStorage},
+	cpuStarved:     {term.OperatingSystem, term.OperationError},
+	silent:         {term.Virtualization, term.OperationError},
+	crashing:       {term.Application, term.CodeDefect},
+	failing:        {term.Application, term.CodeDefect},
+	slow:           {term.Virtualization, term.NetworkStorage},
 }
 
 // finding is one thing that is wrong, and where.

@@ -8,23 +8,23 @@ import (
 	"io"
 	"strings"
 
-	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/internal/strict"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 // usages say how each task's answer is submitted.
 var usages = map[string]string{
-	aci.Detection: `  submit Yes        if there is an anomaly
+	term.Detection: `  submit Yes        if there is an anomaly
   submit No         if there is none`,
-	aci.Localization: `  submit NAME...    the faulty services, the most likely first
+	term.Localization: `  submit NAME...    the faulty services, the most likely first
   submit --no-fault if there is none`,
-	aci.Analysis: `  submit --system-level LEVEL --fault-type TYPE
+	term.Analysis: `  submit --system-level LEVEL --fault-type TYPE
   submit '{"system_level": "LEVEL", "fault_type": "TYPE"}'
   submit --no-fault if there is none
-LEVEL is one of ` + strings.Join(aci.SystemLevels, ", ") + `.
-TYPE is one of ` + strings.Join(aci.FaultTypes, ", ") + `.`,
-	aci.Mitigation: `  submit            once the system is well`,
+LEVEL is one of ` + strings.Join(term.SystemLevels, ", ") + `.
+TYPE is one of ` + strings.Join(term.FaultTypes, ", ") + `.`,
+	term.Mitigation: `  submit            once the system is well`,
 }
 
 func usage(task string) string { return usages[task] }
@@ -32,7 +32,7 @@ func usage(task string) string { return usages[task] }
 // answer reads the arguments of submit, and returns the call that they stand for.
 func answer(task string, args []string) (response string, err error) {
 	switch task {
-	case aci.Detection:
+	case term.Detection:
 		if len(args) == 1 {
 			for _, word := range []string{"Yes", "No"} {
 				if strings.EqualFold(args[0], word) {
@@ -41,10 +41,10 @@ func answer(task string, args []string) (response string, err error) {
 			}
 		}
 		return "", fmt.Errorf("the answer is Yes or No, not %q", strings.Join(args, " "))
-	case aci.Localization:
+	case term.Localization:
 		names, err := names(args)
 		return agent.Call("submit", names), err
-	case aci.Analysis:
+	case term.Analysis:
 		return cause(args)
 	}
 	if len(args) > 0 {
@@ -105,7 +105,7 @@ func cause(args []string) (string, error) {
 		}
 		fields["system_level"], fields["fault_type"] = *level, *kind
 	}
-	known := map[string][]string{"system_level": aci.SystemLevels, "fault_type": aci.FaultTypes}
+	known := map[string][]string{"system_level": term.SystemLevels, "fault_type": term.FaultTypes}
 	var errs []error
 	for _, key := range []string{"system_level", "fault_type"} {
 		value, err := choose(key, fields[key], known[key])

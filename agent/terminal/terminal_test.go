@@ -15,6 +15,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -164,18 +165,18 @@ func TestAnswer(t *testing.T) {
 	for _, c := range []struct {
 		task, args, want string // args are separated by |
 	}{
-		{aci.Detection, "Yes", `submit("Yes")`},
-		{aci.Detection, "no", `submit("No")`},
-		{aci.Localization, "geo", `submit(["geo"])`},
-		{aci.Localization, "geo|rate", `submit(["geo","rate"])`},
-		{aci.Localization, "geo, rate", `submit(["geo","rate"])`},
-		{aci.Localization, `["geo"]`, `submit(["geo"])`},
-		{aci.Localization, "[]", `submit([])`},
-		{aci.Localization, "--no-fault", `submit([])`},
-		{aci.Analysis, "--system-level|application|--fault-type=Code Defect", `submit({"fault_type":"Code Defect","system_level":"Application"})`},
-		{aci.Analysis, `{"system_level":"Hardware","fault_type":"operation error"}`, `submit({"fault_type":"Operation Error","system_level":"Hardware"})`},
-		{aci.Analysis, "--no-fault", `submit()`},
-		{aci.Mitigation, "", `submit()`},
+		{term.Detection, "Yes", `submit("Yes")`},
+		{term.Detection, "no", `submit("No")`},
+		{term.Localization, "geo", `submit(["geo"])`},
+		{term.Localization, "geo|rate", `submit(["geo","rate"])`},
+		{term.Localization, "geo, rate", `submit(["geo","rate"])`},
+		{term.Localization, `["geo"]`, `submit(["geo"])`},
+		{term.Localization, "[]", `submit([])`},
+		{term.Localization, "--no-fault", `submit([])`},
+		{term.Analysis, "--system-level|application|--fault-type=Code Defect", `submit({"fault_type":"Code Defect","system_level":"Application"})`},
+		{term.Analysis, `{"system_level":"Hardware","fault_type":"operation error"}`, `submit({"fault_type":"Operation Error","system_level":"Hardware"})`},
+		{term.Analysis, "--no-fault", `submit()`},
+		{term.Mitigation, "", `submit()`},
 	} {
 		got, err := answer(c.task, words(c.args))
 		if want := "```\n" + c.want + "\n```"; err != nil || got != want {
@@ -183,23 +184,23 @@ func TestAnswer(t *testing.T) {
 		}
 	}
 	for _, c := range []struct{ task, args, want string }{
-		{aci.Detection, "", `Yes or No`},
-		{aci.Detection, "maybe", `Yes or No, not "maybe"`},
-		{aci.Detection, "Yes|No", `Yes or No, not "Yes No"`},
-		{aci.Localization, "", "name the faulty services"},
-		{aci.Localization, ",", "name the faulty services"},
-		{aci.Localization, "[1]", "not a JSON list of names"},
-		{aci.Localization, "[", "not a JSON list of names"},
-		{aci.Localization, "-x", "there is no flag -x"},
-		{aci.Analysis, "", "needs --system-level and --fault-type"},
-		{aci.Analysis, "Application", `no place for "Application"`},
-		{aci.Analysis, "--level|x", "flag provided but not defined"},
-		{aci.Analysis, "--system-level|Application", "fault_type is missing"},
-		{aci.Analysis, "--system-level|Aplication|--fault-type|Code Defect", `did you mean "Application"?`},
-		{aci.Analysis, "--system-level|Kernel|--fault-type|Code Defect", "it is one of Hardware, "},
-		{aci.Analysis, `{"system_level":1}`, "not a JSON object of texts"},
-		{aci.Analysis, `{"system_level":"Application","fault_type":"Code Defect","x":"y"}`, `there is no key "x"`},
-		{aci.Mitigation, "done", "the system itself is judged"},
+		{term.Detection, "", `Yes or No`},
+		{term.Detection, "maybe", `Yes or No, not "maybe"`},
+		{term.Detection, "Yes|No", `Yes or No, not "Yes No"`},
+		{term.Localization, "", "name the faulty services"},
+		{term.Localization, ",", "name the faulty services"},
+		{term.Localization, "[1]", "not a JSON list of names"},
+		{term.Localization, "[", "not a JSON list of names"},
+		{term.Localization, "-x", "there is no flag -x"},
+		{term.Analysis, "", "needs --system-level and --fault-type"},
+		{term.Analysis, "Application", `no place for "Application"`},
+		{term.Analysis, "--level|x", "flag provided but not defined"},
+		{term.Analysis, "--system-level|Application", "fault_type is missing"},
+		{term.Analysis, "--system-level|Aplication|--fault-type|Code Defect", `did you mean "Application"?`},
+		{term.Analysis, "--system-level|Kernel|--fault-type|Code Defect", "it is one of Hardware, "},
+		{term.Analysis, `{"system_level":1}`, "not a JSON object of texts"},
+		{term.Analysis, `{"system_level":"Application","fault_type":"Code Defect","x":"y"}`, `there is no key "x"`},
+		{term.Mitigation, "done", "the system itself is judged"},
 	} {
 		if _, err := answer(c.task, words(c.args)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: submit %s: got %v, want %s", c.task, c.args, err, c.want)
@@ -220,7 +221,7 @@ func FuzzAnswer(f *testing.F) {
 		f.Add(args)
 	}
 	f.Fuzz(func(t *testing.T, args string) {
-		for _, task := range aci.Tasks {
+		for _, task := range term.Tasks {
 			response, err := answer(task, words(args))
 			if err != nil {
 				continue

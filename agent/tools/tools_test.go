@@ -6,6 +6,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent/internal/agenttest"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/llm/llmtest"
 )
@@ -38,7 +39,7 @@ func TestParallelCalls(t *testing.T) {
 	r := agenttest.Case{
 		Entry: Entry, World: agenttest.Shop(true),
 		Play: func(n int, r llmtest.Request) llmtest.Answer {
-			if len(r.Tools) != len(aci.Actions(aci.Detection)) || strings.Contains(r.Messages[1].Text, "```") {
+			if len(r.Tools) != len(aci.Actions(term.Detection)) || strings.Contains(r.Messages[1].Text, "```") {
 				t.Errorf("asked %+v", r)
 			}
 			if n == 1 {

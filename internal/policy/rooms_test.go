@@ -1,10 +1,15 @@
 package policy
 
 import (
+	"os"
 	"path"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rooms are the packages of the module from the upper to the lower ones. A room is a directory with
@@ -18,7 +23,6 @@ var rooms = []string{
 	"internal/cli",
 	"internal/builtin",
 	"server",
-	"campaign",
 	"report",
 	"session",
 	"agent",
@@ -39,12 +43,69 @@ var rooms = []string{
 	"internal/manifest",
 	"internal/policy",
 	"internal/strict",
+	"internal/term",
 	"internal/thought",
 	"internal/token",
 	"kit",
 	"internal/logs",
 	"internal/nesting",
 	"internal/socketpair",
+}
+
+// TestRoomsAreDrawn holds the list of rooms in docs/architecture.md to the one above, and both to the directories.
+func TestRoomsAreDrawn(t *testing.T) {
+	doc, err := os.ReadFile(root + "/docs/architecture.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var drawn []string
+	for _, m := range regexp.MustCompile(`(?m)^    ([a-z][a-z/]*)  +\S`).FindAllStringSubmatch(string(doc), -1) {
+		drawn = append(drawn, m[1])
+	}
+	if diff := cmp.Diff(rooms, drawn); diff != "" {
+		t.Errorf("docs/architecture.md has other rooms than rooms_test.go:\n%s", diff)
+	}
+	for _, r := range rooms {
+		if fi, err := os.Stat(root + "/" + r); err != nil || !fi.IsDir() {
+			t.Errorf("there is no directory %s: %v", r, err)
+		}
+	}
+}
+
+// TestDocsNamePlaces shows that the directories and files of the repository that the docs name are there.
+func TestDocsNamePlaces(t *testing.T) {
+	docs, err := filepath.Glob(root + "/docs/*.md")
+	if err != nil || len(docs) < 10 {
+		t.Fatalf("%d docs, %v", len(docs), err)
+	}
+	more, err := filepath.Glob(root + "/docs/design/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range append(append(docs, more...), root+"/README.md", root+"/CONTRIBUTING.md") {
+		text, err := os.ReadFile(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile("`([a-z]+/[a-zA-Z0-9_./*-]*[a-zA-Z0-9*])/?`").FindAllStringSubmatch(string(text), -1) {
+			if top, _, _ := strings.Cut(m[1], "/"); !isDir(root + "/" + top) {
+				continue // It is something else.
+			}
+			if found, err := filepath.Glob(root + "/" + m[1]); (err != nil || len(found) == 0) && !elsewhere[m[1]] {
+				t.Errorf("%s names %s, which is not there", doc, m[1])
+			}
+		}
+	}
+}
+
+// elsewhere is what docs name that looks like a place of the repository and is none.
+var elsewhere = map[string]bool{
+	"fault/missing_image.go": true, // an example, to be written
+}
+
+func isDir(name string) bool {
+	fi, err := os.Stat(name)
+	return err == nil && fi.IsDir()
 }
 
 // testRooms are the upper rooms that the tests of a room may import as well.

@@ -21,6 +21,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/server/mcp"
 	"github.com/aiopslab/aiopslab/session"
@@ -82,7 +83,7 @@ func (f *fake) Step(ctx context.Context, response string) (session.Turn, error) 
 	return session.Turn{Step: record.Step{Observation: f.observation, Failed: strings.Contains(response, "fails")}, Over: f.over}, nil
 }
 
-var options = mcp.Options{Task: aci.Localization, App: hotel.App(), Version: "v1"}
+var options = mcp.Options{Task: term.Localization, App: hotel.App(), Version: "v1"}
 
 // connect has a client in memory.
 func connect(t testing.TB, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
@@ -160,7 +161,7 @@ func TestListedAtOnce(t *testing.T) {
 	if instructions := c.InitializeResult().Instructions; instructions != briefing {
 		t.Errorf("the instructions are not the briefing but %q", instructions)
 	}
-	for _, want := range []string{"localize faults", "test-hotel-reservation", "submit"} {
+	for _, want := range []string{"the names of the services in which the root cause lies", "test-hotel-reservation", "submit"} {
 		if !strings.Contains(briefing, want) {
 			t.Errorf("no %q in %s", want, briefing)
 		}

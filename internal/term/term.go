@@ -1,0 +1,40 @@
+// Package term has the words that AIOpsLab's agents are asked and answer in: the tasks, and what a root cause is made
+// of. Whoever else needs them takes them from here.
+package term
+
+// The tasks.
+const (
+	Detection    = "detection"    // is there an anomaly?
+	Localization = "localization" // which components are faulty?
+	Analysis     = "analysis"     // what is the root cause?
+	Mitigation   = "mitigation"   // set it right
+)
+
+// Tasks are all tasks, in the order in which an incident is worked on.
+var Tasks = []string{Detection, Localization, Analysis, Mitigation}
+
+// The system levels, where a root cause is.
+const (
+	Hardware        = "Hardware"
+	OperatingSystem = "Operating System"
+	Virtualization  = "Virtualization"
+	Application     = "Application"
+)
+
+// SystemLevels are all of them.
+var SystemLevels = []string{Hardware, OperatingSystem, Virtualization, Application}
+
+// The fault types, what a root cause is.
+const (
+	Misconfiguration  = "Misconfiguration"
+	CodeDefect        = "Code Defect"
+	Authentication    = "Authentication Issue"
+	NetworkStorage    = "Network/Storage Issue"
+	OperationError    = "Operation Error"
+	DependencyProblem = "Dependency Problem"
+)
+
+// FaultTypes are all of them.
+var FaultTypes = []string{
+	Misconfiguration, CodeDefect, Authentication, NetworkStorage, OperationError, DependencyProblem,
+}
