@@ -75,6 +75,10 @@ func interrupted(w *world) func(*http.Request) error {
 	}
 }
 
+// longest is longer than any of these runs takes, in made-up time: each wait has a limit of its own, long
+// before that of all together.
+const longest = 6 * time.Minute
+
 var errDown = errors.New("the API is down")
 
 func down(*http.Request) error { return errDown }
@@ -143,7 +147,7 @@ func TestRun(t *testing.T) {
 		{
 			"baseline: interrupted", problem.Detection, scripted(yes), func(w *world) {
 				w.session.Agent.Baseline = time.Hour
-				time.AfterFunc(10*time.Minute, w.interrupt)
+				time.AfterFunc(time.Minute, w.interrupt)
 			}, Inconclusive, "interrupted before the agent could begin",
 			awaiting + " baseline (watching the healthy system for 1h0m0s)" + failed,
 		},
@@ -243,7 +247,8 @@ func TestRun(t *testing.T) {
 			w.session.Agent = acting(func(ctx context.Context, n int) (string, error) {
 				if n == 1 {
 					w.Stick("test-shop", "cart", true)
-					time.AfterFunc(20*time.Second, func() { w.Stick("test-shop", "cart", false) })
+					// Soon enough for a run that is not interrupted.
+					time.AfterFunc(9*time.Second, func() { w.Stick("test-shop", "cart", false) })
 					return scale, nil
 				}
 				w.interrupt()
@@ -283,9 +288,13 @@ func TestRun(t *testing.T) {
 				if c.set != nil {
 					c.set(w)
 				}
+				began := time.Now()
 				o, err := s.Run(ctx)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if took := time.Since(began); took > longest {
+					t.Errorf("it went on for %v", took)
 				}
 				if o.Verdict.Class != c.want || !strings.Contains(o.Verdict.Why, c.why) {
 					t.Errorf("%s: %s", o.Verdict.Class, o.Verdict.Why)
