@@ -20,7 +20,7 @@ LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image ki
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1
 
-.PHONY: help build run test race lint fix bench hostile docs-test conformance clean
+.PHONY: help build run test race lint ci fix bench hostile docs-test conformance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -45,6 +45,12 @@ lint: ## vet, staticcheck, formatting, tidiness
 	@out=$$($(TOOL) gofumpt -l .); test -z "$$out" || { echo "gofumpt: run 'make fix' for:" $$out; exit 1; }
 	$(GO) mod tidy -diff
 	$(GO) -C examples/outside mod tidy -diff
+
+# In this order: what is quick to find is found first.
+ci: ## all that CI does on a clean clone (.ci/run): lint, race, test
+	$(MAKE) lint
+	$(MAKE) race
+	$(MAKE) test
 
 fix: ## format and tidy
 	$(TOOL) gofumpt -w .
