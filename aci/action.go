@@ -49,7 +49,9 @@ type Param struct {
 //
 // A parameter with a default is optional; the default of one that is a number or a bool is written
 // as such.
-func define[T any](name string, kind Kind, doc, returns string, do func(ctx context.Context, i *Interface, args *T) Result) *Action {
+func define[T any](name string, kind Kind, doc, returns string,
+	do func(ctx context.Context, i *Interface, args *T) Result,
+) *Action {
 	t := reflect.TypeFor[T]()
 	a := &Action{
 		Name: name, Kind: kind, Doc: doc, Returns: returns, args: t,
@@ -61,7 +63,10 @@ func define[T any](name string, kind Kind, doc, returns string, do func(ctx cont
 		f := t.Field(n)
 		p := Param{Name: f.Tag.Get("arg"), Doc: f.Tag.Get("doc"), Type: f.Tag.Get("type"), field: n}
 		if p.Type == "" {
-			p.Type = map[reflect.Kind]string{reflect.String: "str", reflect.Int: "int", reflect.Bool: "bool"}[f.Type.Kind()]
+			p.Type = map[reflect.Kind]string{
+				reflect.String: "str", reflect.Int: "int",
+				reflect.Bool: "bool",
+			}[f.Type.Kind()]
 		}
 		if p.Name == "" || p.Type == "" {
 			panic(fmt.Sprintf("aci: field %s of the arguments of %s needs a name and a type", f.Name, name))

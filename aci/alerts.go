@@ -33,7 +33,8 @@ var getAlerts = define("get_alerts", Read,
 					about = append(about, label+"="+v)
 				}
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.State, x.Name, x.Severity, strings.Join(about, " "), i.now().Sub(x.Since).Round(time.Second), x.Summary)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", x.State, x.Name, x.Severity, strings.Join(about, " "),
+				i.now().Sub(x.Since).Round(time.Second), x.Summary)
 		}
 		w.Flush()
 		return Result{Text: b.String()}

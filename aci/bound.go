@@ -26,7 +26,8 @@ func (i *Interface) bound(action, text string) string {
 		return text
 	}
 	name := fmt.Sprintf("%s/%03d-%s.txt", outputs, i.outputs.Add(1), action)
-	where := fmt.Sprintf("All of it is in %s: exec_shell(\"sed -n '1,100p' %s\") shows a part, exec_shell(\"grep PATTERN %s\") searches.", name, name, name)
+	where := fmt.Sprintf("All of it is in %s: exec_shell(\"sed -n '1,100p' %s\") shows a part, exec_shell(\"grep "+
+		"PATTERN %s\") searches.", name, name, name)
 	if err := i.save(name, text); err != nil {
 		where = "It could not be kept: " + err.Error() + "."
 	}
@@ -42,9 +43,12 @@ func cut(text string, most int, where string) string {
 	if n := strings.IndexByte(tail, '\n'); n >= 0 && n < len(tail)/2 {
 		tail = tail[n+1:]
 	}
-	head, tail = strings.ToValidUTF8(head, ""), strings.TrimLeftFunc(tail, func(r rune) bool { return r == utf8.RuneError })
+	head, tail = strings.ToValidUTF8(head, ""), strings.TrimLeftFunc(tail, func(r rune) bool {
+		return r == utf8.RuneError
+	})
 	gone := text[len(head) : len(text)-len(tail)]
-	return fmt.Sprintf("%s\n[%d lines, %d bytes, were left out here. %s]\n\n%s", head, strings.Count(gone, "\n"), len(gone), where, tail)
+	return fmt.Sprintf("%s\n[%d lines, %d bytes, were left out here. %s]\n\n%s", head, strings.Count(gone, "\n"),
+		len(gone), where, tail)
 }
 
 // save writes a file for the agent.

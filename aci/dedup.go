@@ -11,10 +11,11 @@ const maxBlock = 4
 
 // stamp is a time or a duration in a log line: ISO 8601, 2025-Sep-24 18:41:09.83, Wed Sep 24 18:41:09
 // 2025, Sep 24 18:41:09, 18:41:09, 10m5s.
-var stamp = regexp.MustCompile(`\d{4}[-/](?:\d{2}|[A-Z][a-z]{2})[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?` +
-	`|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d{2}:\d{2}:\d{2}(?: \d{4})?` +
-	`|\d{2}:\d{2}:\d{2}(?:[.,]\d+)?` +
-	`|\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|µs|us|ns|s)\b|\b\d+h\d+m\b|\b\d+m\b`)
+var stamp = regexp.MustCompile(
+	`\d{4}[-/](?:\d{2}|[A-Z][a-z]{2})[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?` +
+		`|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2} \d{2}:\d{2}:\d{2}(?: \d{4})?` +
+		`|\d{2}:\d{2}:\d{2}(?:[.,]\d+)?` +
+		`|\b(?:\d+h)?(?:\d+m)?\d+(?:\.\d+)?(?:ms|µs|us|ns|s)\b|\b\d+h\d+m\b|\b\d+m\b`)
 
 // mask is a line without its times.
 func mask(line string) string { return stamp.ReplaceAllString(line, "\x00") }
@@ -42,7 +43,9 @@ func dedup(lines []string, most int) []entry {
 func merge(list []entry, size int) []entry {
 	var out []entry
 	for at := 0; at < len(list); {
-		if at+2*size > len(list) || !slices.EqualFunc(list[at:at+size], list[at+size:at+2*size], func(a, b entry) bool { return a.masked == b.masked }) {
+		if at+2*size > len(list) || !slices.EqualFunc(list[at:at+size], list[at+size:at+2*size], func(a, b entry) bool {
+			return a.masked == b.masked
+		}) {
 			out = append(out, list[at])
 			at++
 			continue

@@ -98,7 +98,10 @@ func (a *Action) Schema() json.RawMessage {
 		}
 		properties[p.Name] = s
 	}
-	b, err := json.Marshal(map[string]any{"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+	b, err := json.Marshal(map[string]any{
+		"type": "object", "properties": properties, "required": required,
+		"additionalProperties": false,
+	})
 	if err != nil {
 		panic(err) // Strings, numbers and lists of them can be marshalled.
 	}

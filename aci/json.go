@@ -14,8 +14,10 @@ import (
 
 var (
 	// tagged is what stands between tags for a call, or from the tag on if nothing closes it.
-	tagged = regexp.MustCompile(`(?s)<(?:tool_call|function_call|tool_use)>(.*?)(?:</(?:tool_call|function_call|tool_use)>|$)` +
-		`|\[TOOL_CALLS\]\s*(\[.*?\}\s*\]|\{.*\})` + `|<\|python_tag\|>(\{.*\})` + `|(<function=[\w.-]+>.*?(?:</function>|$))`)
+	tagged = regexp.MustCompile(
+		`(?s)<(?:tool_call|function_call|tool_use)>(.*?)(?:</(?:tool_call|function_call|tool_use)>|$)` +
+			`|\[TOOL_CALLS\]\s*(\[.*?\}\s*\]|\{.*\})` + `|<\|python_tag\|>(\{.*\})` +
+			`|(<function=[\w.-]+>.*?(?:</function>|$))`)
 	// function is Qwen's form for code, and Llama's.
 	function  = regexp.MustCompile(`(?s)^\s*<function=([A-Za-z_]\w*)>(.*?)(?:</function>\s*)?$`)
 	parameter = regexp.MustCompile(`(?s)<parameter=([A-Za-z_]\w*)>\n?(.*?)\n?</parameter>`)

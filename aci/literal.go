@@ -86,7 +86,8 @@ func (r *reader) arguments(call *Call) error {
 		if r.take(')') {
 			return nil
 		}
-		return wrong("A comma or a closing parenthesis is missing in %s(...) before %s; quotes inside a string need a backslash.", call.Name, r.next())
+		return wrong("A comma or a closing parenthesis is missing in %s(...) before %s; quotes inside a string "+
+			"need a backslash.", call.Name, r.next())
 	}
 }
 

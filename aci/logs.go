@@ -59,7 +59,8 @@ var serviceLabels = []string{"service", "io.kompose.service", "app", "app.kubern
 
 // isOf reports whether a pod is one of a service's, or the one that was named.
 func (i *Interface) isOf(p *v1.Pod, service string) bool {
-	return p.Name == service || slices.ContainsFunc(append([]string{i.o.App.Label}, serviceLabels...), func(l string) bool { return l != "" && p.Labels[l] == service })
+	return p.Name == service || slices.ContainsFunc(append([]string{i.o.App.Label}, serviceLabels...),
+		func(l string) bool { return l != "" && p.Labels[l] == service })
 }
 
 // showLogs writes the newest lines, without repetitions, and what there is to know of the pods.
@@ -95,7 +96,8 @@ func showLogs(a *logsArgs, pods []v1.Pod, lines []observe.LogLine) string {
 		b.WriteString("(no lines)\n")
 	}
 	if shown := len(lines); shown < total {
-		fmt.Fprintf(&b, "[The newest %d of %d lines. get_logs(%q, %q, tail=%d) shows more; level=\"error\" and since=MINUTES show less.]\n", shown, total, a.Namespace, a.Service, total)
+		fmt.Fprintf(&b, "[The newest %d of %d lines. get_logs(%q, %q, tail=%d) shows more; level=\"error\" and "+
+			"since=MINUTES show less.]\n", shown, total, a.Namespace, a.Service, total)
 	}
 	return b.String()
 }
@@ -138,13 +140,16 @@ func (i *Interface) noPods(ctx context.Context, namespace, service string) strin
 		if _, err := i.client.CoreV1().Namespaces().Get(ctx, service, metav1.GetOptions{}); err == nil {
 			return fmt.Sprintf("the namespace comes first: get_logs(%q, %q).", service, namespace)
 		}
-		return fmt.Sprintf("Your service/namespace does not exist. Use kubectl to check. There is no namespace %q; the application is in %q.", namespace, i.o.App.Namespace)
+		return fmt.Sprintf("Your service/namespace does not exist. Use kubectl to check. There is no namespace %q; "+
+			"the application is in %q.", namespace, i.o.App.Namespace)
 	}
 	set := func(kind string, replicas *int32) string {
 		if replicas != nil && *replicas == 0 {
-			return fmt.Sprintf("%s %s in %s is scaled to 0 replicas: it has no pods, so there are no logs.", kind, service, namespace)
+			return fmt.Sprintf("%s %s in %s is scaled to 0 replicas: it has no pods, so there are no logs.", kind,
+				service, namespace)
 		}
-		return fmt.Sprintf("%s %s in %s has no pods. Use `kubectl describe %s %s -n %s` to see why.", kind, service, namespace, strings.ToLower(kind), service, namespace)
+		return fmt.Sprintf("%s %s in %s has no pods. Use `kubectl describe %s %s -n %s` to see why.", kind, service,
+			namespace, strings.ToLower(kind), service, namespace)
 	}
 	if d, err := i.client.AppsV1().Deployments(namespace).Get(ctx, service, metav1.GetOptions{}); err == nil {
 		return set("Deployment", d.Spec.Replicas)
@@ -157,9 +162,11 @@ func (i *Interface) noPods(ctx context.Context, namespace, service string) strin
 	}
 	names := i.serviceNames(ctx, namespace)
 	if slices.Contains(names, service) {
-		return fmt.Sprintf("Service %s in %s exists, but no pod has its name. Use `kubectl describe service %s -n %s` to see what it selects.", service, namespace, service, namespace)
+		return fmt.Sprintf("Service %s in %s exists, but no pod has its name. Use `kubectl describe service %s -n "+
+			"%s` to see what it selects.", service, namespace, service, namespace)
 	}
-	text := fmt.Sprintf("Your service/namespace does not exist. Use kubectl to check. There is no service %q in %s.", service, namespace)
+	text := fmt.Sprintf("Your service/namespace does not exist. Use kubectl to check. There is no service %q in %s.",
+		service, namespace)
 	if len(names) > 0 {
 		text += fmt.Sprintf("%s The services are %s.", didYouMean(service, names), strings.Join(names, ", "))
 	}

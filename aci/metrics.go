@@ -28,7 +28,8 @@ func (a *windowArgs) window(now time.Time) (observe.Window, error) {
 }
 
 var getMetrics = define("get_metrics", Read,
-	"Summarise the metrics of a namespace: CPU, memory, throttling, restarts and network of each pod; request rate, errors and latency of each service; and what has changed in the last minute. "+
+	"Summarise the metrics of a namespace: CPU, memory, throttling, restarts and network of each pod; request rate, "+
+		"errors and latency of each service; and what has changed in the last minute. "+
 		"All samples are exported to CSV files, one for each metric.",
 	"str: the summary, and the directory the files are in. read_metrics shows one of them.",
 	func(ctx context.Context, i *Interface, a *windowArgs) Result {
@@ -36,7 +37,9 @@ var getMetrics = define("get_metrics", Read,
 		if err != nil {
 			return failed("%v", err)
 		}
-		dir, err := i.deliver(func(dir string) (string, error) { return i.o.Observer.ExportMetrics(ctx, w, dir, observe.CSV) })
+		dir, err := i.deliver(func(dir string) (string, error) {
+			return i.o.Observer.ExportMetrics(ctx, w, dir, observe.CSV)
+		})
 		if err != nil {
 			return failed("%v", err)
 		}

@@ -75,7 +75,10 @@ func Parse(response string) (*Call, error) {
 			continue
 		}
 		call.Context = around(response, b)
-		rest := slices.ContainsFunc(blocks[i+1:], func(b block) bool { _, err := parseBlock(b.text); return err == nil })
+		rest := slices.ContainsFunc(blocks[i+1:], func(b block) bool {
+			_, err := parseBlock(b.text)
+			return err == nil
+		})
 		if rest && call.Note == "" {
 			call.Note = fmt.Sprintf("Only the first API call, %s, was made; write one call at a time.", call.Name)
 		}

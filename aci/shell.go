@@ -35,7 +35,8 @@ type shellArgs struct {
 
 var execShell = define(shellAction, Write,
 	"Execute a command in a bash shell with kubectl, helm, jq, awk, sed, grep, curl and the usual tools. "+
-		"Pipes, loops, here-documents and $(...) work. Variables, functions, files and the working directory stay from call to call. "+
+		"Pipes, loops, here-documents and $(...) work. Variables, functions, files and the working directory stay "+
+		"from call to call. "+
 		"Services and pods of the cluster can be reached by name and address, with curl for example. "+
 		"There is no terminal and no input: commands that need one are refused, with the alternative.",
 	"str: what the command printed, and its exit status unless that is 0.",
@@ -64,13 +65,16 @@ var execShell = define(shellAction, Write,
 		case ctx.Err() != nil:
 			line("[The command was ended: %v.]", context.Cause(ctx))
 		case out.Ended != "":
-			line("[The shell was ended: %s. A new one was started: files are as they were, variables, functions and the working directory are gone.]", out.Ended)
+			line("[The shell was ended: %s. A new one was started: files are as they were, variables, functions and "+
+				"the working directory are gone.]", out.Ended)
 		case out.TooLarge:
-			line("[The command was ended because it took too much memory. Work on less, with head, tail or grep in front.]")
+			line("[The command was ended because it took too much memory. Work on less, with head, tail or " +
+				"grep in front.]")
 		case out.TimedOut && limit < a.Timeout:
 			line("[The command was ended after %d seconds, the longest it may take.]", limit)
 		case out.TimedOut:
-			line("[The command was ended after %d seconds. exec_shell(command, timeout=SECONDS) gives it more, up to %d.]", limit, maxShellTimeout)
+			line("[The command was ended after %d seconds. exec_shell(command, timeout=SECONDS) gives it "+
+				"more, up to %d.]", limit, maxShellTimeout)
 		case out.Status != 0:
 			line("[exit status %d]", out.Status)
 		case b.Len() == 0:

@@ -83,7 +83,8 @@ func (i *Interface) ask(ctx context.Context, w observe.Window) (numbers, error) 
 func placeholders(w observe.Window) *strings.Replacer {
 	window := w.To.Sub(w.From)
 	return strings.NewReplacer(
-		"NS", fmt.Sprintf("namespace=%q", w.Namespace), "WINDOW", seconds(window), "BEFORE", seconds(max(window-time.Minute, time.Minute)), "GRPC", grpcErrors,
+		"NS", fmt.Sprintf("namespace=%q", w.Namespace), "WINDOW", seconds(window), "BEFORE",
+		seconds(max(window-time.Minute, time.Minute)), "GRPC", grpcErrors,
 	)
 }
 
@@ -106,8 +107,10 @@ func (i *Interface) summarise(ctx context.Context, w observe.Window) (string, er
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "POD\tCPU (cores)\tMEMORY\tLIMIT\tTHROTTLED\tRESTARTS\tRECEIVED/s\tSENT/s\tDROPPED/s")
 	for _, p := range pods {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p, n.text("cpu", p, "%.3f"), n.bytes("memory", p), n.bytes("limit", p),
-			n.percent("throttled", p), n.text("restarts", p, "%.0f"), n.bytes("receive", p), n.bytes("transmit", p), n.text("dropped", p, "%.2f"))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", p, n.text("cpu", p, "%.3f"), n.bytes("memory", p),
+			n.bytes("limit", p),
+			n.percent("throttled", p), n.text("restarts", p, "%.0f"), n.bytes("receive", p), n.bytes("transmit", p),
+			n.text("dropped", p, "%.2f"))
 	}
 	tw.Flush()
 	fmt.Fprintln(&b)
@@ -121,7 +124,8 @@ func (i *Interface) summarise(ctx context.Context, w observe.Window) (string, er
 		if v, ok := n["latency"][s]; ok {
 			latency = fmt.Sprintf("%.1f", 1000*v)
 		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s, n.text("requests", s, "%.1f"), errors, latency, n.percent("store.errors", s))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\n", s, n.text("requests", s, "%.1f"), errors, latency,
+			n.percent("store.errors", s))
 	}
 	tw.Flush()
 	fmt.Fprintln(&b, "\nWhat stands out in the last minute against the time before:")

@@ -23,7 +23,8 @@ type topologyArgs struct {
 const topologyWindow = 10 * time.Minute
 
 var getTopology = define("get_topology", Read,
-	"Show the services of a namespace, how many of their pods are ready, what they depend on by design, and who called whom in the traces of the last 10 minutes.",
+	"Show the services of a namespace, how many of their pods are ready, what they depend on by design, and who "+
+		"called whom in the traces of the last 10 minutes.",
 	"str: a table of the services, and the calls that were seen.",
 	func(ctx context.Context, i *Interface, a *topologyArgs) Result {
 		services, err := i.client.CoreV1().Services(a.Namespace).List(ctx, metav1.ListOptions{})
@@ -31,7 +32,8 @@ var getTopology = define("get_topology", Read,
 			return failed("list the services of %s: %v", a.Namespace, err)
 		}
 		if len(services.Items) == 0 {
-			return failed("there are no services in namespace %q; the application is in %q", a.Namespace, i.o.App.Namespace)
+			return failed("there are no services in namespace %q; the application is in %q", a.Namespace,
+				i.o.App.Namespace)
 		}
 		pods, err := i.client.CoreV1().Pods(a.Namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
@@ -46,7 +48,8 @@ var getTopology = define("get_topology", Read,
 				known.Kind, known.Calls = "", nil
 			}
 			ready, all := readyPods(&s, pods.Items)
-			fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, orDash(known.Kind), ready, all, ports(&s), orDash(strings.Join(known.Calls, ", ")))
+			fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\n", s.Name, orDash(known.Kind), ready, all, ports(&s),
+				orDash(strings.Join(known.Calls, ", ")))
 		}
 		w.Flush()
 		now := i.now()
@@ -79,7 +82,9 @@ func readyPods(s *v1.Service, pods []v1.Pod) (ready, all int) {
 			continue
 		}
 		all++
-		if slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady && c.Status == v1.ConditionTrue }) {
+		if slices.ContainsFunc(p.Status.Conditions, func(c v1.PodCondition) bool {
+			return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
+		}) {
 			ready++
 		}
 	}

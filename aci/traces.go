@@ -24,7 +24,8 @@ const (
 )
 
 var getTraces = define("get_traces", Read,
-	"Summarise the traces of a namespace: calls, errors and latency of each operation of each service, and the slowest and failing requests with the span where it begins. "+
+	"Summarise the traces of a namespace: calls, errors and latency of each operation of each service, and the "+
+		"slowest and failing requests with the span where it begins. "+
 		"All spans are exported to a CSV file.",
 	"str: the summary, and the file. read_traces shows it.",
 	func(ctx context.Context, i *Interface, a *windowArgs) Result {
@@ -32,7 +33,9 @@ var getTraces = define("get_traces", Read,
 		if err != nil {
 			return failed("%v", err)
 		}
-		file, err := i.deliver(func(dir string) (string, error) { return i.o.Observer.ExportTraces(ctx, w, dir, observe.CSV) })
+		file, err := i.deliver(func(dir string) (string, error) {
+			return i.o.Observer.ExportTraces(ctx, w, dir, observe.CSV)
+		})
 		if err != nil {
 			return failed("%v", err)
 		}
@@ -41,7 +44,8 @@ var getTraces = define("get_traces", Read,
 			return failed("%v", err)
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "Traces of %s, the last %s: %s, %s.\n", a.Namespace, count(a.Duration, "minute"), count(len(t.roots), "trace"), count(t.spans, "span"))
+		fmt.Fprintf(&b, "Traces of %s, the last %s: %s, %s.\n", a.Namespace, count(a.Duration, "minute"),
+			count(len(t.roots), "trace"), count(t.spans, "span"))
 		if t.spans == 0 {
 			b.WriteString("No request was traced in this time. Is there any load, and do the services run?\n")
 		} else {
@@ -55,7 +59,8 @@ var getTraces = define("get_traces", Read,
 
 var readTraces = define("read_traces", Read,
 	"Read a CSV file of spans that get_traces exported.",
-	"str: the table: trace_id, span_id, parent_span, service_name, operation_name, start_time and duration (microseconds), has_error and response.",
+	"str: the table: trace_id, span_id, parent_span, service_name, operation_name, start_time and duration "+
+		"(microseconds), has_error and response.",
 	func(_ context.Context, i *Interface, a *readArgs) Result { return i.table(a.FilePath, "Traces") })
 
 // operation is what is known of an operation of a service.
@@ -111,7 +116,8 @@ func (i *Interface) readSpans(file string) (*spans, error) {
 		if err != nil {
 			continue
 		}
-		t.add(strings.Clone(row[columnTrace]), strings.Clone(row[columnService]), strings.Clone(row[columnOperation]), duration, row[columnError] == "True")
+		t.add(strings.Clone(row[columnTrace]), strings.Clone(row[columnService]), strings.Clone(row[columnOperation]),
+			duration, row[columnError] == "True")
 	}
 }
 
@@ -151,13 +157,16 @@ func (t *spans) operationTable(b *strings.Builder) {
 		slices.Sort(op.durations)
 	}
 	slices.SortFunc(list, func(x, y *operation) int {
-		return cmp.Or(cmp.Compare(y.errors, x.errors), cmp.Compare(quantile(y.durations, 0.95), quantile(x.durations, 0.95)), strings.Compare(x.service+x.name, y.service+y.name))
+		return cmp.Or(cmp.Compare(y.errors, x.errors),
+			cmp.Compare(quantile(y.durations, 0.95), quantile(x.durations, 0.95)),
+			strings.Compare(x.service+x.name, y.service+y.name))
 	})
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "\nSERVICE\tOPERATION\tCALLS\tERRORS\tP50 (ms)\tP95 (ms)\tMAX (ms)")
 	for _, op := range list[:min(len(list), shownOperations)] {
 		d := op.durations
-		fmt.Fprintf(w, "%s\t%s\t%d\t%d (%.1f%%)\t%s\t%s\t%s\n", op.service, op.name, len(d), op.errors, 100*float64(op.errors)/float64(len(d)),
+		fmt.Fprintf(w, "%s\t%s\t%d\t%d (%.1f%%)\t%s\t%s\t%s\n", op.service, op.name, len(d), op.errors,
+			100*float64(op.errors)/float64(len(d)),
 			millis(quantile(d, 0.5)), millis(quantile(d, 0.95)), millis(d[len(d)-1]))
 	}
 	w.Flush()
@@ -239,7 +248,8 @@ func describeTrace(t *observe.Trace) string {
 	name := func(s *observe.Span) string { return t.Processes[s.ProcessID].ServiceName + " " + s.OperationName }
 	var b strings.Builder
 	at := time.UnixMicro(root.StartTime).UTC().Format(time.TimeOnly)
-	fmt.Fprintf(&b, "  trace %s at %s: %s, %s ms, %s\n", t.TraceID, at, name(root), millis(root.Duration), count(len(t.Spans), "span"))
+	fmt.Fprintf(&b, "  trace %s at %s: %s, %s ms, %s\n", t.TraceID, at, name(root), millis(root.Duration),
+		count(len(t.Spans), "span"))
 	if busiest != root {
 		fmt.Fprintf(&b, "    most time in %s, %s ms by itself\n", name(busiest), millis(own(busiest)))
 	}

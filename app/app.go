@@ -67,7 +67,8 @@ func (a *App) Service(name string) (Service, bool) {
 // them.
 func (a *App) Summary() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Service Name: %s\nNamespace: %s\nDescription: %s\nSupported Operations:\n", a.Title, a.Namespace, a.Description)
+	fmt.Fprintf(&b, "Service Name: %s\nNamespace: %s\nDescription: %s\nSupported Operations:\n", a.Title, a.Namespace,
+		a.Description)
 	for _, op := range a.Operations {
 		fmt.Fprintf(&b, "  - %s\n", op)
 	}

@@ -26,7 +26,9 @@ func (q *question) question() ask.Question {
 	case q == nil:
 		return nil
 	case q.GRPC != "":
-		return ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error { return ask.Serves(ctx, c, q.GRPC) })
+		return ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
+			return ask.Serves(ctx, c, q.GRPC)
+		})
 	}
 	answer := regexp.MustCompile(q.Answer) // It was checked.
 	return ask.Page(q.HTTP, func(status int, body []byte) error {
@@ -44,13 +46,16 @@ func (c *checker) checkQuestion(i int) {
 	path := []any{"services", i, "ask"}
 	ports := c.ports(s.Name)
 	if s.Port != 0 && !slices.Contains(ports, strconv.Itoa(s.Port)) {
-		c.add([]any{"services", i, "port"}, "services: the Service %s has no port %d; it has %s", s.Name, s.Port, strings.Join(ports, ", "))
+		c.add([]any{"services", i, "port"}, "services: the Service %s has no port %d; it has %s", s.Name, s.Port,
+			strings.Join(ports, ", "))
 	}
 	q := s.Ask
 	switch {
 	case q == nil:
 		if s.Kind == "service" && len(ports) > 0 {
-			c.add([]any{"services", i, "name"}, "services: %s: ask is missing: what only it can answer, such as {http: /, answer: a regular expression}", s.Name)
+			c.add([]any{"services", i, "name"},
+				"services: %s: ask is missing: what only it can answer, such as "+
+					"{http: /, answer: a regular expression}", s.Name)
 		}
 		return
 	case s.Kind != "service" && s.Kind != "infrastructure":
@@ -70,6 +75,7 @@ func (c *checker) checkQuestion(i int) {
 	if re, err := regexp.Compile(q.Answer); err != nil {
 		c.add(append(path, "answer"), "services: %s: ask: answer: %v", s.Name, err)
 	} else if re.MatchString("") {
-		c.add(append(path, "answer"), "services: %s: ask: answer %q takes an empty page; want a text that only %s answers with", s.Name, q.Answer, s.Name)
+		c.add(append(path, "answer"), "services: %s: ask: answer %q takes an empty page; want a text that only "+
+			"%s answers with", s.Name, q.Answer, s.Name)
 	}
 }

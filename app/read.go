@@ -62,7 +62,8 @@ func ReadDirs(dir string, taken []*App) ([]*App, error) {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, err
 		}
-		return nil, fmt.Errorf("%s has no application: there is no %s in it, nor in a directory of it", dir, describedIn)
+		return nil, fmt.Errorf("%s has no application: there is no %s in it, nor in a directory of it", dir,
+			describedIn)
 	}
 	var list []*App
 	var errs []error
@@ -175,7 +176,10 @@ func (d *description) app(manifests, mixes fs.FS) *App {
 		Label: d.Label, Mix: d.Mix, Mixes: mixes,
 	}
 	for _, s := range d.Services {
-		a.Services = append(a.Services, Service{Name: s.Name, Kind: s.Kind, Calls: s.Calls, Ask: s.Ask.question(), Port: s.Port})
+		a.Services = append(a.Services, Service{
+			Name: s.Name, Kind: s.Kind, Calls: s.Calls, Ask: s.Ask.question(),
+			Port: s.Port,
+		})
 	}
 	return a
 }
@@ -218,7 +222,8 @@ func (c *checker) check() {
 		}
 	}
 	if reserved.MatchString(d.Namespace) {
-		c.add([]any{"namespace"}, "namespace %s is the cluster's; take one of the application's own, such as test-%s", d.Namespace, d.Name)
+		c.add([]any{"namespace"}, "namespace %s is the cluster's; take one of the application's own, such as test-%s",
+			d.Namespace, d.Name)
 	}
 	for _, a := range c.taken {
 		if a.Name == d.Name {
@@ -258,7 +263,8 @@ func (c *checker) checkServices() {
 	for i, s := range c.d.Services {
 		switch {
 		case !slices.Contains(deployments, s.Name):
-			c.add([]any{"services", i, "name"}, "services: in %s %s", manifestsDir, strict.Unknown("Deployment", s.Name, deployments))
+			c.add([]any{"services", i, "name"}, "services: in %s %s", manifestsDir,
+				strict.Unknown("Deployment", s.Name, deployments))
 		case slices.Index(names, s.Name) < i:
 			c.add([]any{"services", i, "name"}, "services: %s is there twice", s.Name)
 		}
@@ -268,7 +274,8 @@ func (c *checker) checkServices() {
 		c.checkQuestion(i)
 		for j, callee := range s.Calls {
 			if !slices.Contains(names, callee) {
-				c.add([]any{"services", i, "calls", j}, "services: %s calls: %s", s.Name, strict.Unknown("service", callee, names))
+				c.add([]any{"services", i, "calls", j}, "services: %s calls: %s", s.Name,
+					strict.Unknown("service", callee, names))
 			}
 		}
 	}
@@ -284,12 +291,14 @@ func (c *checker) checkFrontend() {
 	f := c.d.Frontend
 	services := c.named("Service")
 	if !slices.Contains(services, f.Service) {
-		c.add([]any{"frontend", "service"}, "frontend: in %s %s", manifestsDir, strict.Unknown("Service", f.Service, services))
+		c.add([]any{"frontend", "service"}, "frontend: in %s %s", manifestsDir,
+			strict.Unknown("Service", f.Service, services))
 		return
 	}
 	ports := c.ports(f.Service)
 	if !slices.Contains(ports, fmt.Sprint(f.Port)) {
-		c.add([]any{"frontend", "port"}, "frontend: the Service %s has no port %d; it has %s", f.Service, f.Port, strings.Join(ports, ", "))
+		c.add([]any{"frontend", "port"}, "frontend: the Service %s has no port %d; it has %s", f.Service, f.Port,
+			strings.Join(ports, ", "))
 	}
 }
 
@@ -313,13 +322,16 @@ func (c *checker) ports(service string) (ports []string) {
 func (c *checker) checkObjects() {
 	for _, o := range c.objects {
 		if ns := o.GetNamespace(); ns != "" {
-			c.add(nil, "%s: %s %s: leave out its namespace: it is the application's", manifestsDir, o.GetKind(), o.GetName())
+			c.add(nil, "%s: %s %s: leave out its namespace: it is the application's", manifestsDir, o.GetKind(),
+				o.GetName())
 		}
 		if o.GetKind() != "Deployment" || c.d.Label == "" {
 			continue
 		}
-		if v, _, _ := unstructured.NestedString(o.Object, "spec", "template", "metadata", "labels", c.d.Label); v != o.GetName() {
-			c.add([]any{"label"}, "label: the pods of %s have %s=%q; want %s=%s", o.GetName(), c.d.Label, v, c.d.Label, o.GetName())
+		if v, _, _ := unstructured.NestedString(o.Object, "spec", "template", "metadata", "labels",
+			c.d.Label); v != o.GetName() {
+			c.add([]any{"label"}, "label: the pods of %s have %s=%q; want %s=%s", o.GetName(), c.d.Label, v, c.d.Label,
+				o.GetName())
 		}
 	}
 }

@@ -18,7 +18,10 @@ var IOMethods = []string{
 
 // KernelCalls are the calls a KernelChaos can name. Reading and writing are those of sockets, for
 // files there is IOChaos; mmap and brk are a program's growth.
-var KernelCalls = []string{"socket", "connect", "bind", "listen", "accept", "send", "recv", "write", "read", "open", "openat", "mmap", "brk"}
+var KernelCalls = []string{
+	"socket", "connect", "bind", "listen", "accept", "send", "recv", "write", "read", "open",
+	"openat", "mmap", "brk",
+}
 
 // Validate says all that is wrong with d, in one line.
 func (d Disturbance) Validate() error {
@@ -129,7 +132,8 @@ func (c *NetworkChaos) check(p *problems) {
 	p.notNegative("network.delay", c.Delay)
 	p.notNegative("network.jitter", c.Jitter)
 	p.within("network.bandwidth", float64(c.Bandwidth), 0, math.Inf(1))
-	if c.Loss == 0 && c.Duplicate == 0 && c.Corrupt == 0 && c.Delay == 0 && c.Jitter == 0 && c.Bandwidth == 0 && !c.Partition {
+	if c.Loss == 0 && c.Duplicate == 0 && c.Corrupt == 0 && c.Delay == 0 && c.Jitter == 0 && c.Bandwidth == 0 &&
+		!c.Partition {
 		p.add("network", "set at least one of loss, delay, jitter, duplicate, corrupt, bandwidth and partition")
 	}
 	if c.Direction != "" {

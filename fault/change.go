@@ -102,7 +102,8 @@ func poll(ctx context.Context, what string, done func(context.Context) (bool, er
 
 // podsOf lists the pods of services that are not on their way out.
 func podsOf(ctx context.Context, e *Env, service string) ([]v1.Pod, error) {
-	list, err := e.Client.CoreV1().Pods(e.App.Namespace).List(ctx, metav1.ListOptions{LabelSelector: e.App.Label + "=" + service})
+	list, err := e.Client.CoreV1().Pods(e.App.Namespace).List(ctx,
+		metav1.ListOptions{LabelSelector: e.App.Label + "=" + service})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", service, err)
 	}

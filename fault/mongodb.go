@@ -82,7 +82,9 @@ func (d dialer) DialContext(ctx context.Context, network, address string) (net.C
 const adminTimeout = 20 * time.Second
 
 // administer calls f with the database admin of a MongoDB server, as the root user.
-func (c account) administer(ctx context.Context, e *Env, name string, f func(context.Context, *mongo.Database) error) error {
+func (c account) administer(ctx context.Context, e *Env, name string,
+	f func(context.Context, *mongo.Database) error,
+) error {
 	client, err := mongo.Connect(options.Client().
 		ApplyURI(fmt.Sprintf("mongodb://%s.%s:27017/?directConnection=true", name, e.App.Namespace)).
 		SetAuth(options.Credential{Username: c.Root, Password: c.RootPassword, AuthSource: "admin"}).

@@ -34,7 +34,9 @@ var partsOf sync.Map
 
 // object returns a copy of an object that goes to the application's namespace.
 func (p parts) object(a *app.App, kind, name string) (*unstructured.Unstructured, error) {
-	i := slices.IndexFunc(p, func(u *unstructured.Unstructured) bool { return u.GetKind() == kind && u.GetName() == name })
+	i := slices.IndexFunc(p, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == kind && u.GetName() == name
+	})
 	if i < 0 {
 		return nil, fmt.Errorf("the manifests of %s have no %s %s", a.Name, kind, name)
 	}
@@ -57,7 +59,8 @@ func (p parts) configMap(name string) *v1.ConfigMap { return typed[v1.ConfigMap]
 func typed[T any](p parts, kind, name string) *T {
 	v := new(T)
 	for _, u := range p {
-		if u.GetKind() == kind && u.GetName() == name && runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v) == nil {
+		if u.GetKind() == kind && u.GetName() == name &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v) == nil {
 			return v
 		}
 	}
@@ -77,7 +80,9 @@ func (p parts) port(name string) (int32, bool) {
 			continue
 		}
 		for _, c := range p.containers(name) {
-			if slices.ContainsFunc(c.Ports, func(cp v1.ContainerPort) bool { return cp.ContainerPort == port.TargetPort.IntVal }) {
+			if slices.ContainsFunc(c.Ports, func(cp v1.ContainerPort) bool {
+				return cp.ContainerPort == port.TargetPort.IntVal
+			}) {
 				return port.Port, true
 			}
 		}

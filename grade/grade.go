@@ -58,7 +58,8 @@ func means(name string, c problem.Component) bool {
 	}
 	for _, n := range append([]string{c.Name}, c.Aliases...) {
 		n = strings.ToLower(n)
-		if name == n || strings.HasPrefix(name, n+"-") && podSuffix.MatchString(name[len(n):]) && podSuffix.ReplaceAllString(name, "") == n {
+		if name == n || strings.HasPrefix(name, n+"-") && podSuffix.MatchString(name[len(n):]) &&
+			podSuffix.ReplaceAllString(name, "") == n {
 			return true
 		}
 	}
@@ -74,7 +75,10 @@ func means(name string, c problem.Component) bool {
 func Localization(submitted any, expected []problem.Component) Result {
 	names, ok := stringList(submitted)
 	if !ok {
-		return Result{"Localization Accuracy": 0.0, "success": false, "is_subset": false, "top_1": false, "top_3": false, "invalid": invalid("a list of names", submitted)}
+		return Result{
+			"Localization Accuracy": 0.0, "success": false, "is_subset": false, "top_1": false,
+			"top_3": false, "invalid": invalid("a list of names", submitted),
+		}
 	}
 	found := make([]bool, len(expected))
 	right := make([]bool, 0, len(names)) // by submitted component, each counted once
@@ -146,7 +150,10 @@ func Analysis(submitted any, expected []fault.Cause) Result {
 		return Result{"system_level_correct": healthy, "fault_type_correct": healthy, "success": healthy}
 	}
 	if !ok {
-		return Result{"system_level_correct": false, "fault_type_correct": false, "success": false, "invalid": invalid("a dict with system_level and fault_type", submitted)}
+		return Result{
+			"system_level_correct": false, "fault_type_correct": false, "success": false,
+			"invalid": invalid("a dict with system_level and fault_type", submitted),
+		}
 	}
 	same := func(key, want string) bool {
 		got, ok := unwrap(dict[key]).(string)

@@ -71,7 +71,8 @@ func impostors(baseline, now Look, unwell bool) (list []string) {
 		case foreign != "" && (unwell || n.Wrong != "" || b.Kind == infrastructure):
 			list = append(list, fmt.Sprintf("service %s is answered by %s, not by the application", b.Service, foreign))
 		case foreign == "" && n.Wrong != "" && len(n.By) > 0 && len(now.Symptoms) == 0:
-			list = append(list, fmt.Sprintf("service %s does not answer as the application does: %s", b.Service, n.Wrong))
+			list = append(list, fmt.Sprintf("service %s does not answer as the application does: %s", b.Service,
+				n.Wrong))
 		}
 	}
 	return list

@@ -72,7 +72,10 @@ func (a answer) identify(raw []byte) (object, error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return object{}, err
 	}
-	o := object{group: a.target.Group, resource: a.target.Resource, namespace: m.Metadata.Namespace, name: m.Metadata.Name, raw: raw}
+	o := object{
+		group: a.target.Group, resource: a.target.Resource, namespace: m.Metadata.Namespace,
+		name: m.Metadata.Name, raw: raw,
+	}
 	if a.target.Subresource != "" || o.name == "" {
 		// Not every subresource has the name, and none the labels.
 		o.namespace, o.name, o.raw = a.target.Namespace, a.target.objectName(), nil
@@ -246,7 +249,8 @@ func without(obj []byte, field string) ([]byte, error) {
 }
 
 // manager is how a conflict between appliers names the other one, and when that one wrote.
-var manager = regexp.MustCompile(`(conflicts? with )"(?:[^"\\]|\\.)*"((?: with subresource "(?:[^"\\]|\\.)*")?)((?: using [^\s:]+)?)(?: at [0-9T:Z+-]+Z)?`)
+var manager = regexp.MustCompile(
+	`(conflicts? with )"(?:[^"\\]|\\.)*"((?: with subresource "(?:[^"\\]|\\.)*")?)((?: using [^\s:]+)?)(?: at [0-9T:Z+-]+Z)?`)
 
 // unknownManager stands for all field managers in conflicts.
 const unknownManager = `$1"unknown"$2$3`

@@ -83,7 +83,8 @@ func (c *caller) name(ctx context.Context) string {
 			UserInfo struct{ Username string }
 		}
 	}
-	if b, err := readAnswer(resp); err == nil && json.Unmarshal(bytes.TrimSpace(b), &answer) == nil && answer.Status.UserInfo.Username != "" {
+	if b, err := readAnswer(resp); err == nil && json.Unmarshal(bytes.TrimSpace(b), &answer) == nil &&
+		answer.Status.UserInfo.Username != "" {
 		c.user = answer.Status.UserInfo.Username
 	}
 	return c.user

@@ -59,7 +59,8 @@ func (x *exchange) deleteEach(w http.ResponseWriter, r *http.Request, objects []
 		t.Namespace, t.Name = o.namespace, o.name
 		u := *x.guard.upstream
 		u.RawQuery = r.URL.RawQuery
-		req, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, u.JoinPath(t.path()).String(), bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(r.Context(), http.MethodDelete, u.JoinPath(t.path()).String(),
+			bytes.NewReader(body))
 		if err != nil {
 			x.fail(w, err)
 			return

@@ -117,7 +117,8 @@ func (e *Entry) setRequest(contentType string, body []byte) {
 	}
 	e.Request = e.bound("request", doc)
 	var options struct{ DryRun []string }
-	if strings.HasPrefix(e.Verb, "delete") && json.Unmarshal(doc, &options) == nil && slices.Contains(options.DryRun, "All") {
+	if strings.HasPrefix(e.Verb, "delete") && json.Unmarshal(doc, &options) == nil &&
+		slices.Contains(options.DryRun, "All") {
 		e.DryRun = true
 	}
 }

@@ -9,7 +9,8 @@ import (
 )
 
 // kubeletAdvice says what of a kubelet is open.
-const kubeletAdvice = "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource, /stats/summary and the services' logs, /logs/?query=kubelet, are open"
+const kubeletAdvice = "use the API's own resources; /metrics, /metrics/cadvisor, /metrics/resource, /stats/summary " +
+	"and the services' logs, /logs/?query=kubelet, are open"
 
 // nodePath reports whether a path of a kubelet is open, and how its answer is filtered. It may be read
 // for metrics and for the logs of the node's services and no more, because the rest of it knows neither
@@ -54,13 +55,15 @@ func (v *veil) summary(_ string, doc []byte) ([]byte, error) {
 				return false
 			}
 			ref, err := fields(valueOr(all, "podRef", "{}"))
-			return err == nil && !v.hides(object{resource: "pods", namespace: text(ref, "namespace"), name: text(ref, "name")})
+			return err == nil && !v.hides(
+				object{resource: "pods", namespace: text(ref, "namespace"), name: text(ref, "name")})
 		})
 	})
 }
 
 // logged is how the log of a service names a pod: "namespace/name" or name_namespace(uid).
-var logged = regexp.MustCompile(`"([a-z0-9][a-z0-9-]*)/([a-z0-9][a-z0-9.-]*)"|([a-z0-9][a-z0-9.-]*)_([a-z0-9][a-z0-9-]*)\(`)
+var logged = regexp.MustCompile(
+	`"([a-z0-9][a-z0-9-]*)/([a-z0-9][a-z0-9.-]*)"|([a-z0-9][a-z0-9.-]*)_([a-z0-9][a-z0-9-]*)\(`)
 
 // serviceLog removes the lines that name something hidden.
 func (v *veil) serviceLog(_ string, doc []byte) ([]byte, error) {
@@ -80,7 +83,9 @@ func (v *veil) serviceLog(_ string, doc []byte) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	for line := range bytes.Lines(doc) {
-		hidden := slices.ContainsFunc(slices.Concat(v.groups, v.images), func(s string) bool { return bytes.Contains(line, []byte(s)) })
+		hidden := slices.ContainsFunc(slices.Concat(v.groups, v.images), func(s string) bool {
+			return bytes.Contains(line, []byte(s))
+		})
 		for _, m := range logged.FindAllSubmatch(line, -1) {
 			hidden = hidden || hides(string(m[1])+string(m[4]), string(m[2])+string(m[3]))
 		}

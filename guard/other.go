@@ -35,7 +35,8 @@ func (g *Guard) serveOther(w http.ResponseWriter, r *http.Request, from *caller)
 	x := &exchange{guard: g, from: from}
 	switch {
 	case slices.Contains(closedPaths, parts[0]):
-		writeStatus(w, forbidden(from.name(r.Context()), strings.ToLower(r.Method), "path \""+r.URL.Path+"\"", "it is for the cluster's own administrators"))
+		writeStatus(w, forbidden(from.name(r.Context()), strings.ToLower(r.Method), "path \""+r.URL.Path+"\"",
+			"it is for the cluster's own administrators"))
 		return
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		writeStatus(w, apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(r.Method)))
@@ -163,10 +164,14 @@ func (v *veil) openAPIProto(b []byte) ([]byte, error) {
 		return nil, err
 	}
 	if doc.Paths != nil {
-		doc.Paths.Path = slices.DeleteFunc(doc.Paths.Path, func(p *openapi_v2.NamedPathItem) bool { return v.hidesPath(p.GetName()) })
+		doc.Paths.Path = slices.DeleteFunc(doc.Paths.Path, func(p *openapi_v2.NamedPathItem) bool {
+			return v.hidesPath(p.GetName())
+		})
 	}
 	if d := doc.Definitions; d != nil {
-		d.AdditionalProperties = slices.DeleteFunc(d.AdditionalProperties, func(s *openapi_v2.NamedSchema) bool { return v.hidesDefinition(s.GetName()) })
+		d.AdditionalProperties = slices.DeleteFunc(d.AdditionalProperties, func(s *openapi_v2.NamedSchema) bool {
+			return v.hidesDefinition(s.GetName())
+		})
 	}
 	return proto.Marshal(doc)
 }

@@ -45,7 +45,10 @@ func hidesEvent(v *veil, raw []byte) bool {
 	if json.Unmarshal(raw, &e) != nil {
 		return true
 	}
-	for _, s := range []string{e.Source.Component, e.DeprecatedSource.Component, e.ReportingComponent, e.ReportingController} {
+	for _, s := range []string{
+		e.Source.Component, e.DeprecatedSource.Component, e.ReportingComponent,
+		e.ReportingController,
+	} {
 		if s != "" && slices.ContainsFunc(v.sources, func(pattern string) bool { return glob(pattern, s) }) {
 			return true
 		}
@@ -69,7 +72,9 @@ func (v *veil) hidesReference(r reference) bool {
 		return true
 	}
 	// Events do not carry the labels of what they are about.
-	byLabels := slices.ContainsFunc(v.rules, func(c rule) bool { return c.selector != nil && c.covers(o.group, o.resource) })
+	byLabels := slices.ContainsFunc(v.rules, func(c rule) bool {
+		return c.selector != nil && c.covers(o.group, o.resource)
+	})
 	return byLabels && v.events.hidden(r.UID, o, gv.Version, v)
 }
 

@@ -35,7 +35,8 @@ func newStatus(code int, reason metav1.StatusReason, format string, args ...any)
 
 // forbidden is a refusal in the words of the API server's authoriser, and why.
 func forbidden(user, verb, what, why string) *apierrors.StatusError {
-	return newStatus(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: User %q cannot %s %s: %s", user, verb, what, why)
+	return newStatus(http.StatusForbidden, metav1.StatusReasonForbidden, "forbidden: User %q cannot %s %s: %s", user,
+		verb, what, why)
 }
 
 func (t target) notFound() *apierrors.StatusError {

@@ -138,7 +138,8 @@ func (t target) journalled(method string) bool {
 	case "create", "update", "patch", "delete", "deletecollection":
 		return t.Group != "authorization.k8s.io" && t.Group != "authentication.k8s.io"
 	case "connect":
-		return t.Subresource != "proxy" || method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
+		return t.Subresource != "proxy" ||
+			method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions
 	}
 	return false
 }

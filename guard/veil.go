@@ -119,7 +119,8 @@ func (v *veil) matches(o object) bool {
 // group's then.
 func (v *veil) describesGroup(o object) bool {
 	switch (groupResource{o.group, o.resource}) {
-	case groupResource{"apiextensions.k8s.io", "customresourcedefinitions"}, groupResource{"apiregistration.k8s.io", "apiservices"}:
+	case groupResource{"apiextensions.k8s.io", "customresourcedefinitions"},
+		groupResource{"apiregistration.k8s.io", "apiservices"}:
 		return slices.ContainsFunc(v.groups, func(g string) bool { return strings.HasSuffix(o.name, "."+g) })
 	}
 	return false

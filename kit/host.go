@@ -198,7 +198,10 @@ func hostExitCode(err error) int {
 }
 
 func (hostProcesses) List() []ProcessInfo {
-	return []ProcessInfo{{PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args, User: User{UID: os.Getuid(), GID: os.Getgid()}}}
+	return []ProcessInfo{{
+		PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args,
+		User: User{UID: os.Getuid(), GID: os.Getgid()},
+	}}
 }
 
 func (hostProcesses) Signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }

@@ -52,8 +52,8 @@ var (
 	ErrNoSuchVersion = errors.New("manifest unknown")
 )
 
-// NewRegistry returns a registry of the given images, which must fit together: those that do not are a programming error
-// and panic.
+// NewRegistry returns a registry of the given images, which must fit together: those that do not are a
+// programming error and panic.
 func NewRegistry(images ...Image) *Registry {
 	r := &Registry{}
 	for _, i := range images {

@@ -65,7 +65,8 @@ func ExitCode(ctx context.Context, err error, w io.Writer) int {
 		return 0
 	case errors.As(err, &exit):
 		return int(exit)
-	case ctx.Err() != nil && errors.As(context.Cause(ctx), &killed) && (errors.Is(err, ctx.Err()) || errors.Is(err, killed)):
+	case ctx.Err() != nil && errors.As(context.Cause(ctx), &killed) &&
+		(errors.Is(err, ctx.Err()) || errors.Is(err, killed)):
 		return ExitSignal + int(killed.Signal)
 	}
 	fmt.Fprintln(w, err)

@@ -13,7 +13,8 @@ const redacted = "[redacted]"
 const leastSecret = 8
 
 // looksSecret matches what is a key or a token by its form.
-var looksSecret = regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{8,}=*|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
+var looksSecret = regexp.MustCompile(
+	`\bsk-[A-Za-z0-9_-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9._~+/-]{8,}=*|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`)
 
 // Redact removes secrets from a text: the given ones, and what looks like a key, a bearer token or a
 // JSON web token.

@@ -32,7 +32,8 @@ func (o *Observer) Alerts(ctx context.Context, namespace string) ([]Alert, error
 	for _, a := range res.Alerts {
 		x := Alert{
 			Name: string(a.Labels["alertname"]), State: string(a.State), Severity: string(a.Labels["severity"]),
-			Namespace: string(a.Labels["namespace"]), Labels: map[string]string{}, Summary: string(a.Annotations["summary"]), Since: a.ActiveAt,
+			Namespace: string(a.Labels["namespace"]), Labels: map[string]string{},
+			Summary: string(a.Annotations["summary"]), Since: a.ActiveAt,
 		}
 		for k, v := range a.Labels {
 			x.Labels[string(k)] = string(v)

@@ -11,7 +11,8 @@
 //	alerts, err := o.Alerts(ctx, "test-hotel-reservation")
 //	traces, err := o.Jaeger("test-hotel-reservation").Search(ctx, observe.TraceQuery{Service: "frontend"})
 //	lines, err := o.Logs(ctx, observe.LogQuery{Namespace: "test-hotel-reservation", Service: "geo", Level: "error"})
-//	dir, err := o.Export(ctx, observe.Window{Namespace: "test-hotel-reservation", From: from, To: to}, ".", observe.CSV)
+//	w := observe.Window{Namespace: "test-hotel-reservation", From: from, To: to}
+//	dir, err := o.Export(ctx, w, ".", observe.CSV)
 //
 // Deploy applies the manifests below manifests/: Prometheus with kube-state-metrics in namespace
 // "observe", under the names AIOpsLab's chart gives them (service prometheus-server, port 80). An

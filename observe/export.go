@@ -38,11 +38,12 @@ const (
 // ContainerMetrics are the metrics that are exported, of each container and pod.
 var ContainerMetrics = []string{
 	"container_cpu_usage_seconds_total", "container_cpu_user_seconds_total", "container_cpu_system_seconds_total",
-	"container_cpu_cfs_throttled_seconds_total", "container_cpu_cfs_throttled_periods_total", "container_cpu_cfs_periods_total",
+	"container_cpu_cfs_throttled_seconds_total", "container_cpu_cfs_throttled_periods_total",
+	"container_cpu_cfs_periods_total",
 	"container_cpu_load_average_10s",
-	"container_memory_cache", "container_memory_usage_bytes", "container_memory_working_set_bytes", "container_memory_rss", "container_memory_mapped_file",
-	"container_spec_cpu_period", "container_spec_cpu_quota", "container_spec_memory_limit_bytes", "container_spec_cpu_shares",
-	"container_threads", "container_threads_max",
+	"container_memory_cache", "container_memory_usage_bytes", "container_memory_working_set_bytes",
+	"container_memory_rss", "container_memory_mapped_file", "container_spec_cpu_period", "container_spec_cpu_quota",
+	"container_spec_memory_limit_bytes", "container_spec_cpu_shares", "container_threads", "container_threads_max",
 	"container_network_receive_errors_total", "container_network_receive_packets_dropped_total",
 	"container_network_receive_packets_total", "container_network_receive_bytes_total",
 	"container_network_transmit_bytes_total", "container_network_transmit_errors_total",
@@ -111,19 +112,28 @@ var (
 		},
 	}
 	traceTable = table[TraceRow]{
-		[]string{"trace_id", "span_id", "parent_span", "service_name", "operation_name", "start_time", "duration", "has_error", "response"},
+		[]string{
+			"trace_id", "span_id", "parent_span", "service_name", "operation_name", "start_time", "duration",
+			"has_error", "response",
+		},
 		func(r TraceRow) []string {
 			hasError := "False"
 			if r.HasError {
 				hasError = "True"
 			}
-			return []string{r.TraceID, r.SpanID, r.ParentSpan, r.ServiceName, r.OperationName, strconv.FormatInt(r.StartTime, 10), strconv.FormatInt(r.Duration, 10), hasError, r.Response}
+			return []string{
+				r.TraceID, r.SpanID, r.ParentSpan, r.ServiceName, r.OperationName,
+				strconv.FormatInt(r.StartTime, 10), strconv.FormatInt(r.Duration, 10), hasError, r.Response,
+			}
 		},
 	}
 	logTable = table[LogRow]{
 		[]string{"log_id", "timestamp", "date", "pod_name", "container_name", "namespace", "node_name", "message"},
 		func(r LogRow) []string {
-			return []string{r.LogID, strconv.FormatInt(r.Timestamp, 10), r.Date, r.PodName, r.ContainerName, r.Namespace, r.NodeName, r.Message}
+			return []string{
+				r.LogID, strconv.FormatInt(r.Timestamp, 10), r.Date, r.PodName, r.ContainerName,
+				r.Namespace, r.NodeName, r.Message,
+			}
 		},
 	}
 )
@@ -272,7 +282,8 @@ func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]Met
 		if to.After(w.To) {
 			to = w.To
 		}
-		v, _, err := o.prometheus.QueryRange(ctx, fmt.Sprintf("%s{namespace=%q}", name, w.Namespace), promv1.Range{Start: from, End: to, Step: exportStep})
+		v, _, err := o.prometheus.QueryRange(ctx, fmt.Sprintf("%s{namespace=%q}", name, w.Namespace),
+			promv1.Range{Start: from, End: to, Step: exportStep})
 		if err != nil {
 			return nil, fmt.Errorf("query %s: %w", name, err)
 		}
@@ -289,7 +300,10 @@ func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]Met
 				kpi += "." + string(i)
 			}
 			for _, p := range s.Values {
-				rows = append(rows, MetricRow{p.Timestamp.Unix(), string(s.Metric["instance"]) + "." + pod, kpi, math.Round(float64(p.Value)*1000) / 1000})
+				rows = append(rows, MetricRow{
+					p.Timestamp.Unix(), string(s.Metric["instance"]) + "." + pod, kpi,
+					math.Round(float64(p.Value)*1000) / 1000,
+				})
 			}
 		}
 	}
@@ -319,7 +333,8 @@ func (o *Observer) traceRows(ctx context.Context, w Window) batches[TraceRow] {
 			}
 			var rows []TraceRow
 			for i, s := range services {
-				traces, err := j.Search(ctx, TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
+				traces, err := j.Search(ctx,
+					TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
 				if err != nil {
 					yield(nil, err)
 					return
@@ -344,8 +359,9 @@ func spanRows(t *Trace) []TraceRow {
 	for i := range t.Spans {
 		s := &t.Spans[i]
 		r := TraceRow{
-			TraceID: t.TraceID, SpanID: s.SpanID, ParentSpan: "ROOT", ServiceName: t.Processes[s.ProcessID].ServiceName, OperationName: s.OperationName,
-			StartTime: s.StartTime, Duration: s.Duration, HasError: s.Tag("error") == "true", Response: "Unknown",
+			TraceID: t.TraceID, SpanID: s.SpanID, ParentSpan: "ROOT", ServiceName: t.Processes[s.ProcessID].ServiceName,
+			OperationName: s.OperationName, StartTime: s.StartTime, Duration: s.Duration,
+			HasError: s.Tag("error") == "true", Response: "Unknown",
 		}
 		if p := s.Parent(); p != "" {
 			r.ParentSpan = p
@@ -372,8 +388,9 @@ func (o *Observer) logRows(ctx context.Context, w Window) ([]LogRow, error) {
 		id := l.Pod + "/" + l.Container
 		count[id]++
 		rows = append(rows, LogRow{
-			LogID: fmt.Sprintf("%s/%d", id, count[id]), Timestamp: l.Time.Unix(), Date: l.Time.UTC().Format("2006-01-02T15:04:05.000Z"),
-			PodName: l.Pod, ContainerName: l.Container, Namespace: l.Namespace, NodeName: l.Node, Message: l.Text,
+			LogID: fmt.Sprintf("%s/%d", id, count[id]), Timestamp: l.Time.Unix(),
+			Date: l.Time.UTC().Format("2006-01-02T15:04:05.000Z"), PodName: l.Pod, ContainerName: l.Container,
+			Namespace: l.Namespace, NodeName: l.Node, Message: l.Text,
 		})
 	}
 	return rows, nil

@@ -84,7 +84,9 @@ func (o *Observer) Logs(ctx context.Context, q LogQuery) ([]LogLine, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(all, func(a, b LogLine) int { return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod)) })
+	slices.SortStableFunc(all, func(a, b LogLine) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Pod, b.Pod))
+	})
 	if q.Limit > 0 && len(all) > q.Limit {
 		all = all[len(all)-q.Limit:]
 	}
@@ -92,11 +94,15 @@ func (o *Observer) Logs(ctx context.Context, q LogQuery) ([]LogLine, error) {
 }
 
 func isService(p *v1.Pod, name string) bool {
-	return name == "" || p.Name == name || slices.ContainsFunc(serviceLabels, func(l string) bool { return p.Labels[l] == name })
+	return name == "" || p.Name == name || slices.ContainsFunc(serviceLabels, func(l string) bool {
+		return p.Labels[l] == name
+	})
 }
 
 // readLog reads the log of one container. One that has not started has none.
-func (o *Observer) readLog(ctx context.Context, p *v1.Pod, container string, previous bool, q *LogQuery, atLeast int) ([]LogLine, error) {
+func (o *Observer) readLog(ctx context.Context, p *v1.Pod, container string, previous bool, q *LogQuery,
+	atLeast int,
+) ([]LogLine, error) {
 	opts := &v1.PodLogOptions{Container: container, Previous: previous, Timestamps: true}
 	if !q.From.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: q.From} // The API has seconds only.
@@ -144,7 +150,8 @@ var levelWords = map[string]string{
 	"info": "info", "inf": "info", "information": "info", "notice": "info", "i": "info",
 	"warn": "warn", "wrn": "warn", "warning": "warn", "w": "warn",
 	"error": "error", "err": "error", "e": "error", "severe": "error",
-	"fatal": "fatal", "ftl": "fatal", "panic": "fatal", "pnc": "fatal", "critical": "fatal", "crit": "fatal", "emerg": "fatal", "alert": "fatal", "f": "fatal",
+	"fatal": "fatal", "ftl": "fatal", "panic": "fatal", "pnc": "fatal", "critical": "fatal", "crit": "fatal",
+	"emerg": "fatal", "alert": "fatal", "f": "fatal",
 }
 
 // levelWindow is how far into a line its level is looked for, in bytes. Later words are the message.
@@ -165,7 +172,8 @@ func levelOf(line string) string {
 	for _, f := range strings.FieldsFunc(head, func(r rune) bool { return strings.ContainsRune(" \t[]<>|:()", r) }) {
 		// Only a word in capitals, or one that stands for nothing else, is a level.
 		l := levelWords[strings.ToLower(f)]
-		if l != "" && len(f) > 2 && (f == strings.ToUpper(f) || strings.Contains(head, "["+f+"]") || strings.Contains(head, "<"+f+">")) {
+		if l != "" && len(f) > 2 && (f == strings.ToUpper(f) || strings.Contains(head, "["+f+"]") ||
+			strings.Contains(head, "<"+f+">")) {
 			return l
 		}
 	}

@@ -150,7 +150,8 @@ func (l *Library) ReadFile(file string) ([]*Problem, error) {
 	places, _ := strict.DecodePlaces(file, data, new(Document))
 	for _, p := range list {
 		if q, err := l.Find(p.ID); err == nil && q.BuiltIn() {
-			wrong.Add(places.Line("id"), "id: %s is a built-in problem; take another id, such as my-%s", p.ID, p.Document.ID)
+			wrong.Add(places.Line("id"), "id: %s is a built-in problem; take another id, such as my-%s", p.ID,
+				p.Document.ID)
 			break
 		}
 	}

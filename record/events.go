@@ -24,12 +24,13 @@ const (
 	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	DeathEvent      = "death"      // Death, of the environment
-	InterruptEvent  = "interrupt"  // the run was interrupted, after or before the submission: the system is not watched for long
-	HoldEvent       = "hold"       // how long a mitigated system must be well: grade.Holding
-	LookEvent       = "look"       // the system after the agent was done
-	BlindEvent      = "blind"      // Blind
-	JudgementEvent  = "judgement"  // of a model, on the agent's reasoning
-	VerdictEvent    = "verdict"
+	// the run was interrupted, after or before the submission: the system is not watched for long
+	InterruptEvent = "interrupt"
+	HoldEvent      = "hold"      // how long a mitigated system must be well: grade.Holding
+	LookEvent      = "look"      // the system after the agent was done
+	BlindEvent     = "blind"     // Blind
+	JudgementEvent = "judgement" // of a model, on the agent's reasoning
+	VerdictEvent   = "verdict"
 )
 
 // Phase says what a run does from now on.
@@ -69,9 +70,10 @@ type Prompt struct {
 type Cut struct {
 	Observations []int `json:"observations,omitempty"` // numbers of the steps whose observations a line stands for
 	Turns        []int `json:"turns,omitempty"`        // numbers of the steps that are left out whole
-	Shortened    []int `json:"shortened,omitempty"`    // numbers of the steps of whose observations only the ends are left
-	Tokens       int   `json:"tokens"`                 // of what is sent, about
-	Limit        int   `json:"limit"`                  // what it is kept below
+	// numbers of the steps of whose observations only the ends are left
+	Shortened []int `json:"shortened,omitempty"`
+	Tokens    int   `json:"tokens"` // of what is sent, about
+	Limit     int   `json:"limit"`  // what it is kept below
 }
 
 // Action is one that the agent has asked for and that is under way from now on.

@@ -79,8 +79,8 @@ func name(words []string) []string {
 // verbs are those of kubectl and helm. They are looked for among the words, because flags and their
 // values may come first.
 var verbs = []string{
-	"annotate", "api-resources", "apply", "attach", "auth", "autoscale", "cluster-info", "config", "cordon", "cp", "create", "debug", "delete",
-	"describe", "diff", "drain", "edit", "events", "exec", "explain", "expose", "get", "history", "install", "label", "list", "logs", "patch",
-	"port-forward", "replace", "rollback", "rollout", "run", "scale", "set", "status", "taint", "template", "top", "uncordon", "uninstall",
-	"upgrade", "version", "wait",
+	"annotate", "api-resources", "apply", "attach", "auth", "autoscale", "cluster-info", "config", "cordon", "cp",
+	"create", "debug", "delete", "describe", "diff", "drain", "edit", "events", "exec", "explain", "expose", "get",
+	"history", "install", "label", "list", "logs", "patch", "port-forward", "replace", "rollback", "rollout", "run",
+	"scale", "set", "status", "taint", "template", "top", "uncordon", "uninstall", "upgrade", "version", "wait",
 }

@@ -225,7 +225,8 @@ func (b *Builder) Report() *Report {
 	r.Overall = b.rows("")
 	b.addUnfinished(&r)
 	slices.SortFunc(r.NotCounted, func(a, b NotCounted) int {
-		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Problem, b.Problem), cmp.Compare(a.File, b.File))
+		return cmp.Or(cmp.Compare(a.Class, b.Class), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Problem, b.Problem),
+			cmp.Compare(a.File, b.File))
 	})
 	for _, task := range problem.Tasks {
 		if rows := b.rows(task); len(rows) > 0 {
@@ -278,7 +279,8 @@ func (b *Builder) rows(task problem.Task) []Row {
 
 func sortRows(rows []Row) {
 	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(-cmp.Compare(a.Accuracy.Value, b.Accuracy.Value), -cmp.Compare(a.Accuracy.Of, b.Accuracy.Of), cmp.Compare(a.Agent, b.Agent))
+		return cmp.Or(-cmp.Compare(a.Accuracy.Value, b.Accuracy.Value), -cmp.Compare(a.Accuracy.Of, b.Accuracy.Of),
+			cmp.Compare(a.Agent, b.Agent))
 	})
 }
 

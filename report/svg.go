@@ -85,7 +85,8 @@ func (d *drawing) text(anchor string, x, y float64, s string) {
 
 // inside writes text on a colour of the palette.
 func (d *drawing) inside(x, y float64, i int, s string) {
-	fmt.Fprintf(d, `<text x="%s" y="%s" text-anchor="middle" style="fill: %s">%s</text>`+"\n", num(x), num(y), ink(i), escape(s))
+	fmt.Fprintf(d, `<text x="%s" y="%s" text-anchor="middle" style="fill: %s">%s</text>`+"\n", num(x), num(y), ink(i),
+		escape(s))
 }
 
 func (d *drawing) polyline(i int, points []string) {
@@ -93,7 +94,8 @@ func (d *drawing) polyline(i int, points []string) {
 	if p := dash(i); p != "" {
 		pattern = ` stroke-dasharray="` + p + `"`
 	}
-	fmt.Fprintf(d, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour(i), pattern, strings.Join(points, " "))
+	fmt.Fprintf(d, `<polyline fill="none" stroke="%s" stroke-width="2"%s points="%s"/>`+"\n", colour(i), pattern,
+		strings.Join(points, " "))
 }
 
 // legend names the colours from a height on, and returns the height below it.
@@ -116,7 +118,8 @@ func (d *drawing) legend(y float64, names []string) float64 {
 func (d *drawing) figure(title string, height float64) []byte {
 	var b bytes.Buffer
 	w, h := num(figureWidth), num(height)
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img">`+"\n", w, h, w, h)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" role="img">`+
+		"\n", w, h, w, h)
 	fmt.Fprintf(&b, "<title>%s</title>\n%s", escape(title), style)
 	fmt.Fprintf(&b, `<rect class="page" width="%s" height="%s"/>`+"\n", w, h)
 	fmt.Fprintf(&b, `<text class="title" x="%s" y="%s">%s</text>`+"\n", num(margin), num(margin+12), escape(title))

@@ -84,7 +84,10 @@ func (p *printer) head(r *Report) {
 }
 
 func (p *printer) overall(r *Report) {
-	rows := [][]string{{"AGENT", "RUNS", "ACCURACY", "95 % INTERVAL", "TIME (s)", "STEPS", "TOKENS IN", "TOKENS OUT", "COST ($)", "NOT COUNTED"}}
+	rows := [][]string{{
+		"AGENT", "RUNS", "ACCURACY", "95 % INTERVAL", "TIME (s)", "STEPS", "TOKENS IN", "TOKENS OUT",
+		"COST ($)", "NOT COUNTED",
+	}}
 	for _, row := range r.Overall {
 		rows = append(rows, append(row.begin(), append(row.efforts(), row.cost(), fmt.Sprint(row.NotCounted))...))
 	}
@@ -93,7 +96,10 @@ func (p *printer) overall(r *Report) {
 
 func (p *printer) tasks(r *Report) {
 	for _, t := range r.Tasks {
-		extra := map[problem.Task][]string{problem.Localization: {"ACC.@3", "ACC.@1"}, problem.Analysis: {"LEVEL", "TYPE"}}[t.Task]
+		extra := map[problem.Task][]string{
+			problem.Localization: {"ACC.@3", "ACC.@1"},
+			problem.Analysis:     {"LEVEL", "TYPE"},
+		}[t.Task]
 		head := append([]string{"AGENT", "RUNS", "ACCURACY", "95 % INTERVAL"}, extra...)
 		rows := [][]string{append(head, "TIME (s)", "STEPS", "TOKENS IN", "TOKENS OUT")}
 		for _, row := range t.Rows {
@@ -149,7 +155,8 @@ func (p *printer) mixes(title, what string, mixes []Mix) {
 		solved, failed := m.totals()
 		for _, u := range m.top() {
 			rows = append(rows, []string{
-				agent, cell(u.Name), portion(u.All(), solved+failed), portion(u.Solved, solved), portion(u.Failed, failed), fmt.Sprint(u.All()),
+				agent, cell(u.Name), portion(u.All(), solved+failed), portion(u.Solved, solved),
+				portion(u.Failed, failed), fmt.Sprint(u.All()),
 			})
 		}
 	}
@@ -185,7 +192,10 @@ func (p *printer) notCounted(r *Report) {
 	}
 	rows := [][]string{{"CLASS", "AGENT", "PROBLEM", "WHY", "RECORD"}}
 	for _, n := range r.NotCounted {
-		rows = append(rows, []string{cell(string(n.Class)), cell(n.Agent), plain(n.Problem, maxWhy), plain(n.Why, maxWhy), n.File})
+		rows = append(rows, []string{
+			cell(string(n.Class)), cell(n.Agent), plain(n.Problem, maxWhy),
+			plain(n.Why, maxWhy), n.File,
+		})
 	}
 	p.table("Not counted", rows)
 }
@@ -204,7 +214,10 @@ func (r Row) efforts() []string {
 	if r.Accuracy.Of == 0 {
 		return []string{"-", "-", "-", "-"}
 	}
-	return []string{fmt.Sprintf("%.2f", r.Seconds), fmt.Sprintf("%.2f", r.Steps), fmt.Sprintf("%.1f", r.InTokens), fmt.Sprintf("%.1f", r.OutTokens)}
+	return []string{
+		fmt.Sprintf("%.2f", r.Seconds), fmt.Sprintf("%.2f", r.Steps), fmt.Sprintf("%.1f", r.InTokens),
+		fmt.Sprintf("%.1f", r.OutTokens),
+	}
 }
 
 func (r Row) cost() string {

@@ -85,7 +85,8 @@ func (f *Front) identify(r *http.Request) (*caller, error) {
 	case c != nil:
 		return c, nil
 	}
-	return nil, fail(http.StatusUnauthorized, "this needs the server's token, or that of a session, as a header 'Authorization: Bearer TOKEN'")
+	return nil, fail(http.StatusUnauthorized,
+		"this needs the server's token, or that of a session, as a header 'Authorization: Bearer TOKEN'")
 }
 
 // isToken reports whether a word is the server's token, or one that it has issued.
@@ -100,7 +101,8 @@ func (c *caller) admit() (leave func(), err error) {
 	case c.slots <- struct{}{}:
 		return func() { <-c.slots }, nil
 	default:
-		return nil, fail(http.StatusTooManyRequests, "there are %d requests with this token already; wait for one to be answered", maxInFlight)
+		return nil, fail(http.StatusTooManyRequests,
+			"there are %d requests with this token already; wait for one to be answered", maxInFlight)
 	}
 }
 
@@ -113,7 +115,8 @@ func (c *caller) as(r *http.Request) *http.Request {
 func limited(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if c := callerOf(r); c.owns != "" {
-			return fail(http.StatusForbidden, "this needs the server's token; the one shown is good for %s alone", c.owns)
+			return fail(http.StatusForbidden, "this needs the server's token; the one shown is good for %s alone",
+				c.owns)
 		}
 		return next(w, r)
 	}

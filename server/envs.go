@@ -46,7 +46,10 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := f.reserve(); err != nil {
 		return err
 	}
-	e := &env{id: session.NewID(), spec: n, documents: documents, busy: make(chan struct{}, 1), random: newRandom(n.Seed)}
+	e := &env{
+		id: session.NewID(), spec: n, documents: documents, busy: make(chan struct{}, 1),
+		random: newRandom(n.Seed),
+	}
 	if err := f.restage(r.Context(), e, n.Problems[0]); err != nil {
 		f.giveBack()
 		return err
@@ -69,7 +72,8 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 		return nil, err
 	}
 	if n.Keep < 0 {
-		return nil, fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all", n.Keep)
+		return nil, fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all",
+			n.Keep)
 	}
 	n.Name = cmp.Or(n.Name, "gym")
 	n.Seed = cmp.Or(n.Seed, 1)
@@ -80,7 +84,10 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
 
 func (e *env) info() Env {
-	return Env{ID: e.id, Problems: e.spec.Problems, MaxSteps: e.spec.MaxSteps, Reward: e.spec.Reward, Episodes: int(e.begun.Load())}
+	return Env{
+		ID: e.id, Problems: e.spec.Problems, MaxSteps: e.spec.MaxSteps, Reward: e.spec.Reward,
+		Episodes: int(e.begun.Load()),
+	}
 }
 
 // restage gives an environment a new worker with a stage for a problem. It does not wait for the
@@ -162,7 +169,8 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := e.next(reset)
 	first, err := f.episode(r.Context(), e, s)
-	if m, ok := errors.AsType[*failure](err); ok && (m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
+	if m, ok := errors.AsType[*failure](err); ok &&
+		(m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
 		// Another stage is needed, or this one broke; a new worker has neither fault.
 		if err := f.restage(r.Context(), e, s.Problem); err != nil {
 			return err
@@ -184,7 +192,8 @@ func (e *env) next(r Reset) episodeSpec {
 	p := cmp.Or(r.Options.Problem, e.spec.Problems[e.random.IntN(len(e.spec.Problems))])
 	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
 	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
-		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime,
+		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps,
+		MaxTime: e.spec.MaxTime,
 	}}}
 }
 

@@ -88,7 +88,8 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
-		return fail(http.StatusUnprocessableEntity, "the body cannot be read: %s%s", strings.TrimPrefix(err.Error(), "json: "), suggest(err, v))
+		return fail(http.StatusUnprocessableEntity, "the body cannot be read: %s%s",
+			strings.TrimPrefix(err.Error(), "json: "), suggest(err, v))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fail(http.StatusUnprocessableEntity, "the body cannot be read: there is something behind the object")

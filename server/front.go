@@ -129,7 +129,9 @@ func (f *Front) reserve() error {
 	case f.closed:
 		return fail(http.StatusServiceUnavailable, "the server is ending")
 	case f.taken >= f.MaxSessions:
-		return fail(http.StatusServiceUnavailable, "there are %d sessions and environments, as many as there may be; end one, or start the server with more --max-sessions", f.taken)
+		return fail(http.StatusServiceUnavailable,
+			"there are %d sessions and environments, as many as there may be; end one, or start the server with "+
+				"more --max-sessions", f.taken)
 	}
 	f.taken++
 	return nil
@@ -178,7 +180,8 @@ func known(what, name string, list []string) error {
 // checkLimits refuses limits that cannot be meant.
 func checkLimits(steps int, seconds float64) error {
 	if steps < 0 || seconds < 0 || seconds > maxSeconds {
-		return fail(http.StatusUnprocessableEntity, "max_steps %d, max_time %v: an agent needs a step and some time, a week of it at most", steps, seconds)
+		return fail(http.StatusUnprocessableEntity,
+			"max_steps %d, max_time %v: an agent needs a step and some time, a week of it at most", steps, seconds)
 	}
 	return nil
 }

@@ -128,7 +128,8 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusBadGateway, "%v", err)
 	}
 	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + aci.NextAction, map[string]any{
-		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "seed": s.Seed, "tools": p.Tools, "kubeconfig": p.Kubeconfig,
+		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "seed": s.Seed, "tools": p.Tools,
+		"kubeconfig": p.Kubeconfig,
 	}})
 }
 
@@ -237,5 +238,6 @@ func (m Move) response() (string, error) {
 			return agent.CallNamed(name, args), nil
 		}
 	}
-	return "", fail(http.StatusUnprocessableEntity, "an action is a text with one call in it, or an object with name and arguments")
+	return "", fail(http.StatusUnprocessableEntity,
+		"an action is a text with one call in it, or an object with name and arguments")
 }

@@ -54,8 +54,8 @@ func (j *journal) answered(r *http.Request, c *caller, o *observed) {
 		return
 	}
 	args := []any{
-		"request", idOf(ctx), "status", cmp.Or(o.status, http.StatusOK), "method", j.line(r.Method), "path", j.line(r.URL.Path), "from", r.RemoteAddr,
-		"took", time.Since(o.begun).Round(time.Microsecond),
+		"request", idOf(ctx), "status", cmp.Or(o.status, http.StatusOK), "method", j.line(r.Method), "path",
+		j.line(r.URL.Path), "from", r.RemoteAddr, "took", time.Since(o.begun).Round(time.Microsecond),
 	}
 	if c.owns != "" {
 		args = append(args, "token_of", c.owns)

@@ -54,7 +54,8 @@ func choose(list []*problem.Problem, name string) (*problem.Problem, error) {
 		}
 		ids = append(ids, p.ID)
 	}
-	return nil, fmt.Errorf("the document has %s; name one of them, or its task, as the problem", strings.Join(ids, ", "))
+	return nil, fmt.Errorf("the document has %s; name one of them, or its task, as the problem",
+		strings.Join(ids, ", "))
 }
 
 // settle finds the problem that a session asks for, or says why it cannot be had. Only what the

@@ -27,10 +27,13 @@ func (f *Front) protect(next http.Handler) http.Handler {
 		handler(func(w http.ResponseWriter, r *http.Request) error {
 			w.Header().Set("X-Content-Type-Options", "nosniff")
 			// A body that comes by drops is cut, wanted or not.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(f.bodyTimeout)) // Not every connection has deadlines.
+			// Not every connection has deadlines.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(f.bodyTimeout))
 			if f.Loopback && f.Token == "" && !isLoopback(r.Host) {
 				// Any name can be made to lead here, by whoever owns it.
-				return fail(http.StatusForbidden, "a request for %q is not meant for this server; use localhost, or start the server with a token", r.Host)
+				return fail(http.StatusForbidden,
+					"a request for %q is not meant for this server; use localhost, or start the server with a token",
+					r.Host)
 			}
 			inner := safe
 			if origin := r.Header.Get("Origin"); f.welcomes(origin) {
@@ -121,7 +124,8 @@ func plainErrors(mux *http.ServeMux) http.Handler {
 		if pattern == "/" || pattern == "" {
 			if allowed := methods(mux, r); len(allowed) > 0 {
 				w.Header().Set("Allow", strings.Join(allowed, ", "))
-				reply(w, fail(http.StatusMethodNotAllowed, "%s cannot be done to %s, only %s", r.Method, r.URL.Path, strings.Join(allowed, ", ")))
+				reply(w, fail(http.StatusMethodNotAllowed, "%s cannot be done to %s, only %s", r.Method, r.URL.Path,
+					strings.Join(allowed, ", ")))
 				return
 			}
 			h.ServeHTTP(w, r)

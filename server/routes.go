@@ -27,28 +27,86 @@ func (f *Front) routes() []route {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	ok := http.StatusOK
 	return []route{
-		{get, "/health", "Say that the server is there; the only path that needs no token", nil, ok, Health{}, "", f.health},
+		{
+			get, "/health", "Say that the server is there; the only path that needs no token", nil, ok,
+			Health{},
+			"",
+			f.health,
+		},
 		{get, "/problems", "List the ids of the problems", nil, ok, []string{}, "", limited(f.listProblems)},
 		{get, "/agents", "List the agents that work by themselves", nil, ok, []string{}, "", limited(f.listAgents)},
-		{post, "/simulate", "Take an agent through a problem, and answer when that is over, as AIOpsLab's service does", Simulation{}, ok, session.File{}, "", limited(f.simulate)},
+		{
+			post, "/simulate", "Take an agent through a problem, and answer when that is over, as " +
+				"AIOpsLab's service does",
+			Simulation{},
+			ok,
+			session.File{},
+			"", limited(f.simulate),
+		},
 
 		{get, "/actions/{task}", "List the actions of a task", nil, ok, []Action{}, "", f.listActions},
 		{post, "/parse", "Tell how a response is read: the call in it", Said{}, ok, Parsed{}, "", f.parse},
 
-		{post, "/sessions", "Begin a session: the caller is the agent, or names one", NewSession{}, http.StatusCreated, OpenedSession{}, "", limited(f.openSession)},
+		{
+			post, "/sessions", "Begin a session: the caller is the agent, or names one",
+			NewSession{},
+			http.StatusCreated,
+			OpenedSession{},
+			"", limited(f.openSession),
+		},
 		{get, "/sessions", "List the sessions", nil, ok, []Session{}, "", limited(f.listSessions)},
 		{get, "/sessions/{id}", "Say where a session is", nil, ok, Session{}, "", f.getSession},
-		{get, "/sessions/{id}/problem", "Wait until the agent has its turn, and tell what it is told", nil, ok, Problem{}, "", f.part("problem")},
+		{
+			get, "/sessions/{id}/problem", "Wait until the agent has its turn, and tell what it is told", nil, ok,
+			Problem{},
+			"", f.part("problem"),
+		},
 		{post, "/sessions/{id}/act", "Take a step", Act{}, ok, Turn{}, "", f.part("act")},
-		{get, "/sessions/{id}/observation", "Tell again what the last step came to, for a caller whose connection broke", nil, ok, Turn{}, "", f.part("observation")},
-		{post, "/sessions/{id}/submit", "Hand the answer in, and wait for the outcome", Submission{}, ok, Outcome{}, "", f.part("submit")},
-		{post, "/sessions/{id}/give-up", "End the agent's turn without a submission, as its failure, and wait for the outcome", Surrender{}, ok, Outcome{}, "", f.part("give-up")},
+		{
+			get, "/sessions/{id}/observation",
+			"Tell again what the last step came to, for a caller whose connection broke", nil, ok,
+			Turn{},
+			"",
+			f.part("observation"),
+		},
+		{
+			post, "/sessions/{id}/submit", "Hand the answer in, and wait for the outcome",
+			Submission{},
+			ok,
+			Outcome{},
+			"",
+			f.part("submit"),
+		},
+		{
+			post, "/sessions/{id}/give-up",
+			"End the agent's turn without a submission, as its failure, and wait for the outcome",
+			Surrender{},
+			ok,
+			Outcome{},
+			"", f.part("give-up"),
+		},
 		{get, "/sessions/{id}/outcome", "Wait for the outcome", nil, ok, Outcome{}, "", f.part("outcome")},
-		{get, "/sessions/{id}/events", "Stream the events of the record; what would tell the answer comes after the verdict", nil, ok, nil, "text/event-stream", f.part("events")},
-		{get, "/sessions/{id}/record", "Get the record, after the verdict", nil, ok, nil, "application/jsonl", f.part("record")},
-		{remove, "/sessions/{id}", "Cancel a session, and wait until what there is is graded", nil, ok, Session{}, "", limited(f.cancelSession)},
+		{get, "/sessions/{id}/events", "Stream the events of the record; what would tell the answer comes " +
+			"after the verdict", nil, ok, nil, "text/event-stream", f.part("events")},
+		{
+			get, "/sessions/{id}/record", "Get the record, after the verdict", nil, ok, nil, "application/jsonl",
+			f.part("record"),
+		},
+		{
+			remove, "/sessions/{id}", "Cancel a session, and wait until what there is is graded", nil, ok,
+			Session{},
+			"",
+			limited(f.cancelSession),
+		},
 
-		{post, "/envs", "Make an environment for training", NewEnv{}, http.StatusCreated, OpenedEnv{}, "", limited(f.openEnv)},
+		{
+			post, "/envs", "Make an environment for training",
+			NewEnv{},
+			http.StatusCreated,
+			OpenedEnv{},
+			"",
+			limited(f.openEnv),
+		},
 		{get, "/envs", "List the environments", nil, ok, []Env{}, "", limited(f.listEnvs)},
 		{post, "/envs/{id}/reset", "Begin an episode", Reset{}, ok, First{}, "", f.resetEnv},
 		{post, "/envs/{id}/step", "Take a step of the episode", Move{}, ok, Result{}, "", f.stepEnv},
@@ -60,7 +118,8 @@ func (f *Front) routes() []route {
 }
 
 // tokenDoc says what tokens there are.
-const tokenDoc = "The server's token is good for everything. That of a session or an environment, which is in the answer " +
+const tokenDoc = "The server's token is good for everything. That of a session or an environment, which " +
+	"is in the answer " +
 	"that makes it, is good for that one alone: it cannot begin, list or cancel sessions, nor reach another."
 
 func (f *Front) health(w http.ResponseWriter, _ *http.Request) error {
@@ -103,7 +162,12 @@ func document(routes []route) map[string]any {
 			operation["requestBody"] = map[string]any{"content": jsonContent(types.of(reflect.TypeOf(r.request)))}
 		}
 		for _, m := range parameter.FindAllStringSubmatch(r.path, -1) {
-			operation["parameters"] = []any{map[string]any{"name": m[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"}}}
+			operation["parameters"] = []any{
+				map[string]any{
+					"name": m[1], "in": "path", "required": true,
+					"schema": map[string]any{"type": "string"},
+				},
+			}
 		}
 		if r.path == "/health" {
 			operation["security"] = []any{}
@@ -123,8 +187,10 @@ func document(routes []route) map[string]any {
 		"paths":    paths,
 		"security": []any{map[string]any{"token": []string{}}, map[string]any{}},
 		"components": map[string]any{
-			"schemas":         types,
-			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer", "description": tokenDoc}},
+			"schemas": types,
+			"securitySchemes": map[string]any{
+				"token": map[string]any{"type": "http", "scheme": "bearer", "description": tokenDoc},
+			},
 		},
 	}
 }
@@ -135,16 +201,19 @@ func jsonContent(schema map[string]any) map[string]any {
 
 // operationID is a name for clients that are generated: post_sessions_id_act.
 func operationID(r route) string {
-	name := strings.ToLower(r.method) + strings.NewReplacer("/", "_", "{", "", "}", "", "$", "", "-", "_", ".", "_").Replace(r.path)
+	name := strings.ToLower(r.method) + strings.NewReplacer("/", "_", "{", "", "}", "", "$", "", "-", "_", ".",
+		"_").Replace(r.path)
 	return strings.TrimSuffix(name, "_")
 }
 
 // page answers GET /.
 func (f *Front) page(w http.ResponseWriter, _ *http.Request) error {
 	var b strings.Builder
-	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>AIOpsLab</title>\n<h1>AIOpsLab</h1>\n<table>\n")
+	b.WriteString("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>AIOpsLab</title>\n" +
+		"<h1>AIOpsLab</h1>\n<table>\n")
 	for _, r := range f.routes() {
-		fmt.Fprintf(&b, "<tr><td>%s<td><code>%s</code><td>%s\n", r.method, html.EscapeString(strings.TrimSuffix(r.path, "{$}")), html.EscapeString(r.summary))
+		fmt.Fprintf(&b, "<tr><td>%s<td><code>%s</code><td>%s\n", r.method,
+			html.EscapeString(strings.TrimSuffix(r.path, "{$}")), html.EscapeString(r.summary))
 	}
 	b.WriteString("</table>\n")
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")

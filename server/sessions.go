@@ -155,7 +155,8 @@ func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 		return f.checkAgent(ctx, *n)
 	}
 	if n.Model != "" || n.Sampling != (Sampling{}) {
-		return fail(http.StatusUnprocessableEntity, "a model and its settings are for a named agent; the caller's has its own")
+		return fail(http.StatusUnprocessableEntity,
+			"a model and its settings are for a named agent; the caller's has its own")
 	}
 	n.Name = cmp.Or(n.Name, "http")
 	return nil
@@ -170,7 +171,8 @@ func (f *Front) checkAgent(ctx context.Context, n NewSession) error {
 		return err
 	}
 	if n.Name != "" {
-		return fail(http.StatusUnprocessableEntity, "name is what the record calls the caller's agent; %s has a name", n.Agent)
+		return fail(http.StatusUnprocessableEntity, "name is what the record calls the caller's agent; %s has a name",
+			n.Agent)
 	}
 	if n.MaxTokens < 0 {
 		return fail(http.StatusUnprocessableEntity, "max_tokens %d: it cannot be negative", n.MaxTokens)

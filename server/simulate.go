@@ -17,8 +17,8 @@ const simulationSteps = 10
 // theirs are the agents of AIOpsLab that have another name here: a model with a shell, whoever serves
 // the model.
 var theirs = map[string]string{
-	"gpt": "shell", "gpt-w-shell": "shell", "qwen": "shell", "deepseek": "shell", "vllm": "shell", "openrouter": "shell",
-	"generic": "shell", "llama": "shell",
+	"gpt": "shell", "gpt-w-shell": "shell", "qwen": "shell", "deepseek": "shell", "vllm": "shell",
+	"openrouter": "shell", "generic": "shell", "llama": "shell",
 }
 
 // likeTheirs is the agent that an agent of AIOpsLab's stands for, or the name itself.
@@ -68,7 +68,8 @@ func (s Simulation) session() (n NewSession, err error) {
 	n = NewSession{Problem: s.Problem, Agent: cmp.Or(s.Agent, defaultAgent), MaxSteps: simulationSteps}
 	if s.MaxSteps != nil {
 		if n.MaxSteps = *s.MaxSteps; n.MaxSteps < 1 {
-			return n, fail(http.StatusUnprocessableEntity, "max_steps %d: an agent needs one step at least, to submit", n.MaxSteps)
+			return n, fail(http.StatusUnprocessableEntity, "max_steps %d: an agent needs one step at least, to submit",
+				n.MaxSteps)
 		}
 	}
 	if s.Model != nil {
@@ -95,7 +96,10 @@ func (a *Archive) simulation() (f session.File, err error) {
 		return f, err
 	}
 	if a.Problem != nil {
-		f.Trace = append([]grade.Turn{{Role: "system", Content: a.Problem.system()}, {Role: "user", Content: a.Problem.Instructions}}, f.Trace...)
+		f.Trace = append([]grade.Turn{
+			{Role: "system", Content: a.Problem.system()},
+			{Role: "user", Content: a.Problem.Instructions},
+		}, f.Trace...)
 	}
 	if last := len(f.Trace) - 1; last >= 0 && f.Trace[last].Role == "env" {
 		f.Trace = f.Trace[:last]

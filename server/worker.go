@@ -40,7 +40,9 @@ func NewWorker(b Backend) *Worker {
 	session("POST /sessions/{id}/submit", (*hosted).serveSubmit)
 	session("POST /sessions/{id}/give-up", (*hosted).serveGiveUp)
 	session("GET /sessions/{id}/outcome", (*hosted).serveOutcome)
-	session("GET /sessions/{id}/events", func(h *hosted, w http.ResponseWriter, r *http.Request) error { return h.feed.serve(w, r) })
+	session("GET /sessions/{id}/events", func(h *hosted, w http.ResponseWriter, r *http.Request) error {
+		return h.feed.serve(w, r)
+	})
 	session("GET /sessions/{id}/record", (*hosted).serveRecord)
 	session("GET /sessions/{id}/archive", (*hosted).serveArchive)
 	w.mux.Handle("POST /envs", handler(w.stage))

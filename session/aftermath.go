@@ -152,7 +152,8 @@ func (l *Local) watchAftermath(ctx context.Context, interrupted bool) {
 	l.tell(record.HoldEvent, hold)
 	a := &aftermath{
 		eyes: l.stage, task: l.setting.Problem.Task, baseline: l.baseline, faults: l.faults, hold: hold.Least(),
-		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(), times: times{began: l.began, done: time.Now()},
+		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(),
+		times: times{began: l.began, done: time.Now()},
 		saw:   func(look grade.Look) { l.tell(record.LookEvent, look) },
 		blind: func(err error) { l.tell(record.BlindEvent, record.Blind{Error: err.Error()}) },
 	}

@@ -60,7 +60,8 @@ func aiopslab(rec *record.Record, h *history, v Verdict) File {
 func (h *history) trace() []grade.Turn {
 	turns := []grade.Turn{}
 	for _, s := range h.steps {
-		turns = append(turns, grade.Turn{Role: "assistant", Content: s.Response}, grade.Turn{Role: "env", Content: s.Observation})
+		turns = append(turns, grade.Turn{Role: "assistant", Content: s.Response},
+			grade.Turn{Role: "env", Content: s.Observation})
 	}
 	return turns
 }

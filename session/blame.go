@@ -42,7 +42,8 @@ func (c *changes) add(e guard.Entry, namespace string) {
 	c.made++
 	what := strings.TrimSpace(fmt.Sprintf("%s %s %s", e.Verb, e.Resource, e.Name))
 	switch {
-	case namespace != "" && e.Namespace != namespace, startsPods[e.Resource] && e.Verb == "create", replicas(e) > manyReplicas, runsOn(e):
+	case namespace != "" && e.Namespace != namespace, startsPods[e.Resource] && e.Verb == "create",
+		replicas(e) > manyReplicas, runsOn(e):
 		c.far = append(c.far, what)
 	case c.made == manyWrites:
 		c.far = append(c.far, fmt.Sprintf("%d writes", c.made))
@@ -114,7 +115,8 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		return "", ""
 	}
 	late, busy := h.tooBusy()
-	busyText := fmt.Sprintf("the machine is too busy to judge: the load itself was %v late", late.Round(time.Millisecond))
+	busyText := fmt.Sprintf("the machine is too busy to judge: the load itself was %v late",
+		late.Round(time.Millisecond))
 	innocent := h.busyBefore() || h.load() == ""
 	last := h.looks[len(h.looks)-1]
 	if h.truth.Task == problem.Mitigation {
@@ -139,7 +141,8 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 // inTheWay says how the agent's own doing was in the way of judging a mitigation, or "".
 func (h *history) inTheWay() string {
 	if late, busy := h.tooBusy(); busy && h.load() != "" {
-		return fmt.Sprintf("; the load was %v late, which the agent's own doing can have caused: %s", late.Round(time.Millisecond), h.load())
+		return fmt.Sprintf("; the load was %v late, which the agent's own doing can have caused: %s",
+			late.Round(time.Millisecond), h.load())
 	}
 	return ""
 }

@@ -95,7 +95,8 @@ func server(pod *v1.Pod) grade.Server {
 	s := grade.Server{Workload: "pod/" + pod.Name}
 	if owner := metav1.GetControllerOf(pod); owner != nil {
 		name, kind := owner.Name, strings.ToLower(owner.Kind)
-		if hash := pod.Labels["pod-template-hash"]; kind == "replicaset" && hash != "" && strings.HasSuffix(name, "-"+hash) {
+		if hash := pod.Labels["pod-template-hash"]; kind == "replicaset" && hash != "" &&
+			strings.HasSuffix(name, "-"+hash) {
 			name, kind = strings.TrimSuffix(name, "-"+hash), "deployment"
 		}
 		s.Workload = kind + "/" + name

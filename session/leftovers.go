@@ -174,11 +174,18 @@ func actsOtherwise(was, now v1.PodSpec) map[string]actor {
 		if !reflect.DeepEqual(o.Lifecycle, c.Lifecycle) {
 			list["other hooks"] = runner
 		}
-		for _, p := range [][2]*v1.Probe{{o.LivenessProbe, c.LivenessProbe}, {o.ReadinessProbe, c.ReadinessProbe}, {o.StartupProbe, c.StartupProbe}} {
+		for _, p := range [][2]*v1.Probe{
+			{o.LivenessProbe, c.LivenessProbe},
+			{o.ReadinessProbe, c.ReadinessProbe},
+			{o.StartupProbe, c.StartupProbe},
+		} {
 			if p[1] != nil && !reflect.DeepEqual(p[0], p[1]) {
 				strikes := probeTime(p[1], func(p *v1.Probe) int32 { return p.FailureThreshold }) + settleTime
 				known := list["other probes"]
-				list["other probes"] = actor{min(max(known.hold, leftHold, strikes), maxProbeHold), known.runs || p[1].Exec != nil}
+				list["other probes"] = actor{
+					min(max(known.hold, leftHold, strikes), maxProbeHold),
+					known.runs || p[1].Exec != nil,
+				}
 			}
 		}
 	}
@@ -186,7 +193,8 @@ func actsOtherwise(was, now v1.PodSpec) map[string]actor {
 }
 
 // plainPrograms are programs that do one thing and end.
-var plainPrograms = strings.Fields(`awk cat chmod chown cp curl cut date df dig du echo env find free getent grep head host hostname id
+var plainPrograms = strings.Fields(
+	`awk cat chmod chown cp curl cut date df dig du echo env find free getent grep head host hostname id
 	ip jq kill ls memcached-tool mkdir mongo mongod mongodump mongorestore mongosh mount mv nc netstat nginx nslookup ping printenv ps pwd
 	redis-cli rm sed sort ss stat tail tar test top touch true uname uniq uptime wc wget whoami`)
 
@@ -195,7 +203,8 @@ var shells = strings.Fields(`sh ash bash dash busybox`)
 
 var (
 	// sleepers is what a script has in it that leaves something behind or waits.
-	sleepers = regexp.MustCompile(`(?i)\b(sleep|nohup|setsid|crontab|while|until|trap|disown|coproc|setTimeout|setInterval)\b`)
+	sleepers = regexp.MustCompile(
+		`(?i)\b(sleep|nohup|setsid|crontab|while|until|trap|disown|coproc|setTimeout|setInterval)\b`)
 	// inBackground is an & that is no && and redirects nothing.
 	inBackground = regexp.MustCompile(`(^|[^&><])&($|[^&>0-9])`)
 )
@@ -211,14 +220,17 @@ func mayLast(command []string) bool {
 	case sleepers.MatchString(text):
 		return true
 	case slices.Contains(shells, program):
-		return inBackground.MatchString(text) || slices.ContainsFunc(command[1:], func(s string) bool { return strings.HasSuffix(s, ".sh") })
+		return inBackground.MatchString(text) || slices.ContainsFunc(command[1:], func(s string) bool {
+			return strings.HasSuffix(s, ".sh")
+		})
 	}
 	return !slices.Contains(plainPrograms, program)
 }
 
 // runsOn reports whether a write is a command in a container that may go on by itself.
 func runsOn(e guard.Entry) bool {
-	return e.Verb == "connect" && e.Status < 300 && (e.Subresource == "attach" || e.Subresource == "exec" && mayLast(e.Command))
+	return e.Verb == "connect" && e.Status < 300 &&
+		(e.Subresource == "attach" || e.Subresource == "exec" && mayLast(e.Command))
 }
 
 // holding is how long the system must be well after the agent is done.

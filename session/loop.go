@@ -58,7 +58,8 @@ func (r *run) act(ctx context.Context, way Admission) (s record.Submission, leav
 	}()
 	b := r.briefing(way)
 	r.event(record.BriefingEvent, record.Briefing{
-		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions), Confinement: way.Confinement,
+		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions),
+		Confinement: way.Confinement,
 	})
 	a, err := r.Agent.New(b)
 	if err != nil {
@@ -98,7 +99,8 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent) record.Submission {
 		}
 		s.Action, s.Observation, s.Failed, s.Took = reply.Action, reply.Text, reply.Failed, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)
-		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response}, grade.Turn{Role: "env", Content: reply.Text})
+		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response},
+			grade.Turn{Role: "env", Content: reply.Text})
 		if reply.Submitted {
 			return record.Submission{Submitted: true, Answer: reply.Answer}
 		}

@@ -76,7 +76,8 @@ func (m *meter) allow(r *llm.Request) error {
 	if most := m.budget.Tokens; most > 0 {
 		left := most - m.tokens - prompt
 		if left < minReply {
-			return fmt.Errorf("%w: %d of %d tokens are used, and the next question has about %d", llm.ErrBudget, m.tokens, most, prompt)
+			return fmt.Errorf("%w: %d of %d tokens are used, and the next question has about %d", llm.ErrBudget,
+				m.tokens, most, prompt)
 		}
 		limit(left)
 	}
@@ -89,7 +90,8 @@ func (m *meter) allow(r *llm.Request) error {
 		case !known:
 			return fmt.Errorf("%w: nobody knows what the model %s costs", llm.ErrBudget, m.Name())
 		case left < least:
-			return fmt.Errorf("%w: $%.4f of $%.4f are used, and the next question costs about $%.4f", llm.ErrBudget, m.cost, most, next+least)
+			return fmt.Errorf("%w: $%.4f of $%.4f are used, and the next question costs about $%.4f", llm.ErrBudget,
+				m.cost, most, next+least)
 		case *info.Out > 0:
 			limit(int(min(left / *info.Out * 1e6, 1<<30)))
 		}

@@ -14,7 +14,9 @@ const quietTimeout = 75 * time.Second
 // awaitQuiet waits until no alert is left from the start, and none comes of it any more. What does not
 // go away has another reason: it is how this application is. It is added to own, and nobody waits for
 // it again. Waits is told of an alert, once, if there is any.
-func awaitQuiet(ctx context.Context, stirring func(context.Context) ([]string, error), own map[string]bool, waits func(alert string)) error {
+func awaitQuiet(ctx context.Context, stirring func(context.Context) ([]string, error), own map[string]bool,
+	waits func(alert string),
+) error {
 	limited, cancel := context.WithTimeout(ctx, quietTimeout)
 	defer cancel()
 	var left []string

@@ -105,10 +105,12 @@ func podUnderWay(p *v1.Pod, since time.Time, t times) string {
 				return "is starting"
 			}
 		case w != nil && w.Reason == "CrashLoopBackOff":
-			if last != nil && !last.FinishedAt.After(since) && t.now.Sub(last.FinishedAt.Time) < backOffTimeout+startTimeout {
+			if last != nil && !last.FinishedAt.After(since) &&
+				t.now.Sub(last.FinishedAt.Time) < backOffTimeout+startTimeout {
 				return backOff
 			}
-		case w != nil && (w.Reason == "ContainerCreating" || w.Reason == "PodInitializing") && begun != nil && t.now.Sub(begun.Time) < createTimeout:
+		case w != nil && (w.Reason == "ContainerCreating" || w.Reason == "PodInitializing") && begun != nil &&
+			t.now.Sub(begun.Time) < createTimeout:
 			return "is being created"
 		case c.State.Terminated != nil && t.now.Sub(c.State.Terminated.FinishedAt.Time) < goTimeout:
 			return "has only just ended" // What comes next is not decided yet.

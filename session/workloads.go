@@ -21,7 +21,9 @@ type podMaker struct {
 func (s *Stage) workloads(ctx context.Context) ([]podMaker, error) {
 	apps, ns, all := s.client.AppsV1(), s.app.Namespace, metav1.ListOptions{}
 	var list []podMaker
-	add := func(kind string, meta metav1.ObjectMeta, template v1.PodSpec, observed int64, replicas, ready, current int32) {
+	add := func(kind string, meta metav1.ObjectMeta, template v1.PodSpec, observed int64, replicas, ready,
+		current int32,
+	) {
 		w := grade.Workload{Kind: kind, Name: meta.Name, Replicas: int(replicas)}
 		if observed >= meta.Generation {
 			w.Ready = int(min(ready, current))

@@ -138,7 +138,9 @@ func (g *Generator) do(ctx context.Context, jar http.CookieJar, v *visit, intend
 }
 
 // step makes one request and judges its answer. It captures what later steps use.
-func (g *Generator) step(ctx context.Context, client *http.Client, v *visit, step int) (failure Class, sample string, received int64) {
+func (g *Generator) step(ctx context.Context, client *http.Client, v *visit,
+	step int,
+) (failure Class, sample string, received int64) {
 	r, err := v.request(step)
 	if err != nil {
 		return Other, err.Error(), 0
@@ -160,7 +162,9 @@ func (g *Generator) step(ctx context.Context, client *http.Client, v *visit, ste
 // maxBody is how much of a body is looked at; the rest is read and forgotten.
 const maxBody = 1 << 20
 
-func (g *Generator) exchange(ctx context.Context, client *http.Client, r *Request) (status int, body []byte, received int64, err error) {
+func (g *Generator) exchange(ctx context.Context, client *http.Client,
+	r *Request,
+) (status int, body []byte, received int64, err error) {
 	req, err := http.NewRequestWithContext(ctx, r.Method, g.base+r.Path, strings.NewReader(r.Body))
 	if err != nil {
 		return 0, nil, 0, err

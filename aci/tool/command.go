@@ -42,7 +42,10 @@ func (p Place) environ() []string {
 // takePlace reads the place from the variables, which it removes: a program may show its own.
 func takePlace() (p Place, ok bool) {
 	port, err := strconv.Atoi(os.Getenv(portVar))
-	p = Place{Root: os.Getenv(rootVar), Port: port, OwnRoot: os.Getenv(ownVar) == "true", ReadOnly: os.Getenv(readOnlyVar) == "true"}
+	p = Place{
+		Root: os.Getenv(rootVar), Port: port, OwnRoot: os.Getenv(ownVar) == "true",
+		ReadOnly: os.Getenv(readOnlyVar) == "true",
+	}
 	for _, name := range []string{rootVar, portVar, ownVar, readOnlyVar} {
 		os.Unsetenv(name)
 	}

@@ -30,7 +30,8 @@ func Confine(p Place) (*World, error) {
 		return nil, fmt.Errorf("confine: %w", err)
 	}
 	cfg := landlock.V10
-	rights := cfg.HandledAccessFS &^ (ll.AccessFSExecute | ll.AccessFSMakeChar | ll.AccessFSMakeBlock | ll.AccessFSMakeFifo | ll.AccessFSMakeSock)
+	rights := cfg.HandledAccessFS &^ (ll.AccessFSExecute | ll.AccessFSMakeChar | ll.AccessFSMakeBlock |
+		ll.AccessFSMakeFifo | ll.AccessFSMakeSock)
 	if p.ReadOnly {
 		rights = ll.AccessFSReadFile | ll.AccessFSReadDir
 	} else if abi() < abiRefer {
@@ -73,11 +74,14 @@ func Describe(ownRoot bool) string {
 func describe(abi int) string {
 	switch {
 	case abi < 1:
-		return "none: this system has no Landlock, so that the shell's programs are kept in the scratch root by their arguments and environment only"
+		return "none: this system has no Landlock, so that the shell's programs are kept in the scratch root by " +
+			"their arguments and environment only"
 	case abi < abiTCP:
-		return fmt.Sprintf("Landlock ABI %d: files below the scratch root only; this kernel cannot confine connections", abi)
+		return fmt.Sprintf("Landlock ABI %d: files below the scratch root only; this kernel cannot confine connections",
+			abi)
 	case abi < abiUDP:
-		return fmt.Sprintf("Landlock ABI %d: files below the scratch root and TCP to the API's port only; this kernel cannot confine UDP", abi)
+		return fmt.Sprintf("Landlock ABI %d: files below the scratch root and TCP to the API's port only; this "+
+			"kernel cannot confine UDP", abi)
 	}
 	return fmt.Sprintf("Landlock ABI %d: files below the scratch root and TCP to the API's port only, no UDP", abi)
 }

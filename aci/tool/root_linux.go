@@ -40,7 +40,8 @@ func dropCapabilities(changesRoot bool) error {
 	if changesRoot {
 		rights[0].Effective, rights[0].Permitted = 1<<unix.CAP_SYS_CHROOT, 1<<unix.CAP_SYS_CHROOT
 	}
-	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&rights[0])), 0)
+	_, _, errno := psx.Syscall3(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&rights[0])),
+		0)
 	if errno != 0 {
 		return fmt.Errorf("drop capabilities: %w", errno)
 	}

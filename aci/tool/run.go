@@ -30,7 +30,9 @@ func Run(args []string, programs map[string]Program) int {
 	return run(os.Stderr, args, programs, takePlace, confine)
 }
 
-func run(stderr io.Writer, args []string, programs map[string]Program, place func() (Place, bool), confine func(Place) (*World, error)) int {
+func run(stderr io.Writer, args []string, programs map[string]Program, place func() (Place, bool),
+	confine func(Place) (*World, error),
+) int {
 	if len(args) == 0 || programs[args[0]] == nil {
 		fmt.Fprintf(stderr, "tool: name one of %s\n", strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		return exitUsage

@@ -45,7 +45,8 @@ func commands(remedy string, b agent.Briefing) []string {
 	case fault.RestartEverything:
 		return []string{"kubectl rollout restart deployment -n " + b.Namespace}
 	case fault.RollBackEverything:
-		return []string{fmt.Sprintf("for d in $(kubectl get deployment -n %[1]s -o name); do kubectl rollout undo -n %[1]s $d; done", b.Namespace)}
+		return []string{fmt.Sprintf("for d in $(kubectl get deployment -n %[1]s -o name); do kubectl rollout undo "+
+			"-n %[1]s $d; done", b.Namespace)}
 	case fault.ScaleToZero:
 		return each("kubectl scale deployment %s --replicas=0 -n %s")
 	case fault.DeleteTheWorkload:

@@ -34,9 +34,12 @@ func Entries() []agent.Entry {
 		}
 	}
 	return []agent.Entry{
-		entry("mksmc", "detects by a multivariate K-sigma score of the telemetry; no model, submits nothing for analysis and mitigation", mksmc),
-		entry("pdiagnose", "localizes by votes of metrics, logs and traces; no model, submits nothing for analysis and mitigation", pdiagnose),
-		entry("rmlad", "localizes by the metric that goes with the anomaly of the logs; no model, submits nothing for analysis and mitigation", rmlad),
+		entry("mksmc", "detects by a multivariate K-sigma score of the telemetry; no model, submits nothing for "+
+			"analysis and mitigation", mksmc),
+		entry("pdiagnose", "localizes by votes of metrics, logs and traces; no model, submits nothing for "+
+			"analysis and mitigation", pdiagnose),
+		entry("rmlad", "localizes by the metric that goes with the anomaly of the logs; no model, submits nothing "+
+			"for analysis and mitigation", rmlad),
 	}
 }
 

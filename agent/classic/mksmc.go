@@ -35,7 +35,9 @@ func mksmc(healthy, now *telemetry) []string {
 		}
 		var scores []float64
 		for t := range group[0].ticks {
-			scores = append(scores, score(len(group), func(i int) float64 { return normals[i].sigmas(group[i].ticks[t]) }))
+			scores = append(scores, score(len(group), func(i int) float64 {
+				return normals[i].sigmas(group[i].ticks[t])
+			}))
 		}
 		threshold := monteCarlo(random, len(group))
 		if s := median(scores); s > threshold {

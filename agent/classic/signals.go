@@ -150,8 +150,9 @@ func (t *telemetry) logSignals(s series) {
 
 // alarms are words in logs that nobody writes when all is well.
 var alarms = []string{
-	"error", "err:", "fail", "exception", "panic", "fatal", "refused", "timeout", "timed out", "deadline", "denied", "unauthorized",
-	"not authorized", "unavailable", "unreachable", "no such host", "reset by peer", "killed", "out of memory",
+	"error", "err:", "fail", "exception", "panic", "fatal", "refused", "timeout", "timed out", "deadline", "denied",
+	"unauthorized", "not authorized", "unavailable", "unreachable", "no such host", "reset by peer", "killed",
+	"out of memory",
 }
 
 func alarming(text string) bool {

@@ -65,7 +65,10 @@ func load(dir string, i agent.Interval) (*telemetry, error) {
 		row     func(f []string) error
 	}{
 		{"metric/container/kpi_*.csv", []string{"timestamp", "cmdb_id", "kpi_name", "value"}, t.addSample},
-		{"trace/traces_*.csv", []string{"trace_id", "span_id", "parent_span", "service_name", "operation_name", "start_time", "duration", "has_error"}, t.addSpan},
+		{"trace/traces_*.csv", []string{
+			"trace_id", "span_id", "parent_span", "service_name", "operation_name",
+			"start_time", "duration", "has_error",
+		}, t.addSpan},
 		{"log/log_*.csv", []string{"timestamp", "pod_name", "message"}, t.addLine},
 	} {
 		files, err := filepath.Glob(filepath.Join(dir, kind.files)) // In the order of names.

@@ -205,7 +205,8 @@ func (c *child) read(r io.Reader) error {
 			continue
 		}
 		if !c.answer(m.response()) {
-			return fmt.Errorf("the agent wrote %s before it was asked: write one action for each observation", excerpt(lines.Bytes()))
+			return fmt.Errorf("the agent wrote %s before it was asked: write one action for each observation",
+				excerpt(lines.Bytes()))
 		}
 	}
 	if errors.Is(lines.Err(), bufio.ErrTooLong) {
@@ -271,7 +272,10 @@ func (c *child) Close() error {
 	<-c.quiet
 	c.flush()
 	if c.lost > 0 {
-		c.note(record.LogEvent, record.Output{Text: fmt.Sprintf("[%d bytes of logs were not kept]", c.lost), Dropped: c.lost})
+		c.note(record.LogEvent, record.Output{
+			Text:    fmt.Sprintf("[%d bytes of logs were not kept]", c.lost),
+			Dropped: c.lost,
+		})
 	}
 	if text, gone := c.tail.text(); text != "" {
 		c.note(record.StderrEvent, record.Output{Text: text, Dropped: gone})

@@ -56,7 +56,8 @@ func split(command string) ([]string, error) {
 	}
 	for _, w := range words {
 		if bad := replaced(w); bad != "" {
-			return nil, fmt.Errorf("the command has %s in it, which is not expanded: put it in single quotes, or run sh -c '...'", bad)
+			return nil, fmt.Errorf("the command has %s in it, which is not expanded: put it in single quotes, or "+
+				"run sh -c '...'", bad)
 		}
 	}
 	argv, err := expand.Fields(&expand.Config{Env: expand.FuncEnviron(os.Getenv)}, words...)

@@ -84,12 +84,14 @@ const rightForm = `write lines such as {"type":"call","name":"exec_shell","argum
 func parse(line []byte) (message, error) {
 	var m message
 	wrong := func(format string, args ...any) (message, error) {
-		return message{}, fmt.Errorf("the agent wrote %s: %s; %s", excerpt(line), fmt.Sprintf(format, args...), rightForm)
+		return message{}, fmt.Errorf("the agent wrote %s: %s; %s", excerpt(line), fmt.Sprintf(format, args...),
+			rightForm)
 	}
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields() // A misspelt "arguments" must not become a call without any.
 	if err := d.Decode(&m); err != nil {
-		if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok || errors.Is(err, io.EOF) ||
+			errors.Is(err, io.ErrUnexpectedEOF) {
 			return wrong("this is not JSON")
 		}
 		return wrong("%s", strings.TrimPrefix(err.Error(), "json: "))

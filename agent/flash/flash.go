@@ -16,7 +16,10 @@ import (
 )
 
 // Entry is the agent.
-var Entry = agent.Entry{Name: "flash", Doc: "a model that supervises its own steps and learns from them", NeedsModel: true, New: newAgent}
+var Entry = agent.Entry{
+	Name: "flash", Doc: "a model that supervises its own steps and learns from them",
+	NeedsModel: true, New: newAgent,
+}
 
 //go:embed prompts
 var files embed.FS

@@ -38,10 +38,12 @@ type supervisor struct {
 func (s *supervisor) review(ctx context.Context, response, observation string, lessons []string) (review, error) {
 	facts := s.facts(response)
 	system, user := supervise.Fill(
-		"description", s.description, "response", shorten(response, maxResponse), "observation", shorten(observation, maxObservation),
-		"facts", facts, "lessons", strings.Join(lessons, "\n"),
+		"description", s.description, "response", shorten(response, maxResponse), "observation",
+		shorten(observation, maxObservation), "facts", facts, "lessons", strings.Join(lessons, "\n"),
 	)
-	reply, err := s.model.Chat(ctx, llm.Request{Messages: []llm.Message{{Role: llm.System, Text: system}, {Role: llm.User, Text: user}}})
+	reply, err := s.model.Chat(ctx, llm.Request{
+		Messages: []llm.Message{{Role: llm.System, Text: system}, {Role: llm.User, Text: user}},
+	})
 	if err != nil {
 		return review{}, fmt.Errorf("look back at the last action: %w", err)
 	}

@@ -141,7 +141,8 @@ func (p *person) explain(line string) string {
 		return ""
 	}
 	if words[0] == "help" && len(words) == 1 {
-		return "A line is a command for the shell, or one of these calls ('help NAME' tells more of one):\n" + signatures(p.actions)
+		return "A line is a command for the shell, or one of these calls ('help NAME' tells more of one):\n" +
+			signatures(p.actions)
 	}
 	if words[0] == "help" && len(words) == 2 {
 		if a := p.action(words[1]); a != nil {

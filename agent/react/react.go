@@ -12,7 +12,10 @@ import (
 )
 
 // Entry is the agent.
-var Entry = agent.Entry{Name: "react", Doc: "a model that writes a thought before each action", NeedsModel: true, New: newAgent}
+var Entry = agent.Entry{
+	Name: "react", Doc: "a model that writes a thought before each action", NeedsModel: true,
+	New: newAgent,
+}
 
 //go:embed prompts
 var files embed.FS

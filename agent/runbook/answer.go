@@ -35,7 +35,8 @@ func (i *investigation) submit() {
 		i.console.submit(thought, causes[list[0].kind])
 	default:
 		if i.well {
-			thought = "All pods are ready again, every service can be reached and requests succeed: the incident is over."
+			thought = "All pods are ready again, every service can be reached and requests succeed: the " +
+				"incident is over."
 		} else if len(list) > 0 {
 			thought = "I have done what I can, but it is not well yet: " + summary(list) + "."
 		}

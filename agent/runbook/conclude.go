@@ -24,7 +24,8 @@ func conclude(findings []finding, dependsOn func(a, b string) bool) []finding {
 	var causes []finding
 	for _, f := range best {
 		explained := slices.ContainsFunc(best, func(g finding) bool {
-			return g.component != f.component && g.rank() >= f.rank() && (g.rank() >= suspicious || f.rank() < suspicious) &&
+			return g.component != f.component && g.rank() >= f.rank() &&
+				(g.rank() >= suspicious || f.rank() < suspicious) &&
 				f.rank() < certain && dependsOn(f.component, g.component) && !dependsOn(g.component, f.component)
 		})
 		if !explained {
@@ -32,7 +33,8 @@ func conclude(findings []finding, dependsOn func(a, b string) bool) []finding {
 		}
 	}
 	slices.SortStableFunc(causes, func(a, b finding) int {
-		return cmp.Or(cmp.Compare(b.rank(), a.rank()), cmp.Compare(depth(causes, b, dependsOn), depth(causes, a, dependsOn)))
+		return cmp.Or(cmp.Compare(b.rank(), a.rank()),
+			cmp.Compare(depth(causes, b, dependsOn), depth(causes, a, dependsOn)))
 	})
 	if len(causes) == 0 {
 		return nil

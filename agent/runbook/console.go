@@ -89,13 +89,15 @@ func (c *console) run(thought, command string, seconds int) string {
 }
 
 // troubled finds answers of an API server that did not do what it was asked for, but may later.
-var troubled = regexp.MustCompile(`(?m)^(Error from server \((Forbidden|Timeout|ServiceUnavailable|InternalError|TooManyRequests)\)|Unable to connect to the server)`)
+var troubled = regexp.MustCompile(
+	`(?m)^(Error from server \((Forbidden|Timeout|ServiceUnavailable|InternalError|TooManyRequests)\)|Unable to connect to the server)`)
 
 // ask runs a command that reads from the API server, and once more if that was in trouble.
 func (c *console) ask(thought, command string) string {
 	text := c.shell(thought, command, defaultSeconds)
 	if troubled.MatchString(text) {
-		text = c.shell("The API server did not answer that. I wait a moment and ask again.", "sleep 3; "+command, defaultSeconds)
+		text = c.shell("The API server did not answer that. I wait a moment and ask again.", "sleep 3; "+command,
+			defaultSeconds)
 	}
 	return text
 }

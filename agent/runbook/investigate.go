@@ -36,7 +36,9 @@ func (i *investigation) investigate() {
 // enough reports whether the task can be done with what is known. To say that something is wrong, one
 // cause is enough; to say what, all looks are needed.
 func (i *investigation) enough() bool {
-	return i.task == problem.Detection && slices.ContainsFunc(i.all(), func(f finding) bool { return f.rank() >= certain })
+	return i.task == problem.Detection && slices.ContainsFunc(i.all(), func(f finding) bool {
+		return f.rank() >= certain
+	})
 }
 
 // all are the findings so far.
@@ -61,7 +63,8 @@ func (i *investigation) lookAgain() {
 		return
 	}
 	if len(list) > 0 {
-		i.next = fmt.Sprintf("It looks as if %s were at fault: %s. To be sure I wait a moment and look again.", list[0].component, list[0].evidence)
+		i.next = fmt.Sprintf("It looks as if %s were at fault: %s. To be sure I wait a moment and look again.",
+			list[0].component, list[0].evidence)
 	} else {
 		i.next = "Nothing is wrong so far, but trouble may take a while to show. I wait a moment and look again."
 	}
@@ -70,7 +73,10 @@ func (i *investigation) lookAgain() {
 	i.lookAtPodsAfter(pause)
 	i.compare(before)
 	defer func() { i.samples = lasting(i.samples, measured) }()
-	for _, look := range []func(){i.lookAtIllPods, i.lookAtHistory, func() { i.lookAtMetricsOf(pause) }, i.lookAtConnections, i.lookAtLogs, i.lookAtLastWords} {
+	for _, look := range []func(){
+		i.lookAtIllPods, i.lookAtHistory, func() { i.lookAtMetricsOf(pause) }, i.lookAtConnections,
+		i.lookAtLogs, i.lookAtLastWords,
+	} {
 		look()
 		if i.enough() {
 			return
@@ -81,7 +87,9 @@ func (i *investigation) lookAgain() {
 // lasting leaves out what was slow only now: the whole machine may have been busy.
 func lasting(now, before []sample) []sample {
 	return slices.DeleteFunc(now, func(m sample) bool {
-		return m.latency() && !slices.ContainsFunc(before, func(b sample) bool { return b.name == m.name && b.who == m.who })
+		return m.latency() && !slices.ContainsFunc(before, func(b sample) bool {
+			return b.name == m.name && b.who == m.who
+		})
 	})
 }
 
@@ -92,7 +100,10 @@ func (i *investigation) compare(before []row) {
 		known := slices.ContainsFunc(before, func(b row) bool { return b.name == r.name })
 		other := slices.ContainsFunc(before, func(b row) bool { return i.component(b.name) == c })
 		if !known && other {
-			i.found = append(i.found, finding{kind: replaced, component: c, node: r.node, evidence: "its pod was replaced while I looked"})
+			i.found = append(i.found, finding{
+				kind: replaced, component: c, node: r.node,
+				evidence: "its pod was replaced while I looked",
+			})
 		}
 	}
 }

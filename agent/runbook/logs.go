@@ -9,7 +9,8 @@ import (
 // logsCommand prints what the pods with a label said lately that speaks of trouble. Some servers log a
 // login that failed as information.
 func logsCommand(namespace, label string) string {
-	return fmt.Sprintf("kubectl logs -n %s -l %s --prefix --since=60s --tail=200 --max-log-requests=100 | complaints", namespace, label)
+	return fmt.Sprintf("kubectl logs -n %s -l %s --prefix --since=60s --tail=200 --max-log-requests=100 | complaints",
+		namespace, label)
 }
 
 // commonLabel is the label that most pods have, whatever its value.
@@ -50,10 +51,14 @@ func (s *system) note(component, line string) {
 
 // The ways in which logs speak of a cause rather than of a symptom.
 var (
-	speaksOfLogin = regexp.MustCompile(`(?i)authentication ?failed|not authorized|authorization failed|could not find user|unauthorized\b|access denied|\bNOAUTH\b|\bWRONGPASS\b|user not found`)
-	speaksOfTLS   = regexp.MustCompile(`(?i)requireTLS|only allow (ssl|tls) connections|(ssl|tls) ?handshake ?failed|(ssl|tls) is required|first record does not look like a TLS handshake`)
-	speaksOfDisk  = regexp.MustCompile(`(?i)input/output error|\bEIO\b|i/o error|read-only file ?system|no space left on device|\bENOSPC\b`)
-	speaksOfKern  = regexp.MustCompile(`(?i)cannot allocate memory|\bENOMEM\b|too many open files|\bEMFILE\b|\bENFILE\b|no buffer space available|\bENOBUFS\b`)
+	speaksOfLogin = regexp.MustCompile(
+		`(?i)authentication ?failed|not authorized|authorization failed|could not find user|unauthorized\b|access denied|\bNOAUTH\b|\bWRONGPASS\b|user not found`)
+	speaksOfTLS = regexp.MustCompile(
+		`(?i)requireTLS|only allow (ssl|tls) connections|(ssl|tls) ?handshake ?failed|(ssl|tls) is required|first record does not look like a TLS handshake`)
+	speaksOfDisk = regexp.MustCompile(
+		`(?i)input/output error|\bEIO\b|i/o error|read-only file ?system|no space left on device|\bENOSPC\b`)
+	speaksOfKern = regexp.MustCompile(
+		`(?i)cannot allocate memory|\bENOMEM\b|too many open files|\bEMFILE\b|\bENFILE\b|no buffer space available|\bENOBUFS\b`)
 )
 
 // said returns the first line of a component's logs that matches.

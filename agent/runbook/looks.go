@@ -10,7 +10,8 @@ import (
 )
 
 func (i *investigation) lookAtAlerts() {
-	i.alerts = i.call("I begin with the alerts: they say what the monitoring already noticed.", "get_alerts", i.namespace)
+	i.alerts = i.call("I begin with the alerts: they say what the monitoring already noticed.", "get_alerts",
+		i.namespace)
 	i.next = aboutAlerts(i.alerts) + " Are all pods running and ready?"
 }
 
@@ -59,7 +60,8 @@ func (i *investigation) lookAtPodsAfter(seconds int) {
 }
 
 func (i *investigation) lookAtDeployments() {
-	i.objects(i.ask(i.next+" I read how the Deployments are configured.", "kubectl get deployments -n "+i.namespace+" -o json | brief deployments"))
+	i.objects(i.ask(i.next+" I read how the Deployments are configured.",
+		"kubectl get deployments -n "+i.namespace+" -o json | brief deployments"))
 	i.next = fmt.Sprintf("%d Deployments are there.", len(i.deployments))
 	if list := i.scaledAway(); len(list) > 0 {
 		i.next = fmt.Sprintf("%s has no pods at all: %s.", list[0].component, list[0].evidence)
@@ -68,7 +70,8 @@ func (i *investigation) lookAtDeployments() {
 
 func (i *investigation) lookAtServices() {
 	text := i.ask(i.next+" Next the Services and volume claims, and where Prometheus is.",
-		"kubectl get services,persistentvolumeclaims -n "+i.namespace+" -o json | brief services; kubectl get services -A | grep -i prometheus")
+		"kubectl get services,persistentvolumeclaims -n "+i.namespace+
+			" -o json | brief services; kubectl get services -A | grep -i prometheus")
 	i.objects(text)
 	i.prometheus = findPrometheus(text)
 	i.next = fmt.Sprintf("%d Services are there.", len(i.services))
@@ -116,7 +119,8 @@ func (i *investigation) lookAtIllPods() {
 	const most = 14
 	names = names[:min(len(names), most)]
 	i.objects(i.ask(i.next+" I read what Kubernetes says about the pods that are not well or were restarted.",
-		fmt.Sprintf("kubectl get pods -n %s --ignore-not-found -o json %s | brief pods", i.namespace, strings.Join(names, " "))))
+		fmt.Sprintf("kubectl get pods -n %s --ignore-not-found -o json %s | brief pods", i.namespace,
+			strings.Join(names, " "))))
 	i.next = "The pods themselves do not say why."
 	for _, f := range append(i.unplaced(), i.containers()...) {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
@@ -139,7 +143,8 @@ func (i *investigation) lookAtHistory() {
 		return
 	}
 	text := i.ask(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?",
-		fmt.Sprintf("kubectl get replicasets -n %s -o json | brief replicasets | of %s", i.namespace, strings.Join(names, " ")))
+		fmt.Sprintf("kubectl get replicasets -n %s -o json | brief replicasets | of %s", i.namespace,
+			strings.Join(names, " ")))
 	for _, r := range decodeLines[appsv1.ReplicaSet](text) {
 		if len(r.OwnerReferences) > 0 {
 			d := r.OwnerReferences[0].Name
@@ -147,7 +152,9 @@ func (i *investigation) lookAtHistory() {
 		}
 	}
 	for _, h := range i.histories {
-		slices.SortStableFunc(h, func(a, b appsv1.ReplicaSet) int { return revision(b.Annotations) - revision(a.Annotations) })
+		slices.SortStableFunc(h, func(a, b appsv1.ReplicaSet) int {
+			return revision(b.Annotations) - revision(a.Annotations)
+		})
 	}
 	i.next = "The changes do not matter."
 	for _, f := range i.notReady() {
@@ -174,7 +181,9 @@ func (i *investigation) lookAtMetricsOf(seconds int) {
 	if i.prometheus == "" {
 		return
 	}
-	i.samples = readSamples(i.shell(i.next+fmt.Sprintf(" Next the metrics of the last %d seconds: where do requests fail or take long, who is short of CPU or memory? Only what is out of bounds is printed.", seconds), i.metricsCommand(seconds), 60))
+	i.samples = readSamples(i.shell(i.next+fmt.Sprintf(
+		" Next the metrics of the last %d seconds: where do requests fail or take long, who is short of CPU or "+
+			"memory? Only what is out of bounds is printed.", seconds), i.metricsCommand(seconds), 60))
 	if len(i.samples) == 0 {
 		i.next = "The metrics show nothing out of bounds so far."
 		return
@@ -196,7 +205,9 @@ func (i *investigation) lookAtConnections() {
 	if command == "" {
 		return
 	}
-	i.probes = readProbes(i.shell(i.next+" I connect to every port to see who refuses, and who is slow to answer. The columns are the exit code of nc and milliseconds.", command, 120))
+	i.probes = readProbes(i.shell(i.next+
+		" I connect to every port to see who refuses, and who is slow to answer. The columns are the exit code of nc "+
+		"and milliseconds.", command, 120))
 	i.next = aboutProbes(i.probes)
 	for _, f := range append(i.reached(), i.ports()...) {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
@@ -228,7 +239,8 @@ func (i *investigation) lookAtLogs() {
 	i.learnCalls()
 	i.next = "Nobody complains."
 	if len(i.logs) > 0 {
-		i.next = fmt.Sprintf("The logs of %d components complain; that alone does not say who is at fault.", len(i.logs))
+		i.next = fmt.Sprintf("The logs of %d components complain; that alone does not say who is at fault.",
+			len(i.logs))
 	}
 	for _, f := range i.spoken() {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
@@ -257,7 +269,8 @@ func (i *investigation) lookAtLastWords() {
 		if f.kind != crashing || len(i.logs[f.component]) > 0 {
 			continue
 		}
-		text := i.call(fmt.Sprintf("%s What did %s say before it ended?", i.next, f.component), "get_logs", i.namespace, f.component, 15, 0, true)
+		text := i.call(fmt.Sprintf("%s What did %s say before it ended?", i.next, f.component), "get_logs", i.namespace,
+			f.component, 15, 0, true)
 		for line := range strings.Lines(text) {
 			i.note(f.component, strings.TrimSpace(line))
 		}
@@ -292,7 +305,10 @@ func (i *investigation) lookAtEvents() {
 	i.next = "Nothing else of note."
 	for set, n := range made {
 		if c := i.component(set + "-x"); n >= replacedOften {
-			i.found = append(i.found, finding{kind: replaced, component: c, node: i.nodeOf(c), evidence: "its pod was made anew " + times(n)})
+			i.found = append(i.found, finding{
+				kind: replaced, component: c, node: i.nodeOf(c),
+				evidence: "its pod was made anew " + times(n),
+			})
 			i.next = fmt.Sprintf("The pod of %s was made anew %s.", c, times(n))
 		}
 	}

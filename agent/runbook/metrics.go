@@ -38,8 +38,9 @@ func (m sample) latency() bool {
 func (m sample) words() string {
 	form := map[string]string{
 		httpErrors: "%.0f %% of the HTTP requests to %s fail", rpcErrors: "%.0f %% of the calls to %s fail",
-		storeErrors: "%.0f %% of the requests to stores by %s fail", cpuThrottled: "%.0f %% of the CPU periods of %s are throttled",
-		memoryUsed: "%.0f %% of the memory limit of %s is used",
+		storeErrors:  "%.0f %% of the requests to stores by %s fail",
+		cpuThrottled: "%.0f %% of the CPU periods of %s are throttled",
+		memoryUsed:   "%.0f %% of the memory limit of %s is used",
 	}[m.name]
 	switch {
 	case form != "":

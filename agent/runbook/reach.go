@@ -21,7 +21,9 @@ func (s *system) ports() (list []finding) {
 		}
 		declared := containerPorts(d)
 		forgotten := slices.DeleteFunc(slices.Clone(declared), func(c v1.ContainerPort) bool {
-			return slices.ContainsFunc(svc.Spec.Ports, func(p v1.ServicePort) bool { return listens([]v1.ContainerPort{c}, p.TargetPort, p.Port) })
+			return slices.ContainsFunc(svc.Spec.Ports, func(p v1.ServicePort) bool {
+				return listens([]v1.ContainerPort{c}, p.TargetPort, p.Port)
+			})
 		})
 		for i, p := range svc.Spec.Ports {
 			if len(forgotten) == 0 || listens(declared, p.TargetPort, p.Port) || !s.refused(svc.Name, int(p.Port)) {
@@ -29,7 +31,8 @@ func (s *system) ports() (list []finding) {
 			}
 			list = append(list, finding{
 				kind: wrongPort, component: d.Name, object: svc.Name, port: i, value: rightPort(forgotten, p),
-				evidence: fmt.Sprintf("its Service sends port %d to %s, but its container listens on %s, and connections are refused", p.Port, p.TargetPort.String(), portList(declared)),
+				evidence: fmt.Sprintf("its Service sends port %d to %s, but its container listens on %s, and "+
+					"connections are refused", p.Port, p.TargetPort.String(), portList(declared)),
 			})
 		}
 	}
@@ -79,7 +82,9 @@ func portList(declared []v1.ContainerPort) string {
 
 // refused reports whether connections to a Service's port were refused.
 func (s *system) refused(service string, port int) bool {
-	return slices.ContainsFunc(s.probes, func(p probe) bool { return p.service == service && p.port == port && p.closed() })
+	return slices.ContainsFunc(s.probes, func(p probe) bool {
+		return p.service == service && p.port == port && p.closed()
+	})
 }
 
 // reached finds components that can hardly be connected to, or not at all.
@@ -89,7 +94,10 @@ func (s *system) reached() (list []finding) {
 		tried := slices.ContainsFunc(s.probes, func(p probe) bool { return p.service == svc.Name })
 		if tried && !open {
 			c := s.behind(&svc)
-			list = append(list, finding{kind: silent, component: c, node: s.nodeOf(c), evidence: "its Service refuses connections"})
+			list = append(list, finding{
+				kind: silent, component: c, node: s.nodeOf(c),
+				evidence: "its Service refuses connections",
+			})
 		}
 	}
 	for _, p := range s.probes {
@@ -104,7 +112,8 @@ func (s *system) reached() (list []finding) {
 		if p.timeout > 0 {
 			f.evidence = fmt.Sprintf("%d of %d connections to its port %d timed out", p.timeout, p.tries, p.port)
 		} else {
-			f.evidence = fmt.Sprintf("%d of %d connections to its port %d took more than %v ms", p.slow, p.tries, p.port, slowConnect)
+			f.evidence = fmt.Sprintf("%d of %d connections to its port %d took more than %v ms", p.slow, p.tries,
+				p.port, slowConnect)
 		}
 		list = append(list, f)
 	}

@@ -15,7 +15,9 @@ const maxRepairs = 4
 func (i *investigation) repair() {
 	var tried []string
 	for range maxRepairs {
-		untried := slices.DeleteFunc(i.causes(), func(f finding) bool { return f.vague() || slices.Contains(tried, f.component+fmt.Sprint(f.kind)) })
+		untried := slices.DeleteFunc(i.causes(), func(f finding) bool {
+			return f.vague() || slices.Contains(tried, f.component+fmt.Sprint(f.kind))
+		})
 		if len(untried) == 0 || i.left() < 4 {
 			return
 		}
@@ -43,11 +45,14 @@ func (i *investigation) fix(f finding) {
 	case wrongPort:
 		i.fixPorts(f, because)
 	case scaledToZero:
-		i.change(because+" I give it a replica again.", "kubectl scale deployment/%[2]s -n %[1]s --replicas=1", f.component)
+		i.change(because+" I give it a replica again.", "kubectl scale deployment/%[2]s -n %[1]s --replicas=1",
+			f.component)
 	case unschedulable:
-		i.change(because+" I remove the node selector.", `kubectl patch deployment %[2]s -n %[1]s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, f.component)
+		i.change(because+" I remove the node selector.",
+			`kubectl patch deployment %[2]s -n %[1]s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, f.component)
 	case changed, badImage:
-		i.change(because+" I go back to what was deployed before.", "kubectl rollout undo deployment/%[2]s -n %[1]s", f.component)
+		i.change(because+" I go back to what was deployed before.", "kubectl rollout undo deployment/%[2]s -n %[1]s",
+			f.component)
 	case loginRefused:
 		i.fixUsers(f, because)
 	case tlsRequired:
@@ -55,7 +60,8 @@ func (i *investigation) fix(f finding) {
 	case networkFailing, diskFailing, kernelFailing, killed, replaced:
 		i.move(f, because)
 	case silent, crashing:
-		i.change(because+" I do not know why, so I restart it.", "kubectl rollout restart deployment/%[2]s -n %[1]s", f.component)
+		i.change(because+" I do not know why, so I restart it.", "kubectl rollout restart deployment/%[2]s -n %[1]s",
+			f.component)
 	case cpuStarved, outOfMemory:
 		i.raise(f, because)
 	}
@@ -63,7 +69,8 @@ func (i *investigation) fix(f finding) {
 
 // change runs a command with the namespace and a Deployment, and waits until that is rolled out.
 func (i *investigation) change(thought, format, deployment string) {
-	i.shell(thought, fmt.Sprintf(format+" && kubectl rollout status deployment/%[2]s -n %[1]s --timeout=40s", i.namespace, deployment), 60)
+	i.shell(thought, fmt.Sprintf(format+" && kubectl rollout status deployment/%[2]s -n %[1]s --timeout=40s",
+		i.namespace, deployment), 60)
 }
 
 // fixPorts has the Service send to the ports of the container.
@@ -71,10 +78,13 @@ func (i *investigation) fixPorts(f finding, because string) {
 	var ops []string
 	for _, g := range i.ports() {
 		if g.object == f.object {
-			ops = append(ops, fmt.Sprintf(`{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}`, g.port, g.value))
+			ops = append(ops, fmt.Sprintf(`{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}`, g.port,
+				g.value))
 		}
 	}
-	i.shell(because+" I set the target port to the one that the container listens on.", fmt.Sprintf("kubectl patch service %s -n %s --type=json -p '[%s]'", f.object, i.namespace, strings.Join(ops, ", ")), 30)
+	i.shell(because+" I set the target port to the one that the container listens on.",
+		fmt.Sprintf("kubectl patch service %s -n %s --type=json -p '[%s]'", f.object, i.namespace,
+			strings.Join(ops, ", ")), 30)
 }
 
 // fixVolumes frees volumes that still belong to claims which are gone. The data in them stays.
@@ -88,7 +98,8 @@ func (i *investigation) fixVolumes(list []finding) {
 	if len(names) == 0 {
 		return
 	}
-	i.objects(i.ask(summary(list)+". What is the matter with the volumes?", "kubectl get pv "+strings.Join(names, " ")+" -o json | brief volumes"))
+	i.objects(i.ask(summary(list)+". What is the matter with the volumes?",
+		"kubectl get pv "+strings.Join(names, " ")+" -o json | brief volumes"))
 	var released []string
 	for _, v := range i.volumes {
 		if slices.Contains(names, v.Name) && v.Status.Phase == v1.VolumeReleased {
@@ -98,8 +109,10 @@ func (i *investigation) fixVolumes(list []finding) {
 	if len(released) == 0 {
 		return
 	}
-	i.shell("The volumes are Released: each still belongs to a claim that was deleted. I clear that, so that the new claims can have them with their data.",
-		fmt.Sprintf(`for v in %s; do kubectl patch pv $v --type=merge -p '{"spec": {"claimRef": null}}'; done; kubectl rollout status deployment/%s -n %s --timeout=40s`, strings.Join(released, " "), list[0].component, i.namespace), 60)
+	i.shell("The volumes are Released: each still belongs to a claim that was deleted. I clear that, so that the new "+
+		"claims can have them with their data.",
+		fmt.Sprintf(
+			`for v in %s; do kubectl patch pv $v --type=merge -p '{"spec": {"claimRef": null}}'; done; kubectl rollout status deployment/%s -n %s --timeout=40s`, strings.Join(released, " "), list[0].component, i.namespace), 60)
 }
 
 // move has the pod of a component run on another node. What is bound to the node stays behind.
@@ -108,8 +121,11 @@ func (i *investigation) move(f finding, because string) {
 	if f.node == "" || f.node == "<none>" || len(pods) == 0 {
 		return
 	}
-	i.shell(fmt.Sprintf("%s Nothing in its configuration explains that, so I suspect node %s. I keep pods off that node and have this one start elsewhere.", because, f.node),
-		fmt.Sprintf("kubectl cordon %s && kubectl delete pod -n %s %s --wait=false && sleep 2 && kubectl rollout status deployment/%s -n %[2]s --timeout=40s", f.node, i.namespace, strings.Join(pods, " "), f.component), 60)
+	i.shell(fmt.Sprintf("%s Nothing in its configuration explains that, so I suspect node %s. I keep pods off that "+
+		"node and have this one start elsewhere.", because, f.node),
+		fmt.Sprintf("kubectl cordon %s && kubectl delete pod -n %s %s --wait=false && sleep 2 && kubectl rollout "+
+			"status deployment/%s -n %[2]s --timeout=40s", f.node, i.namespace, strings.Join(pods, " "), f.component),
+		60)
 }
 
 // podsOf are the names of a component's pods.
@@ -128,7 +144,8 @@ func (i *investigation) raise(f finding, because string) {
 	if f.kind == cpuStarved {
 		what = "cpu=8"
 	}
-	i.change(because+" I raise its limit.", "kubectl set resources deployment %[2]s -n %[1]s --limits="+what, f.component)
+	i.change(because+" I raise its limit.", "kubectl set resources deployment %[2]s -n %[1]s --limits="+what,
+		f.component)
 }
 
 // helpOthers restarts those who gave up while what they need was away: Kubernetes waits ever longer
@@ -145,13 +162,16 @@ func (i *investigation) helpOthers(fixed []finding) {
 		}
 	}
 	if len(pods) > 0 {
-		i.shell("Some pods gave up while they waited. I have them start at once rather than wait for Kubernetes' back-off.", fmt.Sprintf("kubectl delete pod -n %s --ignore-not-found --wait=false %s", i.namespace, strings.Join(pods, " ")), 30)
+		i.shell("Some pods gave up while they waited. I have them start at once rather than wait for "+
+			"Kubernetes' back-off.", fmt.Sprintf("kubectl delete pod -n %s --ignore-not-found --wait=false %s",
+			i.namespace, strings.Join(pods, " ")), 30)
 	}
 }
 
 // better waits until all is available, and looks whether requests succeed again.
 func (i *investigation) better() bool {
-	i.shell("I wait until every Deployment is available again.", fmt.Sprintf("kubectl wait deployment --all -n %s --for=condition=Available --timeout=60s", i.namespace), 75)
+	i.shell("I wait until every Deployment is available again.",
+		fmt.Sprintf("kubectl wait deployment --all -n %s --for=condition=Available --timeout=60s", i.namespace), 75)
 	i.forget()
 	i.next = "Is it better?"
 	for _, look := range []func(){i.lookAtPods, i.lookAtDeployments, i.lookAtConnections} {

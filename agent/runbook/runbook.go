@@ -10,7 +10,10 @@ import (
 )
 
 // Entry is the agent.
-var Entry = agent.Entry{Name: "runbook", Doc: "follows an operator's runbook, without a language model", New: newRunbook}
+var Entry = agent.Entry{
+	Name: "runbook", Doc: "follows an operator's runbook, without a language model",
+	New: newRunbook,
+}
 
 func newRunbook(b agent.Briefing) (agent.Agent, error) {
 	return start(func(c *console) { work(c, b.Task, b.Namespace) }), nil

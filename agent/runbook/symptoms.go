@@ -10,7 +10,8 @@ import (
 )
 
 // stores are the images of servers that keep data for others.
-var stores = regexp.MustCompile(`(?i)(mongo|redis|valkey|memcached|postgres|mysql|mariadb|cassandra|etcd|elasticsearch|opensearch)`)
+var stores = regexp.MustCompile(
+	`(?i)(mongo|redis|valkey|memcached|postgres|mysql|mariadb|cassandra|etcd|elasticsearch|opensearch)`)
 
 // isStore reports whether a component keeps data for others.
 func (s *system) isStore(component string) bool {
@@ -45,10 +46,15 @@ func (s *system) spoken() (list []finding) {
 			if rule.store && !s.isStore(c) {
 				at = s.storeOf(c, line, rule.what)
 			}
-			list = append(list, finding{kind: rule.kind, component: at, evidence: fmt.Sprintf("the log of %s says %s", c, excerpt(line, rule.what)), node: s.nodeOf(at)})
+			list = append(list, finding{
+				kind: rule.kind, component: at,
+				evidence: fmt.Sprintf("the log of %s says %s", c, excerpt(line, rule.what)), node: s.nodeOf(at),
+			})
 		}
 	}
-	slices.SortFunc(list, func(a, b finding) int { return strings.Compare(a.component+a.evidence, b.component+b.evidence) })
+	slices.SortFunc(list, func(a, b finding) int {
+		return strings.Compare(a.component+a.evidence, b.component+b.evidence)
+	})
 	return list
 }
 
@@ -82,9 +88,15 @@ func (s *system) resources() (list []finding) {
 		c := s.component(m.who)
 		switch m.name {
 		case cpuThrottled:
-			list = append(list, finding{kind: cpuStarved, component: c, node: s.nodeOf(c), evidence: fmt.Sprintf("its container is throttled in %.0f %% of its CPU periods", 100*m.value)})
+			list = append(list, finding{
+				kind: cpuStarved, component: c, node: s.nodeOf(c),
+				evidence: fmt.Sprintf("its container is throttled in %.0f %% of its CPU periods", 100*m.value),
+			})
 		case memoryUsed:
-			list = append(list, finding{kind: outOfMemory, component: c, node: s.nodeOf(c), evidence: fmt.Sprintf("its container uses %.0f %% of its memory limit", 100*m.value)})
+			list = append(list, finding{
+				kind: outOfMemory, component: c, node: s.nodeOf(c),
+				evidence: fmt.Sprintf("its container uses %.0f %% of its memory limit", 100*m.value),
+			})
 		}
 	}
 	return list
@@ -99,13 +111,25 @@ func (s *system) requests() (list []finding) {
 		}
 		switch m.name {
 		case httpErrors, rpcErrors:
-			list = append(list, finding{kind: failing, component: c, evidence: fmt.Sprintf("%.0f %% of the requests to it fail", 100*m.value)})
+			list = append(list, finding{
+				kind: failing, component: c,
+				evidence: fmt.Sprintf("%.0f %% of the requests to it fail", 100*m.value),
+			})
 		case storeErrors:
-			list = append(list, finding{kind: failing, component: c, evidence: fmt.Sprintf("%.0f %% of its requests to stores fail", 100*m.value)})
+			list = append(list, finding{
+				kind: failing, component: c,
+				evidence: fmt.Sprintf("%.0f %% of its requests to stores fail", 100*m.value),
+			})
 		case httpLatency, rpcLatency:
-			list = append(list, finding{kind: slow, component: c, evidence: fmt.Sprintf("one in twenty requests to it takes more than %.1f s", m.value)})
+			list = append(list, finding{
+				kind: slow, component: c,
+				evidence: fmt.Sprintf("one in twenty requests to it takes more than %.1f s", m.value),
+			})
 		case storeLatency:
-			list = append(list, finding{kind: slow, component: c, evidence: fmt.Sprintf("one in twenty of its requests to stores takes more than %.1f s", m.value)})
+			list = append(list, finding{
+				kind: slow, component: c,
+				evidence: fmt.Sprintf("one in twenty of its requests to stores takes more than %.1f s", m.value),
+			})
 		}
 	}
 	return list

@@ -29,7 +29,10 @@ type system struct {
 }
 
 func newSystem(namespace string) *system {
-	return &system{namespace: namespace, histories: map[string][]appsv1.ReplicaSet{}, logs: map[string][]string{}, calls: map[string][]string{}}
+	return &system{
+		namespace: namespace, histories: map[string][]appsv1.ReplicaSet{}, logs: map[string][]string{},
+		calls: map[string][]string{},
+	}
 }
 
 // decodeLines reads JSON values of one type, one a line. Lines that are something else are skipped:
@@ -86,7 +89,8 @@ func (s *system) deployment(name string) (*appsv1.Deployment, bool) {
 func (s *system) component(pod string) string {
 	best := ""
 	for _, d := range s.deployments {
-		if (pod == d.Name || strings.HasPrefix(pod, d.Name+"-") && strings.Count(pod[len(d.Name):], "-") <= 2) && len(d.Name) > len(best) {
+		if (pod == d.Name || strings.HasPrefix(pod, d.Name+"-") && strings.Count(pod[len(d.Name):], "-") <= 2) &&
+			len(d.Name) > len(best) {
 			best = d.Name
 		}
 	}

@@ -24,7 +24,8 @@ var (
 // readAccounts reads the users that scripts create.
 func readAccounts(script string) (list []account) {
 	for _, m := range createUser.FindAllStringSubmatch(script, -1) {
-		name, pwd, roles := userField.FindStringSubmatch(m[1]), pwdField.FindStringSubmatch(m[1]), rolesField.FindStringSubmatch(m[1])
+		name, pwd, roles := userField.FindStringSubmatch(m[1]), pwdField.FindStringSubmatch(m[1]),
+			rolesField.FindStringSubmatch(m[1])
 		if name == nil || pwd == nil || roles == nil {
 			continue
 		}
@@ -53,7 +54,8 @@ func (i *investigation) configuration(thought, component string) map[string]map[
 	if len(names) == 0 {
 		return nil
 	}
-	text := i.ask(thought, fmt.Sprintf("kubectl get configmap -n %s %s -o json | brief configmaps", i.namespace, strings.Join(names, " ")))
+	text := i.ask(thought, fmt.Sprintf("kubectl get configmap -n %s %s -o json | brief configmaps", i.namespace,
+		strings.Join(names, " ")))
 	maps := map[string]map[string]string{}
 	for line := range strings.Lines(text) {
 		var m struct {
@@ -71,7 +73,8 @@ func (i *investigation) configuration(thought, component string) map[string]map[
 // give them.
 func (i *investigation) fixUsers(f finding, because string) {
 	var accounts []account
-	for _, data := range i.configuration(because+" Which users should there be? The scripts that set the database up say so.", f.component) {
+	for _, data := range i.configuration(because+
+		" Which users should there be? The scripts that set the database up say so.", f.component) {
 		for _, script := range data {
 			accounts = append(accounts, readAccounts(script)...)
 		}
@@ -85,13 +88,17 @@ func (i *investigation) fixUsers(f finding, because string) {
 			if a.name == admin.name {
 				continue
 			}
-			fmt.Fprintf(&js, "if (db.getUser(%[1]q) == null) { db.createUser({user: %[1]q, pwd: %[2]q, roles: %[3]s}) } else { db.grantRolesToUser(%[1]q, %[3]s) }; ", a.name, a.password, a.roles)
+			fmt.Fprintf(&js, "if (db.getUser(%[1]q) == null) { db.createUser({user: %[1]q, pwd: %[2]q, roles: "+
+				"%[3]s}) } else { db.grantRolesToUser(%[1]q, %[3]s) }; ", a.name, a.password, a.roles)
 		}
 		if js.Len() == 0 {
 			continue
 		}
-		out := i.shell(fmt.Sprintf("As %s I can manage users: I create those that are missing, and give them the roles they should have.", admin.name),
-			fmt.Sprintf("kubectl exec -n %s deployment/%s -- mongosh admin --quiet -u %s -p %s --authenticationDatabase admin --eval %s", i.namespace, f.component, admin.name, admin.password, shellQuote(strings.TrimSpace(js.String()))), 30)
+		out := i.shell(fmt.Sprintf("As %s I can manage users: I create those that are missing, and give them the "+
+			"roles they should have.", admin.name),
+			fmt.Sprintf("kubectl exec -n %s deployment/%s -- mongosh admin --quiet -u %s -p %s "+
+				"--authenticationDatabase admin --eval %s", i.namespace, f.component, admin.name, admin.password,
+				shellQuote(strings.TrimSpace(js.String()))), 30)
 		if !speaksOfLogin.MatchString(out) {
 			return
 		}
@@ -107,16 +114,20 @@ func (i *investigation) fixTLS(f finding, because string) {
 	for name, data := range i.configuration(because+" How is it configured?", f.component) {
 		for _, text := range data {
 			if strings.Contains(text, "requireTLS") || strings.Contains(text, "requireSSL") {
-				i.change("Its configuration demands TLS, which its clients do not speak. I have it allow TLS rather than demand it, and restart it.",
-					"kubectl get configmap "+name+` -n %[1]s -o json | sed -e 's/requireTLS/allowTLS/g' -e 's/requireSSL/allowSSL/g' | kubectl replace -f - && kubectl rollout restart deployment/%[2]s -n %[1]s`, f.component)
+				i.change("Its configuration demands TLS, which its clients do not speak. I have it allow TLS rather "+
+					"than demand it, and restart it.",
+					"kubectl get configmap "+name+
+						` -n %[1]s -o json | sed -e 's/requireTLS/allowTLS/g' -e 's/requireSSL/allowSSL/g' | kubectl replace -f - && kubectl rollout restart deployment/%[2]s -n %[1]s`, f.component)
 				return
 			}
 		}
 	}
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if strings.Contains(strings.Join(append(c.Command, c.Args...), " "), "requireTLS") {
-			i.change("Its arguments demand TLS, which its clients do not speak. I have it allow TLS rather than demand it.",
-				"kubectl get deployment %[2]s -n %[1]s -o json | sed -e 's/requireTLS/allowTLS/g' | kubectl replace -f -", f.component)
+			i.change("Its arguments demand TLS, which its clients do not speak. I have it allow TLS rather "+
+				"than demand it.",
+				"kubectl get deployment %[2]s -n %[1]s -o json | sed -e 's/requireTLS/allowTLS/g' | "+
+					"kubectl replace -f -", f.component)
 			return
 		}
 	}

@@ -12,7 +12,10 @@ import (
 func (s *system) scaledAway() (list []finding) {
 	for _, d := range s.deployments {
 		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
-			list = append(list, finding{kind: scaledToZero, component: d.Name, evidence: "its Deployment asks for 0 replicas"})
+			list = append(list, finding{
+				kind: scaledToZero, component: d.Name,
+				evidence: "its Deployment asks for 0 replicas",
+			})
 		}
 	}
 	return list
@@ -25,7 +28,10 @@ func (s *system) unplaced() (list []finding) {
 		if !ok || claim.Status.Phase == v1.ClaimBound || s.ready(c) {
 			continue // A claim may wait for its first pod.
 		}
-		f := finding{kind: volumeUnbound, component: c, object: claim.Spec.VolumeName, evidence: fmt.Sprintf("its volume claim %s is %s", claim.Name, claim.Status.Phase)}
+		f := finding{
+			kind: volumeUnbound, component: c, object: claim.Spec.VolumeName,
+			evidence: fmt.Sprintf("its volume claim %s is %s", claim.Name, claim.Status.Phase),
+		}
 		if claim.Spec.VolumeName != "" {
 			f.evidence += " and asks for volume " + claim.Spec.VolumeName
 		}
@@ -38,7 +44,10 @@ func (s *system) unplaced() (list []finding) {
 		c := s.component(p.Name)
 		for _, cond := range p.Status.Conditions {
 			if cond.Type == v1.PodScheduled && cond.Status == v1.ConditionFalse {
-				list = append(list, finding{kind: unschedulable, component: c, evidence: "no node takes its pod: " + quote(cond.Message)})
+				list = append(list, finding{
+					kind: unschedulable, component: c,
+					evidence: "no node takes its pod: " + quote(cond.Message),
+				})
 			}
 		}
 	}
@@ -61,8 +70,12 @@ func (s *system) containers() (list []finding) {
 		}
 		c := s.component(p.Name)
 		for _, st := range p.Status.ContainerStatuses {
-			if w := st.State.Waiting; w != nil && (strings.Contains(w.Reason, "Image") || w.Reason == "CreateContainerConfigError") {
-				list = append(list, finding{kind: badImage, component: c, evidence: fmt.Sprintf("its container waits: %s", w.Reason)})
+			if w := st.State.Waiting; w != nil &&
+				(strings.Contains(w.Reason, "Image") || w.Reason == "CreateContainerConfigError") {
+				list = append(list, finding{
+					kind: badImage, component: c,
+					evidence: fmt.Sprintf("its container waits: %s", w.Reason),
+				})
 				continue
 			}
 			end := st.State.Terminated
@@ -75,11 +88,15 @@ func (s *system) containers() (list []finding) {
 			f := finding{component: c, node: p.Spec.NodeName}
 			switch {
 			case end.Reason == "OOMKilled":
-				f.kind, f.evidence = outOfMemory, "its container was OOMKilled and restarted "+times(int(st.RestartCount))
+				f.kind, f.evidence = outOfMemory,
+					"its container was OOMKilled and restarted "+times(int(st.RestartCount))
 			case end.ExitCode == exitKilled:
-				f.kind, f.evidence = killed, "its container was killed (exit code 137) and restarted "+times(int(st.RestartCount))
+				f.kind, f.evidence = killed,
+					"its container was killed (exit code 137) and restarted "+times(int(st.RestartCount))
 			case !st.Ready:
-				f.kind, f.evidence = crashing, fmt.Sprintf("its container ends with exit code %d and was restarted %s", end.ExitCode, times(int(st.RestartCount)))
+				f.kind, f.evidence = crashing,
+					fmt.Sprintf("its container ends with exit code %d and was restarted %s", end.ExitCode,
+						times(int(st.RestartCount)))
 			default:
 				continue // It failed while it waited for others to start, and works now.
 			}
@@ -102,7 +119,10 @@ func (s *system) notReady() (list []finding) {
 	for _, c := range s.ill() {
 		if now, before, ok := s.lastChange(c); ok {
 			if what := difference(before, now); what != "" {
-				list = append(list, finding{kind: changed, component: c, evidence: "its Deployment was changed (" + what + ") and it has not become ready since"})
+				list = append(list, finding{
+					kind: changed, component: c,
+					evidence: "its Deployment was changed (" + what + ") and it has not become ready since",
+				})
 			}
 		}
 		list = append(list, finding{kind: silent, component: c, evidence: "its pod is not ready"})

@@ -24,7 +24,8 @@ const (
 
 var (
 	// ErrNoRun is the error of submit where there is nothing to submit to.
-	ErrNoRun = errors.New("there is no run to submit to: submit works in what 'aiopslab shell' starts, until the run is over")
+	ErrNoRun = errors.New("there is no run to submit to: submit works in what 'aiopslab shell' starts, until " +
+		"the run is over")
 	// ErrMalformed is the error for an answer that cannot be understood. The run goes on.
 	ErrMalformed = errors.New("nothing was submitted")
 )

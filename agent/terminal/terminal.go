@@ -132,7 +132,9 @@ func (d *desk) Act(ctx context.Context, _ string) (string, error) {
 
 // introduce tells the situation to a person.
 func (d *desk) introduce(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\n\nkubectl reaches the cluster; its namespace is %s. The solution is submitted, once and last, with\n%s\n", strings.TrimSpace(d.briefing.Description), d.briefing.Namespace, usage(string(d.briefing.Task)))
+	fmt.Fprintf(w, "\n%s\n\nkubectl reaches the cluster; its namespace is %s. The solution is submitted, once and "+
+		"last, with\n%s\n", strings.TrimSpace(d.briefing.Description), d.briefing.Namespace,
+		usage(string(d.briefing.Task)))
 	if d.o.Shell {
 		fmt.Fprintf(w, "Leave the shell to give up.\n")
 	}
@@ -143,7 +145,8 @@ func (d *desk) start() (err error) {
 	cmd := exec.Command(d.o.Command[0], d.o.Command[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.o.Stdin, d.o.Stdout, d.o.Stderr
 	cmd.Env = append(os.Environ(),
-		"KUBECONFIG="+d.kubeconfig(), "PATH="+d.bin()+string(os.PathListSeparator)+os.Getenv("PATH"), SocketVariable+"="+d.counter.address())
+		"KUBECONFIG="+d.kubeconfig(), "PATH="+d.bin()+string(os.PathListSeparator)+os.Getenv("PATH"),
+		SocketVariable+"="+d.counter.address())
 	d.mode = modeOf(d.o.Stdin)
 	// Whoever reads from the terminal must be in the group that has it. Else a group of its own is
 	// easier to end.

@@ -17,7 +17,10 @@ import (
 )
 
 // Entry is the agent.
-var Entry = agent.Entry{Name: "tools", Doc: "a model that calls the actions as functions", NeedsModel: true, New: newAgent}
+var Entry = agent.Entry{
+	Name: "tools", Doc: "a model that calls the actions as functions", NeedsModel: true,
+	New: newAgent,
+}
 
 //go:embed prompts
 var files embed.FS

@@ -86,7 +86,8 @@ func mongodb(ctx context.Context, dial Dial, address string) error {
 			Wire    int       `bson:"maxWireVersion"`
 			Time    time.Time `bson:"localTime"`
 		}
-		if err := command(conn, in, bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}}, &reply); err != nil {
+		if err := command(conn, in, bson.D{{Key: "hello", Value: 1}, {Key: "$db", Value: "admin"}},
+			&reply); err != nil {
 			return err
 		}
 		switch {

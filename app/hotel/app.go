@@ -23,7 +23,10 @@ func App() *app.App {
 		return list
 	}
 	services := []app.Service{
-		{Name: "frontend", Kind: "service", Calls: []string{"search", "profile", "recommendation", "user", "reservation"}},
+		{
+			Name: "frontend", Kind: "service",
+			Calls: []string{"search", "profile", "recommendation", "user", "reservation"},
+		},
 		{Name: "search", Kind: "service", Calls: []string{"geo", "rate"}},
 		{Name: "geo", Kind: "service", Calls: []string{"mongodb-geo"}},
 		{Name: "rate", Kind: "service", Calls: []string{"mongodb-rate", "memcached-rate"}},
@@ -32,7 +35,8 @@ func App() *app.App {
 		{Name: "user", Kind: "service", Calls: []string{"mongodb-user"}},
 		{Name: "reservation", Kind: "service", Calls: []string{"mongodb-reservation", "memcached-reserve"}},
 	}
-	services = append(services, store("mongodb", "mongodb-geo", "mongodb-rate", "mongodb-profile", "mongodb-recommendation", "mongodb-user", "mongodb-reservation")...)
+	services = append(services, store("mongodb", "mongodb-geo", "mongodb-rate", "mongodb-profile",
+		"mongodb-recommendation", "mongodb-user", "mongodb-reservation")...)
 	services = append(services, store("memcached", "memcached-rate", "memcached-profile", "memcached-reserve")...)
 	services = append(services, store("infrastructure", "consul", "jaeger")...)
 	for i := range services {
@@ -43,7 +47,8 @@ func App() *app.App {
 	}
 	return &app.App{
 		Name: "hotel-reservation", Title: "Hotel Reservation", Namespace: "test-hotel-reservation",
-		Description: "A site on which people find hotels and reserve rooms, made of services that call each other over gRPC, " +
+		Description: "A site on which people find hotels and reserve rooms, made of services that call each " +
+			"other over gRPC, " +
 			"find each other through Consul, and keep their data in MongoDB and memcached.",
 		Operations: []string{
 			"Search for hotels near a place that have a room between two dates, with their rates",

@@ -29,7 +29,8 @@ var questions = map[string]ask.Question{
 	}),
 	"search": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
 		lat, lon := place(2)
-		r, err := hotelpb.NewSearchClient(c).Nearby(ctx, &hotelpb.SearchRequest{Lat: lat, Lon: lon, InDate: "2015-04-09", OutDate: "2015-04-10"})
+		r, err := hotelpb.NewSearchClient(c).Nearby(ctx,
+			&hotelpb.SearchRequest{Lat: lat, Lon: lon, InDate: "2015-04-09", OutDate: "2015-04-10"})
 		return among(r.GetHotelIds(), "2", err)
 	}),
 	"geo": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
@@ -38,26 +39,30 @@ var questions = map[string]ask.Question{
 		return among(r.GetHotelIds(), "40", err)
 	}),
 	"rate": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := hotelpb.NewRateClient(c).GetRates(ctx, &hotelpb.RatesRequest{HotelIds: []string{"2"}, InDate: "2015-04-09", OutDate: "2015-04-10"})
+		r, err := hotelpb.NewRateClient(c).GetRates(ctx,
+			&hotelpb.RatesRequest{HotelIds: []string{"2"}, InDate: "2015-04-09", OutDate: "2015-04-10"})
 		if err == nil && (len(r.RatePlans) != 1 || r.RatePlans[0].GetRoomType().GetTotalRate() != 139) {
 			err = ask.Wrong("%v", r)
 		}
 		return err
 	}),
 	"profile": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := hotelpb.NewProfileClient(c).GetProfiles(ctx, &hotelpb.ProfilesRequest{HotelIds: []string{"1"}, Locale: "en"})
+		r, err := hotelpb.NewProfileClient(c).GetProfiles(ctx,
+			&hotelpb.ProfilesRequest{HotelIds: []string{"1"}, Locale: "en"})
 		if err == nil && (len(r.Hotels) != 1 || r.Hotels[0].Name != known[0].name) {
 			err = ask.Wrong("%v", r)
 		}
 		return err
 	}),
 	"recommendation": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := hotelpb.NewRecommendationClient(c).GetRecommendations(ctx, &hotelpb.RecommendationsRequest{Require: "price", Lat: 38, Lon: -122})
+		r, err := hotelpb.NewRecommendationClient(c).GetRecommendations(ctx,
+			&hotelpb.RecommendationsRequest{Require: "price", Lat: 38, Lon: -122})
 		return among(r.GetHotelIds(), "2", err)
 	}),
 	"user": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
 		for password, want := range map[string]bool{"1111111111": true, "wrong": false} {
-			r, err := hotelpb.NewUserClient(c).CheckUser(ctx, &hotelpb.CheckUserRequest{Username: "Cornell_1", Password: password})
+			r, err := hotelpb.NewUserClient(c).CheckUser(ctx,
+				&hotelpb.CheckUserRequest{Username: "Cornell_1", Password: password})
 			if err != nil {
 				return err
 			}

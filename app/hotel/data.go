@@ -134,7 +134,10 @@ func ratePlans() []ratePlan {
 			out = "2015-04-17"
 		}
 		p := prices[i%5]
-		docs = append(docs, ratePlan{fmt.Sprint(i), "RACK", "2015-04-09", out, room(p[0], p[1], "KNG", "King sized bed")})
+		docs = append(docs, ratePlan{
+			fmt.Sprint(i), "RACK", "2015-04-09", out,
+			room(p[0], p[1], "KNG", "King sized bed"),
+		})
 	}
 	return docs
 }
@@ -149,8 +152,9 @@ func profiles() []hotelProfile {
 		}
 		docs[i] = hotelProfile{
 			ID: fmt.Sprint(i + 1), Name: h.name, PhoneNumber: h.phone,
-			Description: fmt.Sprintf("%s, %s %s: rooms and suites near the sights of San Francisco.", h.name, h.number, h.street),
-			Address:     hotelAddress{h.number, h.street, "San Francisco", "CA", "United States", h.postal, lat, lon},
+			Description: fmt.Sprintf("%s, %s %s: rooms and suites near the sights of San Francisco.", h.name, h.number,
+				h.street),
+			Address: hotelAddress{h.number, h.street, "San Francisco", "CA", "United States", h.postal, lat, lon},
 		}
 	}
 	return docs

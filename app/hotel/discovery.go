@@ -38,7 +38,10 @@ type consul struct {
 
 func newConsul(s *service.Service, c config) *consul {
 	s.Log.Info(fmt.Sprintf("Initializing consul agent [host: %v]...", c["consulAddress"]))
-	return &consul{s, "http://" + c["consulAddress"], &http.Client{Transport: s.Env.HTTPTransport(), Timeout: watchWait + callTimeout}}
+	return &consul{
+		s, "http://" + c["consulAddress"],
+		&http.Client{Transport: s.Env.HTTPTransport(), Timeout: watchWait + callTimeout},
+	}
 }
 
 // register tells Consul where the service is, again and again until ctx ends, and then that it is
@@ -52,12 +55,16 @@ func (c *consul) register(ctx context.Context, name, port string) {
 	}
 	body, _ := json.Marshal(map[string]any{
 		"ID": id, "Name": name, "Address": addr, "Port": n,
-		"Check": map[string]string{"Name": "tcp " + name, "TCP": addr + ":" + port, "Interval": checkEvery, "DeregisterCriticalServiceAfter": forgetAfter, "Status": "passing"},
+		"Check": map[string]string{
+			"Name": "tcp " + name, "TCP": addr + ":" + port, "Interval": checkEvery,
+			"DeregisterCriticalServiceAfter": forgetAfter, "Status": "passing",
+		},
 	})
 	failing, retry := false, firstRetry
 	for {
 		wait := registerEvery
-		if _, err := c.call(ctx, http.MethodPut, "/v1/agent/service/register", body, nil); err != nil && ctx.Err() == nil {
+		if _, err := c.call(ctx, http.MethodPut, "/v1/agent/service/register", body, nil); err != nil &&
+			ctx.Err() == nil {
 			wait, retry = retry, min(2*retry, lastRetry)
 			if !failing {
 				c.s.Log.Error("Failed to register with consul", slog.String("service", name), slog.Any("error", err))
@@ -131,7 +138,9 @@ func (c *consul) dial(name string) (*grpc.ClientConn, error) {
 func (c *consul) Scheme() string { return "consul" }
 
 // Build starts to watch a service.
-func (c *consul) Build(target resolver.Target, cc resolver.ClientConn, _ resolver.BuildOptions) (resolver.Resolver, error) {
+func (c *consul) Build(target resolver.Target, cc resolver.ClientConn,
+	_ resolver.BuildOptions,
+) (resolver.Resolver, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watch{cancel: cancel}
 	w.done.Go(func() { c.watch(ctx, target.Endpoint(), cc) })

@@ -80,7 +80,8 @@ func (f *frontend) hotels(w http.ResponseWriter, r *http.Request) {
 		f.fail(w, r, "search", err)
 		return
 	}
-	free, err := f.reservation.CheckAvailability(r.Context(), &hotelpb.ReservationRequest{HotelIds: found.HotelIds, InDate: in, OutDate: out, RoomNumber: 1})
+	free, err := f.reservation.CheckAvailability(r.Context(),
+		&hotelpb.ReservationRequest{HotelIds: found.HotelIds, InDate: in, OutDate: out, RoomNumber: 1})
 	if err != nil {
 		f.fail(w, r, "reservation", err)
 		return
@@ -99,7 +100,8 @@ func (f *frontend) recommendations(w http.ResponseWriter, r *http.Request) {
 		f.reject(w, "Please specify require params")
 		return
 	}
-	best, err := f.recommendation.GetRecommendations(r.Context(), &hotelpb.RecommendationsRequest{Require: require, Lat: lat, Lon: lon})
+	best, err := f.recommendation.GetRecommendations(r.Context(),
+		&hotelpb.RecommendationsRequest{Require: require, Lat: lat, Lon: lon})
 	if err != nil {
 		f.fail(w, r, "recommendation", err)
 		return
@@ -221,6 +223,7 @@ func (f *frontend) reject(w http.ResponseWriter, message string) {
 
 // fail answers with what a service behind could not do.
 func (f *frontend) fail(w http.ResponseWriter, r *http.Request, service string, err error) {
-	f.s.Log.ErrorContext(r.Context(), "Request failed", slog.String("url", r.URL.Path), slog.String("service", service), slog.Any("error", err))
+	f.s.Log.ErrorContext(r.Context(), "Request failed", slog.String("url", r.URL.Path), slog.String("service", service),
+		slog.Any("error", err))
 	http.Error(w, err.Error(), http.StatusInternalServerError)
 }

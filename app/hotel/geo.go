@@ -32,7 +32,8 @@ func geoMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["GeoMongoAddress"]+"/?authSource=admin", geoDatabase, map[string][]any{geoDocuments: service.Documents(points())})
+	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["GeoMongoAddress"]+"/?authSource=admin", geoDatabase,
+		map[string][]any{geoDocuments: service.Documents(points())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize geo database", err)
 	}

@@ -23,7 +23,8 @@ func profileMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := s.OpenDatabase(ctx, "mongodb://"+c["ProfileMongoAddress"], "profile-db", map[string][]any{"hotels": service.Documents(profiles())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["ProfileMongoAddress"], "profile-db",
+		map[string][]any{"hotels": service.Documents(profiles())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize profile database", err)
 	}

@@ -29,7 +29,8 @@ func rateMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["RateMongoAddress"]+"/?authSource=admin", rateDatabase, map[string][]any{rateDocuments: service.Documents(ratePlans())})
+	db, err := s.OpenDatabase(ctx, "mongodb://admin:admin@"+c["RateMongoAddress"]+"/?authSource=admin", rateDatabase,
+		map[string][]any{rateDocuments: service.Documents(ratePlans())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize rate database", err)
 	}

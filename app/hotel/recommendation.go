@@ -24,7 +24,8 @@ func recommendationMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := s.OpenDatabase(ctx, "mongodb://"+c["RecommendMongoAddress"], "recommendation-db", map[string][]any{"recommendation": service.Documents(recommendables())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["RecommendMongoAddress"], "recommendation-db",
+		map[string][]any{"recommendation": service.Documents(recommendables())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize recommendation database", err)
 	}
@@ -45,7 +46,9 @@ type recommendation struct {
 
 // GetRecommendations returns the hotels that are best by distance, rate or price; all that are
 // equally good.
-func (r *recommendation) GetRecommendations(_ context.Context, req *hotelpb.RecommendationsRequest) (*hotelpb.RecommendationsResult, error) {
+func (r *recommendation) GetRecommendations(_ context.Context,
+	req *hotelpb.RecommendationsRequest,
+) (*hotelpb.RecommendationsResult, error) {
 	var badness func(recommendable) float64
 	switch req.Require {
 	case "dis":

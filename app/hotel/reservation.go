@@ -33,7 +33,8 @@ func reservationMain(ctx context.Context, env *kit.Env) error {
 	}
 	defer s.Close()
 	db, err := s.OpenDatabase(ctx, "mongodb://"+c["ReserveMongoAddress"], "reservation-db", map[string][]any{
-		"number": service.Documents(capacities()), "reservation": service.Documents(reservations()), "night": service.Documents(nightsOf(reservations())),
+		"number": service.Documents(capacities()), "reservation": service.Documents(reservations()),
+		"night": service.Documents(nightsOf(reservations())),
 	})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize reservation database", err)
@@ -60,7 +61,9 @@ type reservation struct {
 }
 
 // CheckAvailability returns those of the hotels that have the rooms in every night.
-func (r *reservation) CheckAvailability(ctx context.Context, req *hotelpb.ReservationRequest) (*hotelpb.ReservationResult, error) {
+func (r *reservation) CheckAvailability(ctx context.Context,
+	req *hotelpb.ReservationRequest,
+) (*hotelpb.ReservationResult, error) {
 	dates, err := stay(req)
 	if err != nil {
 		return nil, err
@@ -93,7 +96,9 @@ next:
 }
 
 // MakeReservation books rooms of the first hotel, or returns no hotel if they are taken.
-func (r *reservation) MakeReservation(ctx context.Context, req *hotelpb.ReservationRequest) (*hotelpb.ReservationResult, error) {
+func (r *reservation) MakeReservation(ctx context.Context,
+	req *hotelpb.ReservationRequest,
+) (*hotelpb.ReservationResult, error) {
 	dates, err := stay(req)
 	if err != nil {
 		return nil, err
@@ -120,7 +125,10 @@ func (r *reservation) MakeReservation(ctx context.Context, req *hotelpb.Reservat
 		}
 		return &hotelpb.ReservationResult{}, err
 	}
-	doc := booking{HotelID: hotel, CustomerName: req.CustomerName, InDate: req.InDate, OutDate: req.OutDate, Number: rooms}
+	doc := booking{
+		HotelID: hotel, CustomerName: req.CustomerName, InDate: req.InDate, OutDate: req.OutDate,
+		Number: rooms,
+	}
 	err = r.s.Store(ctx, "mongodb", "insert reservation", func(ctx context.Context) error {
 		_, err := r.reservations.InsertOne(ctx, doc)
 		return err
@@ -192,21 +200,22 @@ func (r *reservation) capacities(ctx context.Context, hotels []string) (map[stri
 	for i, h := range hotels {
 		keys[i] = h + "_cap"
 	}
-	byKey, err := service.Cached(ctx, r.s, r.cache, keys, func(ctx context.Context, missing []string) (map[string]int, error) {
-		ids := make([]string, len(missing))
-		for i, k := range missing {
-			ids[i] = k[:len(k)-len("_cap")]
-		}
-		docs, err := service.FindAll[capacity](ctx, r.s, r.capacity, bson.M{"hotelId": bson.M{"$in": ids}})
-		if err != nil {
-			return nil, err
-		}
-		rooms := make(map[string]int, len(docs))
-		for _, d := range docs {
-			rooms[d.HotelID+"_cap"] = d.Number
-		}
-		return rooms, nil
-	})
+	byKey, err := service.Cached(ctx, r.s, r.cache, keys,
+		func(ctx context.Context, missing []string) (map[string]int, error) {
+			ids := make([]string, len(missing))
+			for i, k := range missing {
+				ids[i] = k[:len(k)-len("_cap")]
+			}
+			docs, err := service.FindAll[capacity](ctx, r.s, r.capacity, bson.M{"hotelId": bson.M{"$in": ids}})
+			if err != nil {
+				return nil, err
+			}
+			rooms := make(map[string]int, len(docs))
+			for _, d := range docs {
+				rooms[d.HotelID+"_cap"] = d.Number
+			}
+			return rooms, nil
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -229,7 +238,8 @@ func stay(req *hotelpb.ReservationRequest) ([]string, error) {
 	}
 	nights := int(out.Sub(in).Hours() / 24)
 	if nights < 1 || nights > maxNights || req.RoomNumber < 1 {
-		return nil, status.Errorf(codes.InvalidArgument, "%d rooms from %s to %s cannot be reserved", req.RoomNumber, req.InDate, req.OutDate)
+		return nil, status.Errorf(codes.InvalidArgument, "%d rooms from %s to %s cannot be reserved", req.RoomNumber,
+			req.InDate, req.OutDate)
 	}
 	dates := make([]string, nights)
 	for i := range dates {

@@ -46,7 +46,10 @@ func (s *search) Nearby(ctx context.Context, req *hotelpb.SearchRequest) (*hotel
 	if err != nil {
 		return nil, fmt.Errorf("nearby hotels from geo: %w", err)
 	}
-	rates, err := s.rate.GetRates(ctx, &hotelpb.RatesRequest{HotelIds: near.HotelIds, InDate: req.InDate, OutDate: req.OutDate})
+	rates, err := s.rate.GetRates(ctx, &hotelpb.RatesRequest{
+		HotelIds: near.HotelIds, InDate: req.InDate,
+		OutDate: req.OutDate,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("rates from rate: %w", err)
 	}

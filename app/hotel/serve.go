@@ -12,7 +12,9 @@ import (
 )
 
 // serve runs a gRPC service under its name in Consul until ctx ends.
-func serve(ctx context.Context, s *service.Service, c config, cs *consul, port string, cost time.Duration, register func(*grpc.Server)) error {
+func serve(ctx context.Context, s *service.Service, c config, cs *consul, port string, cost time.Duration,
+	register func(*grpc.Server),
+) error {
 	srv := s.GRPCServer(service.Costs{"": cost})
 	register(srv)
 	var registered sync.WaitGroup

@@ -26,7 +26,8 @@ func userMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	db, err := s.OpenDatabase(ctx, "mongodb://"+c["UserMongoAddress"], "user-db", map[string][]any{"user": service.Documents(users())})
+	db, err := s.OpenDatabase(ctx, "mongodb://"+c["UserMongoAddress"], "user-db",
+		map[string][]any{"user": service.Documents(users())})
 	if err != nil {
 		return s.Fatal(ctx, "Failed to initialize user database", err)
 	}
@@ -53,7 +54,8 @@ func (u *user) CheckUser(ctx context.Context, req *hotelpb.CheckUserRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	return &hotelpb.CheckUserResult{Correct: subtle.ConstantTimeCompare([]byte(account.Password), []byte(passwordSum(req.Password))) == 1}, nil
+	return &hotelpb.CheckUserResult{Correct: subtle.ConstantTimeCompare([]byte(account.Password),
+		[]byte(passwordSum(req.Password))) == 1}, nil
 }
 
 func passwordSum(password string) string {

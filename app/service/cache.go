@@ -10,7 +10,9 @@ import (
 
 // Cached looks keys up in memcached, and those it does not have with load, whose answers it keeps.
 // A cache that is down makes a service slow, not wrong: what goes wrong with it is logged.
-func Cached[T any](ctx context.Context, s *Service, c *memcache.Client, keys []string, load func(ctx context.Context, missing []string) (map[string]T, error)) (map[string]T, error) {
+func Cached[T any](ctx context.Context, s *Service, c *memcache.Client, keys []string,
+	load func(ctx context.Context, missing []string) (map[string]T, error),
+) (map[string]T, error) {
 	found := make(map[string]T, len(keys))
 	var items map[string]*memcache.Item
 	err := s.Store(ctx, "memcached", "get", func(context.Context) (err error) {

@@ -38,7 +38,8 @@ func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 	srv := grpc.NewServer(
 		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Timeout: 120 * time.Second}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(
+			keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.traceServed, s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
 	)
 	s.health = health.NewServer()
@@ -100,7 +101,10 @@ func (s *Service) dialOptions() []grpc.DialOption {
 		grpc.WithContextDialer(s.dialContext),
 		grpc.WithReadBufferSize(bufferSize), grpc.WithWriteBufferSize(bufferSize),
 		grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+			Backoff: backoff.Config{
+				BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2,
+				MaxDelay: 3 * time.Second,
+			},
 			MinConnectTimeout: 3 * time.Second,
 		}),
 	}
@@ -138,7 +142,9 @@ func (s *Service) DialGRPC(target string, timeout time.Duration, opts ...grpc.Di
 
 // within bounds a call that has no deadline of its own.
 func within(timeout time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker,
+		opts ...grpc.CallOption,
+	) error {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		return invoke(ctx, method, req, reply, cc, opts...)

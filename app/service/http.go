@@ -21,8 +21,9 @@ func (s *Service) HandleFunc(mux *http.ServeMux, pattern, name string, cost time
 	mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		ctx := s.propagate.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
-		ctx, span := s.tracer.Start(ctx, "HTTP "+r.Method+" "+name, trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(
-			attribute.String("http.method", r.Method), attribute.String("http.url", r.URL.RequestURI())))
+		ctx, span := s.tracer.Start(ctx, "HTTP "+r.Method+" "+name, trace.WithSpanKind(trace.SpanKindServer),
+			trace.WithAttributes(
+				attribute.String("http.method", r.Method), attribute.String("http.url", r.URL.RequestURI())))
 		rec := &statusRecorder{ResponseWriter: w, status: http.StatusOK}
 		if s.Env.CPU.Use(ctx, cost) == nil {
 			h(rec, r.WithContext(ctx))
@@ -57,7 +58,10 @@ func (s *Service) ServeHTTP(ctx context.Context, h http.Handler, address string)
 	if err != nil {
 		return s.Fatal(ctx, "cannot listen", err)
 	}
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}
+	srv := &http.Server{
+		Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {
 		defer close(stopped)

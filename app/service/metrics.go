@@ -25,8 +25,9 @@ type metrics struct {
 func newMetrics(env *kit.Env) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		grpc:     grpcprom.NewServerMetrics(grpcprom.WithServerHandlingTimeHistogram(grpcprom.WithHistogramBuckets(buckets))),
-		client:   grpcprom.NewClientMetrics(),
+		grpc: grpcprom.NewServerMetrics(
+			grpcprom.WithServerHandlingTimeHistogram(grpcprom.WithHistogramBuckets(buckets))),
+		client: grpcprom.NewClientMetrics(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "http_requests_total", Help: "HTTP requests served, by handler, method and status code.",
 		}, []string{"handler", "method", "code"}),

@@ -28,11 +28,12 @@ type callSpans struct {
 func (c *callSpans) start(ctx context.Context, t trace.Tracer, method string) (context.Context, trace.Span) {
 	opts, ok := c.methods.Load(method)
 	if !ok {
-		opts, _ = c.methods.LoadOrStore(method, []trace.SpanStartOption{trace.WithSpanKind(c.kind), trace.WithAttributes(
-			attribute.String("rpc.system", "grpc"),
-			attribute.String("rpc.service", strings.TrimPrefix(path.Dir(method), "/")),
-			attribute.String("rpc.method", path.Base(method)),
-		)})
+		opts, _ = c.methods.LoadOrStore(method,
+			[]trace.SpanStartOption{trace.WithSpanKind(c.kind), trace.WithAttributes(
+				attribute.String("rpc.system", "grpc"),
+				attribute.String("rpc.service", strings.TrimPrefix(path.Dir(method), "/")),
+				attribute.String("rpc.method", path.Base(method)),
+			)})
 	}
 	return t.Start(ctx, strings.TrimPrefix(method, "/"), opts.([]trace.SpanStartOption)...)
 }
@@ -69,7 +70,9 @@ func (c *outgoing) Set(key, value string) {
 func (*outgoing) Keys() []string { return nil }
 
 // traceServed continues the caller's trace.
-func (s *Service) traceServed(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+func (s *Service) traceServed(ctx context.Context, req any, info *grpc.UnaryServerInfo,
+	next grpc.UnaryHandler,
+) (any, error) {
 	ctx, span := s.served.start(s.propagate.Extract(ctx, incoming{ctx}), s.tracer, info.FullMethod)
 	resp, err := next(ctx, req)
 	endCall(span, err, blamesServer)
@@ -77,7 +80,9 @@ func (s *Service) traceServed(ctx context.Context, req any, info *grpc.UnaryServ
 }
 
 // traceCalled sends the trace along with a call.
-func (s *Service) traceCalled(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (s *Service) traceCalled(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn,
+	invoke grpc.UnaryInvoker, opts ...grpc.CallOption,
+) error {
 	ctx, span := s.called.start(ctx, s.tracer, method)
 	out := &outgoing{ctx}
 	s.propagate.Inject(ctx, out)

@@ -56,7 +56,10 @@ type Service struct {
 
 // New starts the log, the traces and the metrics of a service. Close ends them.
 func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
-	s := &Service{Name: cfg.Name, Env: env, Log: cfg.Log, metrics: newMetrics(env), propagate: propagation.TraceContext{}}
+	s := &Service{
+		Name: cfg.Name, Env: env, Log: cfg.Log, metrics: newMetrics(env),
+		propagate: propagation.TraceContext{},
+	}
 	s.served.kind, s.called.kind = trace.SpanKindServer, trace.SpanKindClient
 	if s.Log == nil {
 		s.Log = NewLog(env.Stdout, slog.LevelInfo)

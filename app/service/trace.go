@@ -41,15 +41,18 @@ func (s *Service) startTraces(ctx context.Context) error {
 		if err != nil || u.Host == "" {
 			return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT %q is not a URL such as http://jaeger:4317", endpoint)
 		}
-		conn, err := grpc.NewClient("passthrough:///"+u.Host, append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+		conn, err := grpc.NewClient("passthrough:///"+u.Host,
+			append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 		if err != nil {
 			return err
 		}
-		sender, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn), otlptracegrpc.WithTimeout(exportTimeout), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
+		sender, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn),
+			otlptracegrpc.WithTimeout(exportTimeout), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
 		if err != nil {
 			return err
 		}
-		opts = append(opts, sdktrace.WithBatcher(&exporter{SpanExporter: sender, log: s.Log}, sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout)))
+		opts = append(opts, sdktrace.WithBatcher(&exporter{SpanExporter: sender, log: s.Log},
+			sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout)))
 		s.onClose(func(context.Context) error { return conn.Close() })
 	}
 	s.provider = sdktrace.NewTracerProvider(opts...)

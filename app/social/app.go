@@ -20,9 +20,11 @@ func App() *app.App {
 		return app.Service{Name: name, Kind: "service", Calls: calls}
 	}
 	services := []app.Service{
-		part("nginx-thrift", "compose-post-service", "home-timeline-service", "user-timeline-service", "user-service", "social-graph-service"),
+		part("nginx-thrift", "compose-post-service", "home-timeline-service", "user-timeline-service", "user-service",
+			"social-graph-service"),
 		part("media-frontend", "media-mongodb"),
-		part("compose-post-service", "unique-id-service", "text-service", "user-service", "media-service", "post-storage-service", "user-timeline-service", "home-timeline-service"),
+		part("compose-post-service", "unique-id-service", "text-service", "user-service", "media-service",
+			"post-storage-service", "user-timeline-service", "home-timeline-service"),
 		part("text-service", "url-shorten-service", "user-mention-service"),
 		part("url-shorten-service", "url-shorten-mongodb", "url-shorten-memcached"),
 		part("user-mention-service", "user-mongodb", "user-memcached"),
@@ -38,7 +40,10 @@ func App() *app.App {
 		kind  string
 		names []string
 	}{
-		{"mongodb", []string{"url-shorten-mongodb", "user-mongodb", "media-mongodb", "post-storage-mongodb", "social-graph-mongodb", "user-timeline-mongodb"}},
+		{"mongodb", []string{
+			"url-shorten-mongodb", "user-mongodb", "media-mongodb", "post-storage-mongodb",
+			"social-graph-mongodb", "user-timeline-mongodb",
+		}},
 		{"redis", []string{"home-timeline-redis", "social-graph-redis", "user-timeline-redis"}},
 		{"memcached", []string{"user-memcached", "url-shorten-memcached", "media-memcached", "post-storage-memcached"}},
 		{"infrastructure", []string{"jaeger"}},
@@ -55,7 +60,8 @@ func App() *app.App {
 	}
 	return &app.App{
 		Name: "social-network", Title: "Social Network", Namespace: "test-social-network",
-		Description: "A site on which people write posts and read those of the people they follow, made of services that call " +
+		Description: "A site on which people write posts and read those of the people they follow, made of " +
+			"services that call " +
 			"each other over Thrift, and keep their data in MongoDB, Redis and memcached.",
 		Operations: []string{
 			"Write a post, which can mention people and carry links and media",

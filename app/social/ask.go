@@ -57,7 +57,8 @@ var questions = map[string]ask.Question{
 		return mentions(r.GetUserMentions(), err)
 	}),
 	"user-mention-service": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := socialpb.NewUserMentionServiceClient(c).ComposeUserMentions(ctx, &socialpb.UserMentionsRequest{Usernames: []string{"username_7"}})
+		r, err := socialpb.NewUserMentionServiceClient(c).ComposeUserMentions(ctx,
+			&socialpb.UserMentionsRequest{Usernames: []string{"username_7"}})
 		return mentions(r.GetUserMentions(), err)
 	}),
 	"user-service": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
@@ -99,7 +100,8 @@ var questions = map[string]ask.Question{
 		return err
 	}),
 	"user-timeline-service": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := socialpb.NewUserTimelineServiceClient(c).ReadUserTimeline(ctx, &socialpb.TimelineRequest{UserId: 0, Stop: timelineStop})
+		r, err := socialpb.NewUserTimelineServiceClient(c).ReadUserTimeline(ctx,
+			&socialpb.TimelineRequest{UserId: 0, Stop: timelineStop})
 		for _, p := range r.GetPosts() {
 			if p.GetCreator().GetUserId() != 0 {
 				return ask.Wrong("a post of user %d as one of user 0", p.GetCreator().GetUserId())
@@ -108,7 +110,8 @@ var questions = map[string]ask.Question{
 		return err
 	}),
 	"home-timeline-service": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := socialpb.NewHomeTimelineServiceClient(c).ReadHomeTimeline(ctx, &socialpb.TimelineRequest{UserId: 0, Stop: timelineStop})
+		r, err := socialpb.NewHomeTimelineServiceClient(c).ReadHomeTimeline(ctx,
+			&socialpb.TimelineRequest{UserId: 0, Stop: timelineStop})
 		for _, p := range r.GetPosts() {
 			if p.PostId == 0 || p.Text == "" {
 				return ask.Wrong("a post without a text: %v", p)
@@ -117,7 +120,8 @@ var questions = map[string]ask.Question{
 		return err
 	}),
 	"media-service": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
-		r, err := socialpb.NewMediaServiceClient(c).ComposeMedia(ctx, &socialpb.MediaRequest{MediaIds: []int64{7}, MediaTypes: []string{"png"}})
+		r, err := socialpb.NewMediaServiceClient(c).ComposeMedia(ctx,
+			&socialpb.MediaRequest{MediaIds: []int64{7}, MediaTypes: []string{"png"}})
 		if err == nil && (len(r.Media) != 1 || r.Media[0].MediaId != 7 || r.Media[0].MediaType != "png") {
 			err = ask.Wrong("%v", r)
 		}
@@ -140,7 +144,9 @@ var questions = map[string]ask.Question{
 
 // serves asks whether a program has a service.
 func serves(name string) ask.Question {
-	return ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error { return ask.Serves(ctx, c, "social."+name) })
+	return ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
+		return ask.Serves(ctx, c, "social."+name)
+	})
 }
 
 // mentions is an error unless user 7 is mentioned.

@@ -12,19 +12,23 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var composePostService = part{"compose-post-service", 200 * time.Microsecond, func(_ context.Context, s *service.Service, srv *grpc.Server) error {
-	c, err := dialAll(s, "unique-id-service", "text-service", "user-service", "media-service", "post-storage-service", "user-timeline-service", "home-timeline-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterComposePostServiceServer(srv, &composePost{
-		ids: socialpb.NewUniqueIdServiceClient(c[0]), texts: socialpb.NewTextServiceClient(c[1]),
-		users: socialpb.NewUserServiceClient(c[2]), media: socialpb.NewMediaServiceClient(c[3]),
-		posts: socialpb.NewPostStorageServiceClient(c[4]),
-		wrote: socialpb.NewUserTimelineServiceClient(c[5]), home: socialpb.NewHomeTimelineServiceClient(c[6]),
-	})
-	return nil
-}}
+var composePostService = part{
+	"compose-post-service", 200 * time.Microsecond,
+	func(_ context.Context, s *service.Service, srv *grpc.Server) error {
+		c, err := dialAll(s, "unique-id-service", "text-service", "user-service", "media-service",
+			"post-storage-service", "user-timeline-service", "home-timeline-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterComposePostServiceServer(srv, &composePost{
+			ids: socialpb.NewUniqueIdServiceClient(c[0]), texts: socialpb.NewTextServiceClient(c[1]),
+			users: socialpb.NewUserServiceClient(c[2]), media: socialpb.NewMediaServiceClient(c[3]),
+			posts: socialpb.NewPostStorageServiceClient(c[4]),
+			wrote: socialpb.NewUserTimelineServiceClient(c[5]), home: socialpb.NewHomeTimelineServiceClient(c[6]),
+		})
+		return nil
+	},
+}
 
 type composePost struct {
 	socialpb.UnimplementedComposePostServiceServer
@@ -55,7 +59,8 @@ func (c *composePost) ComposePost(ctx context.Context, req *socialpb.ComposeRequ
 		return wrap("compose creator", err)
 	})
 	g.Go(func() (err error) {
-		media, err = c.media.ComposeMedia(parts, &socialpb.MediaRequest{MediaIds: req.MediaIds, MediaTypes: req.MediaTypes})
+		media, err = c.media.ComposeMedia(parts,
+			&socialpb.MediaRequest{MediaIds: req.MediaIds, MediaTypes: req.MediaTypes})
 		return wrap("compose media", err)
 	})
 	g.Go(func() (err error) {

@@ -21,7 +21,8 @@ func accounts() []account {
 	for i := range docs {
 		a := account{
 			UserID: int64(i), Username: fmt.Sprintf("username_%d", i),
-			FirstName: fmt.Sprintf("first_name_%d", i), LastName: fmt.Sprintf("last_name_%d", i), Salt: fmt.Sprintf("salt_%d", i),
+			FirstName: fmt.Sprintf("first_name_%d", i), LastName: fmt.Sprintf("last_name_%d", i),
+			Salt: fmt.Sprintf("salt_%d", i),
 		}
 		a.Password = passwordSum(fmt.Sprintf("password_%d", i), a.Salt)
 		docs[i] = a

@@ -11,17 +11,20 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var homeTimelineService = part{"home-timeline-service", 150 * time.Microsecond, func(_ context.Context, s *service.Service, srv *grpc.Server) error {
-	conns, err := dialAll(s, "post-storage-service", "social-graph-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterHomeTimelineServiceServer(srv, &homeTimeline{
-		timeline: timeline{s, s.Redis("home-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conns[0])},
-		graph:    socialpb.NewSocialGraphServiceClient(conns[1]),
-	})
-	return nil
-}}
+var homeTimelineService = part{
+	"home-timeline-service", 150 * time.Microsecond,
+	func(_ context.Context, s *service.Service, srv *grpc.Server) error {
+		conns, err := dialAll(s, "post-storage-service", "social-graph-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterHomeTimelineServiceServer(srv, &homeTimeline{
+			timeline: timeline{s, s.Redis("home-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conns[0])},
+			graph:    socialpb.NewSocialGraphServiceClient(conns[1]),
+		})
+		return nil
+	},
+}
 
 type homeTimeline struct {
 	socialpb.UnimplementedHomeTimelineServiceServer
@@ -30,7 +33,9 @@ type homeTimeline struct {
 }
 
 // WriteHomeTimeline puts a post where the author's followers and those it mentions will read it.
-func (h *homeTimeline) WriteHomeTimeline(ctx context.Context, req *socialpb.TimelineEntry) (*socialpb.StoreResult, error) {
+func (h *homeTimeline) WriteHomeTimeline(ctx context.Context,
+	req *socialpb.TimelineEntry,
+) (*socialpb.StoreResult, error) {
 	followers, err := h.graph.GetFollowers(ctx, &socialpb.UserId{UserId: req.UserId})
 	if err != nil {
 		return nil, fmt.Errorf("get followers: %w", err)

@@ -12,10 +12,13 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var mediaService = part{"media-service", 80 * time.Microsecond, func(_ context.Context, _ *service.Service, srv *grpc.Server) error {
-	socialpb.RegisterMediaServiceServer(srv, media{})
-	return nil
-}}
+var mediaService = part{
+	"media-service", 80 * time.Microsecond,
+	func(_ context.Context, _ *service.Service, srv *grpc.Server) error {
+		socialpb.RegisterMediaServiceServer(srv, media{})
+		return nil
+	},
+}
 
 type media struct {
 	socialpb.UnimplementedMediaServiceServer
@@ -24,7 +27,8 @@ type media struct {
 // ComposeMedia pairs IDs with types.
 func (media) ComposeMedia(_ context.Context, req *socialpb.MediaRequest) (*socialpb.MediaList, error) {
 	if len(req.MediaIds) != len(req.MediaTypes) {
-		return nil, status.Errorf(codes.InvalidArgument, "%d media ids and %d media types", len(req.MediaIds), len(req.MediaTypes))
+		return nil, status.Errorf(codes.InvalidArgument, "%d media ids and %d media types", len(req.MediaIds),
+			len(req.MediaTypes))
 	}
 	res := &socialpb.MediaList{}
 	for i, id := range req.MediaIds {

@@ -41,7 +41,8 @@ func nginxMain(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	defer s.Close()
-	c, err := dialAll(s, "compose-post-service", "home-timeline-service", "user-timeline-service", "user-service", "social-graph-service")
+	c, err := dialAll(s, "compose-post-service", "home-timeline-service", "user-timeline-service", "user-service",
+		"social-graph-service")
 	if err != nil {
 		return s.Fatal(ctx, "Failed to start nginx", err)
 	}
@@ -66,8 +67,10 @@ func nginxMain(ctx context.Context, env *kit.Env) error {
 		}
 	}
 	s.HandleFunc(mux, "/api/user/login", "/api/user/login", nginxCost, n.login)
-	s.HandleFunc(mux, "/api/user/get_follower", "/api/user/get_follower", nginxCost, n.relatives("follower_id", n.graph.GetFollowers))
-	s.HandleFunc(mux, "/api/user/get_followee", "/api/user/get_followee", nginxCost, n.relatives("followee_id", n.graph.GetFollowees))
+	s.HandleFunc(mux, "/api/user/get_follower", "/api/user/get_follower", nginxCost,
+		n.relatives("follower_id", n.graph.GetFollowers))
+	s.HandleFunc(mux, "/api/user/get_followee", "/api/user/get_followee", nginxCost,
+		n.relatives("followee_id", n.graph.GetFollowees))
 	s.Log.Info("Starting the nginx-thrift server...", slog.Int("port", 8080))
 	return s.ServeHTTP(ctx, http.MaxBytesHandler(mux, maxBody), ":8080")
 }
@@ -90,7 +93,9 @@ func (n *nginx) visitor(r *http.Request) (*socialpb.Creator, error) {
 			return nil, status.Error(codes.Unauthenticated, "Not logged in")
 		}
 		var c claims
-		_, err = jwt.ParseWithClaims(cookie.Value, &c, func(*jwt.Token) (any, error) { return n.secret, nil }, jwt.WithValidMethods([]string{"HS256"}))
+		_, err = jwt.ParseWithClaims(cookie.Value, &c, func(*jwt.Token) (any, error) {
+			return n.secret, nil
+		}, jwt.WithValidMethods([]string{"HS256"}))
 		if err != nil {
 			return nil, status.Error(codes.Unauthenticated, err.Error())
 		}
@@ -172,7 +177,9 @@ func (n *nginx) userTimeline(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (n *nginx) timeline(w http.ResponseWriter, r *http.Request, read func(context.Context, *socialpb.TimelineRequest) (*socialpb.Posts, error)) {
+func (n *nginx) timeline(w http.ResponseWriter, r *http.Request,
+	read func(context.Context, *socialpb.TimelineRequest) (*socialpb.Posts, error),
+) {
 	from, err := n.visitor(r)
 	if err != nil {
 		n.fail(w, r, err)
@@ -184,7 +191,10 @@ func (n *nginx) timeline(w http.ResponseWriter, r *http.Request, read func(conte
 		}
 		return otherwise
 	}
-	posts, err := read(r.Context(), &socialpb.TimelineRequest{UserId: from.UserId, Start: number("start", 0), Stop: number("stop", timelineStop)})
+	posts, err := read(r.Context(), &socialpb.TimelineRequest{
+		UserId: from.UserId, Start: number("start", 0),
+		Stop: number("stop", timelineStop),
+	})
 	if err != nil {
 		n.fail(w, r, err)
 		return
@@ -210,8 +220,12 @@ func postJSON(p *socialpb.Post) map[string]any {
 		urls = append(urls, map[string]any{"shortened_url": u.ShortenedUrl, "expanded_url": u.ExpandedUrl})
 	}
 	return map[string]any{
-		"post_id": strconv.FormatInt(p.PostId, 10), "text": p.Text, "timestamp": strconv.FormatInt(p.Timestamp, 10), "post_type": p.PostType,
-		"creator":       map[string]any{"user_id": strconv.FormatInt(p.Creator.GetUserId(), 10), "username": p.Creator.GetUsername()},
+		"post_id": strconv.FormatInt(p.PostId, 10), "text": p.Text, "timestamp": strconv.FormatInt(p.Timestamp, 10),
+		"post_type": p.PostType,
+		"creator": map[string]any{
+			"user_id":  strconv.FormatInt(p.Creator.GetUserId(), 10),
+			"username": p.Creator.GetUsername(),
+		},
 		"user_mentions": mentions, "media": media, "urls": urls,
 	}
 }
@@ -231,7 +245,9 @@ func (n *nginx) register(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "Success!")
 }
 
-func (n *nginx) follow(change func(context.Context, *socialpb.FollowRequest, ...grpc.CallOption) (*socialpb.FollowResult, error)) http.HandlerFunc {
+func (n *nginx) follow(change func(context.Context, *socialpb.FollowRequest,
+	...grpc.CallOption) (*socialpb.FollowResult, error),
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		req := &socialpb.FollowRequest{Username: r.FormValue("user_name"), FolloweeName: r.FormValue("followee_name")}
 		if req.Username == "" {
@@ -245,7 +261,8 @@ func (n *nginx) follow(change func(context.Context, *socialpb.FollowRequest, ...
 		if req.FolloweeName == "" {
 			id, err := strconv.ParseInt(r.FormValue("followee_id"), 10, 64)
 			if err != nil {
-				n.fail(w, r, status.Error(codes.InvalidArgument, "Incomplete arguments: followee_name or followee_id is missing"))
+				n.fail(w, r, status.Error(codes.InvalidArgument,
+					"Incomplete arguments: followee_name or followee_id is missing"))
 				return
 			}
 			req.FolloweeId = id
@@ -259,7 +276,9 @@ func (n *nginx) follow(change func(context.Context, *socialpb.FollowRequest, ...
 }
 
 // relatives lists those who follow the visitor, or whom the visitor follows.
-func (n *nginx) relatives(key string, get func(context.Context, *socialpb.UserId, ...grpc.CallOption) (*socialpb.UserIds, error)) http.HandlerFunc {
+func (n *nginx) relatives(key string, get func(context.Context, *socialpb.UserId,
+	...grpc.CallOption) (*socialpb.UserIds, error),
+) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		from, err := n.visitor(r)
 		var ids *socialpb.UserIds
@@ -280,12 +299,16 @@ func (n *nginx) relatives(key string, get func(context.Context, *socialpb.UserId
 }
 
 func (n *nginx) login(w http.ResponseWriter, r *http.Request) {
-	token, err := n.users.Login(r.Context(), &socialpb.LoginRequest{Username: r.FormValue("username"), Password: r.FormValue("password")})
+	token, err := n.users.Login(r.Context(),
+		&socialpb.LoginRequest{Username: r.FormValue("username"), Password: r.FormValue("password")})
 	if err != nil {
 		n.fail(w, r, err)
 		return
 	}
-	http.SetCookie(w, &http.Cookie{Name: cookieName, Value: token.Token, Path: "/", MaxAge: int(tokenLife.Seconds()), HttpOnly: true})
+	http.SetCookie(w, &http.Cookie{
+		Name: cookieName, Value: token.Token, Path: "/", MaxAge: int(tokenLife.Seconds()),
+		HttpOnly: true,
+	})
 	fmt.Fprintln(w, "Success!")
 }
 

@@ -14,18 +14,22 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var postStorageService = part{"post-storage-service", 150 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	db, err := s.OpenDatabase(ctx, mongoURI("post-storage-mongodb"), "post", nil)
-	if err != nil {
-		return err
-	}
-	posts := db.Collection("post")
-	if err := createIndex(ctx, s, posts, "post_id"); err != nil {
-		return err
-	}
-	socialpb.RegisterPostStorageServiceServer(srv, &postStorage{s: s, posts: posts, cache: s.Memcached("post-storage-memcached:11211")})
-	return nil
-}}
+var postStorageService = part{
+	"post-storage-service", 150 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		db, err := s.OpenDatabase(ctx, mongoURI("post-storage-mongodb"), "post", nil)
+		if err != nil {
+			return err
+		}
+		posts := db.Collection("post")
+		if err := createIndex(ctx, s, posts, "post_id"); err != nil {
+			return err
+		}
+		socialpb.RegisterPostStorageServiceServer(srv,
+			&postStorage{s: s, posts: posts, cache: s.Memcached("post-storage-memcached:11211")})
+		return nil
+	},
+}
 
 // post is a post as the database and the cache keep it.
 type post struct {
@@ -50,7 +54,10 @@ type medium struct {
 }
 
 func newPost(p *socialpb.Post) post {
-	d := post{PostID: p.PostId, Creator: creator{p.Creator.GetUserId(), p.Creator.GetUsername()}, Text: p.Text, Timestamp: p.Timestamp, Type: p.PostType}
+	d := post{
+		PostID: p.PostId, Creator: creator{p.Creator.GetUserId(), p.Creator.GetUsername()}, Text: p.Text,
+		Timestamp: p.Timestamp, Type: p.PostType,
+	}
 	for _, m := range p.UserMentions {
 		d.Mentions = append(d.Mentions, creator{m.UserId, m.Username})
 	}

@@ -15,24 +15,28 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var socialGraphService = part{"social-graph-service", 150 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	db, err := s.OpenDatabase(ctx, mongoURI("social-graph-mongodb"), "social-graph", map[string][]any{"social-graph": service.Documents(graph())})
-	if err != nil {
-		return err
-	}
-	users := db.Collection("social-graph")
-	if err := createIndex(ctx, s, users, "user_id"); err != nil {
-		return err
-	}
-	conn, err := dial(s, "user-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterSocialGraphServiceServer(srv, &socialGraph{
-		s: s, users: users, cache: s.Redis("social-graph-redis:6379"), names: socialpb.NewUserServiceClient(conn),
-	})
-	return nil
-}}
+var socialGraphService = part{
+	"social-graph-service", 150 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		db, err := s.OpenDatabase(ctx, mongoURI("social-graph-mongodb"), "social-graph",
+			map[string][]any{"social-graph": service.Documents(graph())})
+		if err != nil {
+			return err
+		}
+		users := db.Collection("social-graph")
+		if err := createIndex(ctx, s, users, "user_id"); err != nil {
+			return err
+		}
+		conn, err := dial(s, "user-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterSocialGraphServiceServer(srv, &socialGraph{
+			s: s, users: users, cache: s.Redis("social-graph-redis:6379"), names: socialpb.NewUserServiceClient(conn),
+		})
+		return nil
+	},
+}
 
 type vertex struct {
 	UserID    int64   `bson:"user_id"`
@@ -98,7 +102,10 @@ func (g *socialGraph) neighbours(ctx context.Context, id int64, side string) (*s
 		for i, n := range ids {
 			add = append(add, i, n)
 		}
-		if err := g.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error { _, err := g.cache.Do(ctx, add); return err }); err != nil {
+		if err := g.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error {
+			_, err := g.cache.Do(ctx, add)
+			return err
+		}); err != nil {
 			g.s.Log.WarnContext(ctx, "Failed to write to social graph redis", "key", key, "error", err)
 		}
 	}
@@ -114,7 +121,9 @@ func (g *socialGraph) Unfollow(ctx context.Context, req *socialpb.FollowRequest)
 }
 
 // change updates both ends of an edge in the database and drops them from the cache.
-func (g *socialGraph) change(ctx context.Context, req *socialpb.FollowRequest, operator string) (*socialpb.FollowResult, error) {
+func (g *socialGraph) change(ctx context.Context, req *socialpb.FollowRequest,
+	operator string,
+) (*socialpb.FollowResult, error) {
 	for name, id := range map[string]*int64{req.Username: &req.UserId, req.FolloweeName: &req.FolloweeId} {
 		if name == "" {
 			continue
@@ -137,7 +146,10 @@ func (g *socialGraph) change(ctx context.Context, req *socialpb.FollowRequest, o
 			return nil, err
 		}
 		key := graphKey(end.user, end.side)
-		if err := g.s.Store(ctx, "redis", "del", func(ctx context.Context) error { _, err := g.cache.Do(ctx, service.Command{"DEL", key}); return err }); err != nil {
+		if err := g.s.Store(ctx, "redis", "del", func(ctx context.Context) error {
+			_, err := g.cache.Do(ctx, service.Command{"DEL", key})
+			return err
+		}); err != nil {
 			return nil, err
 		}
 	}

@@ -14,16 +14,20 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var textService = part{"text-service", 150 * time.Microsecond, func(_ context.Context, s *service.Service, srv *grpc.Server) error {
-	conns, err := dialAll(s, "url-shorten-service", "user-mention-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterTextServiceServer(srv, &text{
-		urls: socialpb.NewUrlShortenServiceClient(conns[0]), mentions: socialpb.NewUserMentionServiceClient(conns[1]),
-	})
-	return nil
-}}
+var textService = part{
+	"text-service", 150 * time.Microsecond,
+	func(_ context.Context, s *service.Service, srv *grpc.Server) error {
+		conns, err := dialAll(s, "url-shorten-service", "user-mention-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterTextServiceServer(srv, &text{
+			urls:     socialpb.NewUrlShortenServiceClient(conns[0]),
+			mentions: socialpb.NewUserMentionServiceClient(conns[1]),
+		})
+		return nil
+	},
+}
 
 var (
 	mentionPattern = regexp.MustCompile(`@[a-zA-Z0-9-_]+`)

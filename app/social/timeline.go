@@ -26,7 +26,8 @@ func (t timeline) add(ctx context.Context, post, timestamp int64, users ...int64
 	var commands []service.Command
 	for _, u := range users {
 		key := timelineKey(u)
-		commands = append(commands, service.Command{"ZADD", key, timestamp, post}, service.Command{"ZREMRANGEBYRANK", key, 0, -timelineLength - 1})
+		commands = append(commands, service.Command{"ZADD", key, timestamp, post},
+			service.Command{"ZREMRANGEBYRANK", key, 0, -timelineLength - 1})
 	}
 	return t.s.Store(ctx, "redis", "zadd", func(ctx context.Context) error {
 		_, err := t.redis.Do(ctx, commands...)

@@ -12,12 +12,15 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var uniqueIDService = part{"unique-id-service", 80 * time.Microsecond, func(_ context.Context, s *service.Service, srv *grpc.Server) error {
-	h := fnv.New32a()
-	h.Write([]byte(s.Env.Hostname))
-	socialpb.RegisterUniqueIdServiceServer(srv, &uniqueID{machine: int64(h.Sum32() & 0xfff)})
-	return nil
-}}
+var uniqueIDService = part{
+	"unique-id-service", 80 * time.Microsecond,
+	func(_ context.Context, s *service.Service, srv *grpc.Server) error {
+		h := fnv.New32a()
+		h.Write([]byte(s.Env.Hostname))
+		socialpb.RegisterUniqueIdServiceServer(srv, &uniqueID{machine: int64(h.Sum32() & 0xfff)})
+		return nil
+	},
+}
 
 // uniqueID makes IDs of 41 bits of milliseconds, 12 of the machine and 10 of a counter.
 type uniqueID struct {

@@ -22,23 +22,28 @@ const (
 	indexRetry = time.Second
 )
 
-var urlShortenService = part{"url-shorten-service", 120 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	client, err := s.Mongo(mongoURI("url-shorten-mongodb"))
-	if err != nil {
-		return err
-	}
-	urls := client.Database("url-shorten").Collection("url-shorten")
-	if err := createIndex(ctx, s, urls, "shortened_url"); err != nil {
-		return err
-	}
-	socialpb.RegisterUrlShortenServiceServer(srv, &urlShorten{s: s, urls: urls, cache: s.Memcached("url-shorten-memcached:11211")})
-	return nil
-}}
+var urlShortenService = part{
+	"url-shorten-service", 120 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		client, err := s.Mongo(mongoURI("url-shorten-mongodb"))
+		if err != nil {
+			return err
+		}
+		urls := client.Database("url-shorten").Collection("url-shorten")
+		if err := createIndex(ctx, s, urls, "shortened_url"); err != nil {
+			return err
+		}
+		socialpb.RegisterUrlShortenServiceServer(srv,
+			&urlShorten{s: s, urls: urls, cache: s.Memcached("url-shorten-memcached:11211")})
+		return nil
+	},
+}
 
 // createIndex makes a unique index, however long the database takes to allow it.
 func createIndex(ctx context.Context, s *service.Service, c *mongo.Collection, key string) error {
 	for {
-		_, err := c.Indexes().CreateOne(ctx, mongo.IndexModel{Keys: bson.D{{Key: key, Value: 1}}, Options: options.Index().SetUnique(true)})
+		_, err := c.Indexes().CreateOne(ctx,
+			mongo.IndexModel{Keys: bson.D{{Key: key, Value: 1}}, Options: options.Index().SetUnique(true)})
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -84,17 +89,18 @@ func (u *urlShorten) ComposeUrls(ctx context.Context, req *socialpb.UrlsRequest)
 
 // GetExtendedUrls looks short URLs up; unknown ones are left out.
 func (u *urlShorten) GetExtendedUrls(ctx context.Context, req *socialpb.UrlsRequest) (*socialpb.Urls, error) {
-	found, err := service.Cached(ctx, u.s, u.cache, req.Urls, func(ctx context.Context, short []string) (map[string]string, error) {
-		docs, err := service.FindAll[link](ctx, u.s, u.urls, bson.M{"shortened_url": bson.M{"$in": short}})
-		if err != nil {
-			return nil, err
-		}
-		m := make(map[string]string, len(docs))
-		for _, d := range docs {
-			m[d.Short] = d.Expanded
-		}
-		return m, nil
-	})
+	found, err := service.Cached(ctx, u.s, u.cache, req.Urls,
+		func(ctx context.Context, short []string) (map[string]string, error) {
+			docs, err := service.FindAll[link](ctx, u.s, u.urls, bson.M{"shortened_url": bson.M{"$in": short}})
+			if err != nil {
+				return nil, err
+			}
+			m := make(map[string]string, len(docs))
+			for _, d := range docs {
+				m[d.Short] = d.Expanded
+			}
+			return m, nil
+		})
 	if err != nil {
 		return nil, err
 	}

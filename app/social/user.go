@@ -28,25 +28,29 @@ const (
 	secretVar = "JWT_SECRET"
 )
 
-var userService = part{"user-service", 150 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	db, err := s.OpenDatabase(ctx, mongoURI("user-mongodb"), "user", map[string][]any{"user": service.Documents(accounts())})
-	if err != nil {
-		return err
-	}
-	users := db.Collection("user")
-	if err := createIndex(ctx, s, users, "username"); err != nil {
-		return err
-	}
-	graph, err := dial(s, "social-graph-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterUserServiceServer(srv, &user{
-		userIDs: userIDs{s: s, users: users, cache: s.Memcached("user-memcached:11211")},
-		graph:   socialpb.NewSocialGraphServiceClient(graph), secret: []byte(s.Env.Getenv(secretVar)),
-	})
-	return nil
-}}
+var userService = part{
+	"user-service", 150 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		db, err := s.OpenDatabase(ctx, mongoURI("user-mongodb"), "user",
+			map[string][]any{"user": service.Documents(accounts())})
+		if err != nil {
+			return err
+		}
+		users := db.Collection("user")
+		if err := createIndex(ctx, s, users, "username"); err != nil {
+			return err
+		}
+		graph, err := dial(s, "social-graph-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterUserServiceServer(srv, &user{
+			userIDs: userIDs{s: s, users: users, cache: s.Memcached("user-memcached:11211")},
+			graph:   socialpb.NewSocialGraphServiceClient(graph), secret: []byte(s.Env.Getenv(secretVar)),
+		})
+		return nil
+	},
+}
 
 type account struct {
 	UserID    int64  `bson:"user_id"`
@@ -80,7 +84,10 @@ func (u *user) RegisterUser(ctx context.Context, req *socialpb.RegisterRequest) 
 		h.Write([]byte(req.Username))
 		id = int64(h.Sum64() >> 1)
 	}
-	a := account{UserID: id, Username: req.Username, FirstName: req.FirstName, LastName: req.LastName, Salt: rand.Text()}
+	a := account{
+		UserID: id, Username: req.Username, FirstName: req.FirstName, LastName: req.LastName,
+		Salt: rand.Text(),
+	}
 	a.Password = passwordSum(req.Password, a.Salt)
 	err := u.s.Store(ctx, "mongodb", "insert user", func(ctx context.Context) error {
 		_, err := u.users.InsertOne(ctx, a)

@@ -14,14 +14,21 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var userMentionService = part{"user-mention-service", 100 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	db, err := s.OpenDatabase(ctx, mongoURI("user-mongodb"), "user", nil)
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterUserMentionServiceServer(srv, &userMention{userIDs: userIDs{s: s, users: db.Collection("user"), cache: s.Memcached("user-memcached:11211")}})
-	return nil
-}}
+var userMentionService = part{
+	"user-mention-service", 100 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		db, err := s.OpenDatabase(ctx, mongoURI("user-mongodb"), "user", nil)
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterUserMentionServiceServer(srv,
+			&userMention{userIDs: userIDs{
+				s: s, users: db.Collection("user"),
+				cache: s.Memcached("user-memcached:11211"),
+			}})
+		return nil
+	},
+}
 
 type userMention struct {
 	socialpb.UnimplementedUserMentionServiceServer
@@ -29,7 +36,9 @@ type userMention struct {
 }
 
 // ComposeUserMentions returns those of the names that are users.
-func (u *userMention) ComposeUserMentions(ctx context.Context, req *socialpb.UserMentionsRequest) (*socialpb.UserMentions, error) {
+func (u *userMention) ComposeUserMentions(ctx context.Context,
+	req *socialpb.UserMentionsRequest,
+) (*socialpb.UserMentions, error) {
 	ids, err := u.lookup(ctx, req.Usernames...)
 	if err != nil {
 		return nil, err
@@ -58,21 +67,22 @@ func (u userIDs) lookup(ctx context.Context, names ...string) (map[string]int64,
 	for i, n := range names {
 		keys[i] = n + userIDSuffix
 	}
-	byKey, err := service.Cached(ctx, u.s, u.cache, keys, func(ctx context.Context, missing []string) (map[string]int64, error) {
-		wanted := make([]string, len(missing))
-		for i, k := range missing {
-			wanted[i] = strings.TrimSuffix(k, userIDSuffix)
-		}
-		docs, err := service.FindAll[account](ctx, u.s, u.users, bson.M{"username": bson.M{"$in": wanted}})
-		if err != nil {
-			return nil, err
-		}
-		m := make(map[string]int64, len(docs))
-		for _, d := range docs {
-			m[d.Username+userIDSuffix] = d.UserID
-		}
-		return m, nil
-	})
+	byKey, err := service.Cached(ctx, u.s, u.cache, keys,
+		func(ctx context.Context, missing []string) (map[string]int64, error) {
+			wanted := make([]string, len(missing))
+			for i, k := range missing {
+				wanted[i] = strings.TrimSuffix(k, userIDSuffix)
+			}
+			docs, err := service.FindAll[account](ctx, u.s, u.users, bson.M{"username": bson.M{"$in": wanted}})
+			if err != nil {
+				return nil, err
+			}
+			m := make(map[string]int64, len(docs))
+			for _, d := range docs {
+				m[d.Username+userIDSuffix] = d.UserID
+			}
+			return m, nil
+		})
 	if err != nil {
 		return nil, err
 	}

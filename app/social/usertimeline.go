@@ -14,24 +14,28 @@ import (
 	"github.com/aiopslab/aiopslab/app/social/socialpb"
 )
 
-var userTimelineService = part{"user-timeline-service", 150 * time.Microsecond, func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
-	db, err := s.OpenDatabase(ctx, mongoURI("user-timeline-mongodb"), "user-timeline", nil)
-	if err != nil {
-		return err
-	}
-	users := db.Collection("user-timeline")
-	if err := createIndex(ctx, s, users, "user_id"); err != nil {
-		return err
-	}
-	conn, err := dial(s, "post-storage-service")
-	if err != nil {
-		return err
-	}
-	socialpb.RegisterUserTimelineServiceServer(srv, &userTimeline{
-		timeline: timeline{s, s.Redis("user-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conn)}, users: users,
-	})
-	return nil
-}}
+var userTimelineService = part{
+	"user-timeline-service", 150 * time.Microsecond,
+	func(ctx context.Context, s *service.Service, srv *grpc.Server) error {
+		db, err := s.OpenDatabase(ctx, mongoURI("user-timeline-mongodb"), "user-timeline", nil)
+		if err != nil {
+			return err
+		}
+		users := db.Collection("user-timeline")
+		if err := createIndex(ctx, s, users, "user_id"); err != nil {
+			return err
+		}
+		conn, err := dial(s, "post-storage-service")
+		if err != nil {
+			return err
+		}
+		socialpb.RegisterUserTimelineServiceServer(srv, &userTimeline{
+			timeline: timeline{s, s.Redis("user-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conn)},
+			users:    users,
+		})
+		return nil
+	},
+}
 
 // written is a user's timeline in the database, newest post first.
 type written struct {
@@ -49,10 +53,13 @@ type userTimeline struct {
 }
 
 // WriteUserTimeline adds a post to what its author wrote.
-func (u *userTimeline) WriteUserTimeline(ctx context.Context, req *socialpb.TimelineEntry) (*socialpb.StoreResult, error) {
+func (u *userTimeline) WriteUserTimeline(ctx context.Context,
+	req *socialpb.TimelineEntry,
+) (*socialpb.StoreResult, error) {
 	err := u.s.Store(ctx, "mongodb", "update user-timeline", func(ctx context.Context) error {
 		_, err := u.users.UpdateOne(ctx, bson.M{"user_id": req.UserId}, bson.M{"$push": bson.M{"posts": bson.M{
-			"$each": bson.A{bson.M{"post_id": req.PostId, "timestamp": req.Timestamp}}, "$position": 0, "$slice": timelineLength,
+			"$each": bson.A{bson.M{"post_id": req.PostId, "timestamp": req.Timestamp}}, "$position": 0,
+			"$slice": timelineLength,
 		}}}, options.UpdateOne().SetUpsert(true))
 		return err
 	})

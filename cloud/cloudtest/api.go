@@ -100,7 +100,9 @@ func (c *Cloud) api(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectreviews"):
-		reply(w, http.StatusCreated, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": "the-lab"}}})
+		reply(w, http.StatusCreated, map[string]any{
+			"status": map[string]any{"userInfo": map[string]any{"username": "the-lab"}},
+		})
 		return
 	case strings.HasSuffix(r.URL.Path, "/subjectaccessreviews"):
 		reply(w, http.StatusCreated, map[string]any{"status": map[string]any{"allowed": true}})
@@ -259,7 +261,8 @@ func discovery(path string) any {
 	version := strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/")
 	if list := resources[version]; list != nil && version != path {
 		return metav1.APIResourceList{
-			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version, APIResources: list,
+			TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: version,
+			APIResources: list,
 		}
 	}
 	return nil

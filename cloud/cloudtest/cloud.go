@@ -98,7 +98,10 @@ func (c *Cloud) Before(f func(*http.Request) error) {
 func (c *Cloud) RESTConfig() *rest.Config {
 	return &rest.Config{
 		Host: "http://" + apiAddress, Transport: c.transport,
-		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
+		ContentConfig: rest.ContentConfig{
+			ContentType:        runtime.ContentTypeJSON,
+			AcceptContentTypes: runtime.ContentTypeJSON,
+		},
 	}
 }
 

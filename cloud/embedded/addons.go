@@ -135,9 +135,13 @@ func create(ctx context.Context, dyn dynamic.Interface, o *unstructured.Unstruct
 	if p, ok := plurals[gvk.Kind]; ok {
 		resource = p
 	}
-	var client dynamic.ResourceInterface = dyn.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resource})
+	var client dynamic.ResourceInterface = dyn.Resource(
+		schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resource})
 	if ns := o.GetNamespace(); ns != "" {
-		client = dyn.Resource(schema.GroupVersionResource{Group: gvk.Group, Version: gvk.Version, Resource: resource}).Namespace(ns)
+		client = dyn.Resource(schema.GroupVersionResource{
+			Group: gvk.Group, Version: gvk.Version,
+			Resource: resource,
+		}).Namespace(ns)
 	}
 	for {
 		_, err := client.Create(ctx, o, metav1.CreateOptions{})

@@ -37,7 +37,8 @@ func main() {
 	}
 	p := programs[name]
 	if p == nil {
-		fmt.Fprintf(os.Stderr, "labapp: no service %q; there are: %s\n", name, strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
+		fmt.Fprintf(os.Stderr, "labapp: no service %q; there are: %s\n", name,
+			strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(2)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())

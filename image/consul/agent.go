@@ -35,14 +35,18 @@ type agent struct {
 
 func newAgent(env *kit.Env) *agent {
 	sum := sha256.Sum256([]byte(env.Hostname))
-	a := &agent{env: env, id: fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]), state: newState(env.Hostname)}
+	a := &agent{
+		env: env, id: fmt.Sprintf("%x-%x-%x-%x-%x", sum[:4], sum[4:6], sum[6:8], sum[8:10], sum[10:16]),
+		state: newState(env.Hostname),
+	}
 	a.checker = &checker{env: env, state: a.state, log: a.log, running: map[string]*running{}}
 	return a
 }
 
 // log writes a line as Consul does.
 func (a *agent) log(level, format string, args ...any) {
-	fmt.Fprintf(a.env.Stdout, "%s [%s] %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), level, fmt.Sprintf(format, args...))
+	fmt.Fprintf(a.env.Stdout, "%s [%s] %s\n", time.Now().UTC().Format("2006-01-02T15:04:05.000Z"), level,
+		fmt.Sprintf(format, args...))
 }
 
 func (a *agent) address() string {
@@ -54,7 +58,9 @@ func (a *agent) address() string {
 
 // run serves HTTP and DNS until ctx ends.
 func (a *agent) run(ctx context.Context, bind string, httpPort, dnsPort int) error {
-	fmt.Fprintf(a.env.Stdout, "==> Starting Consul agent...\n              Version: '%s'\n            Node name: '%s'\n           Datacenter: '%s'\n               Server: true\n==> Log data will now stream in as it occurs:\n\n", Version, a.state.node, datacenter)
+	fmt.Fprintf(a.env.Stdout, "==> Starting Consul agent...\n              Version: '%s'\n            Node name: "+
+		"'%s'\n           Datacenter: '%s'\n               Server: true\n==> Log data will now stream in "+
+		"as it occurs:\n\n", Version, a.state.node, datacenter)
 	address := func(port int) string { return net.JoinHostPort(bind, fmt.Sprint(port)) }
 	ln, err := a.env.Net.Listen("tcp", address(httpPort))
 	if err != nil {
@@ -124,8 +130,10 @@ func (a *agent) resolve(w dns.ResponseWriter, q *dns.Msg) {
 			switch q.Question[0].Qtype {
 			case dns.TypeSRV:
 				target := fmt.Sprintf("%x.addr.%s.consul.", ip.To4(), datacenter)
-				m.Answer = append(m.Answer, &dns.SRV{Hdr: header(dns.TypeSRV), Priority: 1, Weight: 1, Port: uint16(s.Port), Target: target})
-				m.Extra = append(m.Extra, &dns.A{Hdr: dns.RR_Header{Name: target, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: ip})
+				m.Answer = append(m.Answer,
+					&dns.SRV{Hdr: header(dns.TypeSRV), Priority: 1, Weight: 1, Port: uint16(s.Port), Target: target})
+				m.Extra = append(m.Extra,
+					&dns.A{Hdr: dns.RR_Header{Name: target, Rrtype: dns.TypeA, Class: dns.ClassINET}, A: ip})
 			case dns.TypeA, dns.TypeANY:
 				m.Answer = append(m.Answer, &dns.A{Hdr: header(dns.TypeA), A: ip})
 			}

@@ -55,10 +55,12 @@ func (a *api) handler() http.Handler {
 		"GET /v1/agent/members":                 a.members,
 		"GET /v1/agent/self":                    a.self,
 		"GET /v1/status/leader":                 func(*http.Request) (any, error) { return a.address() + ":8300", nil },
-		"GET /v1/status/peers":                  func(*http.Request) (any, error) { return []string{a.address() + ":8300"}, nil },
-		"GET /v1/kv/{key...}":                   a.kvGet,
-		"PUT /v1/kv/{key...}":                   a.kvPut,
-		"DELETE /v1/kv/{key...}":                a.kvDelete,
+		"GET /v1/status/peers": func(*http.Request) (any, error) {
+			return []string{a.address() + ":8300"}, nil
+		},
+		"GET /v1/kv/{key...}":    a.kvGet,
+		"PUT /v1/kv/{key...}":    a.kvPut,
+		"DELETE /v1/kv/{key...}": a.kvDelete,
 	} {
 		mux.HandleFunc(pattern, a.handle(h))
 	}
@@ -139,7 +141,8 @@ func (a *api) answer(w http.ResponseWriter, r *http.Request, h func(*http.Reques
 		se = &statusError{http.StatusInternalServerError, e.Error()}
 	}
 	if se != nil {
-		a.log("ERROR", "agent.http: Request error: method=%s url=%s from=%s error=%q", r.Method, r.URL.RequestURI(), r.RemoteAddr, se.text)
+		a.log("ERROR", "agent.http: Request error: method=%s url=%s from=%s error=%q", r.Method, r.URL.RequestURI(),
+			r.RemoteAddr, se.text)
 		w.WriteHeader(se.code)
 		fmt.Fprint(w, se.text)
 		return
@@ -182,7 +185,10 @@ func (a *api) register(r *http.Request) (any, error) {
 		if len(d.Checks) > 1 {
 			checkID += fmt.Sprintf(":%d", i+1)
 		}
-		c := check{CheckID: cmp.Or(cd.CheckID, checkID), Name: cmp.Or(cd.Name, "Service '"+d.Name+"' check"), Notes: cd.Notes, Status: cmp.Or(cd.Status, critical)}
+		c := check{
+			CheckID: cmp.Or(cd.CheckID, checkID), Name: cmp.Or(cd.Name, "Service '"+d.Name+"' check"),
+			Notes: cd.Notes, Status: cmp.Or(cd.Status, critical),
+		}
 		checks = append(checks, c)
 		probes[c.CheckID] = p
 	}
@@ -190,7 +196,8 @@ func (a *api) register(r *http.Request) (any, error) {
 	if tags == nil {
 		tags = []string{}
 	}
-	a.state.register(instance{ID: id, Service: d.Name, Tags: tags, Meta: d.Meta, Address: d.Address, Port: d.Port}, checks)
+	a.state.register(instance{ID: id, Service: d.Name, Tags: tags, Meta: d.Meta, Address: d.Address, Port: d.Port},
+		checks)
 	for checkID, p := range probes {
 		a.checker.start(a.ctx, checkID, id, p)
 	}
@@ -200,7 +207,10 @@ func (a *api) register(r *http.Request) (any, error) {
 // probe reads what a check does.
 func (d checkDefinition) probe() (probe, error) {
 	p := probe{tcp: d.TCP, http: d.HTTP, method: cmp.Or(d.Method, http.MethodGet), timeout: defaultCheckTimeout}
-	for text, to := range map[string]*time.Duration{d.Interval: &p.interval, d.Timeout: &p.timeout, d.TTL: &p.ttl, d.ForgetAfter: &p.forget} {
+	for text, to := range map[string]*time.Duration{
+		d.Interval: &p.interval, d.Timeout: &p.timeout, d.TTL: &p.ttl,
+		d.ForgetAfter: &p.forget,
+	} {
 		if text == "" {
 			continue
 		}
@@ -230,7 +240,10 @@ func (a *api) deregister(r *http.Request) (any, error) {
 		a.checker.stop(c.CheckID)
 	}
 	if !a.state.deregister(id) {
-		return nil, &statusError{http.StatusNotFound, fmt.Sprintf("Unknown service ID %q. Ensure that the service ID is passed, not the service name.", id)}
+		return nil, &statusError{
+			http.StatusNotFound,
+			fmt.Sprintf("Unknown service ID %q. Ensure that the service ID is passed, not the service name.", id),
+		}
 	}
 	return nil, nil
 }
@@ -239,7 +252,10 @@ func (a *api) beat(status string) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		id := r.PathValue("id")
 		if !a.state.setCheck(id, status, r.FormValue("note")) {
-			return nil, &statusError{http.StatusNotFound, fmt.Sprintf("Unknown check ID %q. Ensure that the check ID is passed, not the check name.", id)}
+			return nil, &statusError{
+				http.StatusNotFound,
+				fmt.Sprintf("Unknown check ID %q. Ensure that the check ID is passed, not the check name.", id),
+			}
 		}
 		if status == passing {
 			a.checker.refresh(id)
@@ -276,7 +292,8 @@ func (a *api) service(i instance) map[string]any {
 func (a *api) node() map[string]any {
 	return map[string]any{
 		"ID": a.id, "Node": a.state.node, "Address": a.address(), "Datacenter": datacenter,
-		"TaggedAddresses": map[string]string{"lan": a.address(), "wan": a.address()}, "Meta": map[string]string{"consul-network-segment": ""},
+		"TaggedAddresses": map[string]string{"lan": a.address(), "wan": a.address()},
+		"Meta":            map[string]string{"consul-network-segment": ""},
 	}
 }
 
@@ -289,7 +306,10 @@ func (a *api) members(*http.Request) (any, error) {
 
 func (a *api) self(*http.Request) (any, error) {
 	return map[string]any{
-		"Config": map[string]any{"Datacenter": datacenter, "NodeName": a.state.node, "NodeID": a.id, "Server": true, "Version": Version},
+		"Config": map[string]any{
+			"Datacenter": datacenter, "NodeName": a.state.node, "NodeID": a.id, "Server": true,
+			"Version": Version,
+		},
 		"Member": map[string]any{"Name": a.state.node, "Addr": a.address(), "Port": 8301, "Status": 1},
 	}, nil
 }
@@ -388,7 +408,10 @@ func (a *api) kvPut(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if len(b) > maxValue {
-		return nil, &statusError{http.StatusRequestEntityTooLarge, fmt.Sprintf("Request body(%d bytes) too large, max size: %d bytes.", len(b), maxValue)}
+		return nil, &statusError{
+			http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("Request body(%d bytes) too large, max size: %d bytes.", len(b), maxValue),
+		}
 	}
 	flags, _ := strconv.ParseUint(r.FormValue("flags"), 10, 64)
 	a.state.put(r.PathValue("key"), b, flags)

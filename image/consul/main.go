@@ -161,7 +161,10 @@ func (c *client) members(ctx context.Context) error {
 	}
 	rows := [][]string{{"Node", "Address", "Status", "Type", "Build", "Protocol", "DC", "Partition", "Segment"}}
 	for _, m := range list {
-		rows = append(rows, []string{m.Name, fmt.Sprintf("%s:%d", m.Addr, m.Port), "alive", "server", m.Tags["build"], "2", m.Tags["dc"], "default", "<all>"})
+		rows = append(rows, []string{
+			m.Name, fmt.Sprintf("%s:%d", m.Addr, m.Port), "alive", "server", m.Tags["build"],
+			"2", m.Tags["dc"], "default", "<all>",
+		})
 	}
 	c.table(rows...)
 	return nil
@@ -175,7 +178,8 @@ func (c *client) info(ctx context.Context) error {
 	if err := c.call(ctx, http.MethodGet, "/v1/agent/checks", nil, &checks); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.env.Stdout, "agent:\n\tchecks = %d\n\tservices = %d\nbuild:\n\tversion = %s\nconsul:\n\tbootstrap = false\n\tleader = true\n\tserver = true\n", len(checks), len(services), Version)
+	fmt.Fprintf(c.env.Stdout, "agent:\n\tchecks = %d\n\tservices = %d\nbuild:\n\tversion = %s\nconsul:\n\tbootstrap "+
+		"= false\n\tleader = true\n\tserver = true\n", len(checks), len(services), Version)
 	return nil
 }
 
@@ -217,14 +221,16 @@ func (c *client) services(ctx context.Context, args []string) error {
 	address := flags.String("address", "", "address of the service")
 	port := flags.Int("port", 0, "port of the service")
 	if len(args) == 0 || (args[0] != "register" && args[0] != "deregister") {
-		fmt.Fprintln(c.env.Stderr, "Usage: consul services <register|deregister> [-name NAME] [-id ID] [-address ADDRESS] [-port PORT]")
+		fmt.Fprintln(c.env.Stderr, "Usage: consul services <register|deregister> [-name NAME] [-id ID] [-address "+
+			"ADDRESS] [-port PORT]")
 		return kit.Exit(1)
 	}
 	if err := flags.Parse(args[1:]); err != nil {
 		return kit.Exit(1)
 	}
 	if args[0] == "deregister" {
-		if err := c.call(ctx, http.MethodPut, "/v1/agent/service/deregister/"+url.PathEscape(*id), nil, nil); err != nil {
+		if err := c.call(ctx, http.MethodPut, "/v1/agent/service/deregister/"+url.PathEscape(*id), nil,
+			nil); err != nil {
 			return err
 		}
 		fmt.Fprintf(c.env.Stdout, "Deregistered service: %s\n", *id)

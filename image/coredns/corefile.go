@@ -29,8 +29,9 @@ type directive struct {
 // known are the plug-ins of CoreDNS that clusters use. Others are refused, as by a CoreDNS that was
 // built without them.
 var known = map[string]bool{
-	"errors": true, "health": true, "ready": true, "kubernetes": true, "prometheus": true, "forward": true, "cache": true, "loop": true,
-	"reload": true, "loadbalance": true, "log": true, "hosts": true, "rewrite": true, "template": true, "bind": true, "debug": true, "minimal": true, "whoami": true,
+	"errors": true, "health": true, "ready": true, "kubernetes": true, "prometheus": true, "forward": true,
+	"cache": true, "loop": true, "reload": true, "loadbalance": true, "log": true, "hosts": true, "rewrite": true,
+	"template": true, "bind": true, "debug": true, "minimal": true, "whoami": true,
 }
 
 // token is a word of a Corefile.

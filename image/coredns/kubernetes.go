@@ -220,5 +220,8 @@ func (c *cluster) serve(r *request) bool {
 func (c *cluster) soa(zone string) dns.RR {
 	h := header(dns.TypeSOA, c.ttl)
 	h.Name = zone
-	return &dns.SOA{Hdr: h, Ns: "ns.dns." + zone, Mbox: "hostmaster." + zone, Serial: 1, Refresh: 7200, Retry: 1800, Expire: 86400, Minttl: c.ttl}
+	return &dns.SOA{
+		Hdr: h, Ns: "ns.dns." + zone, Mbox: "hostmaster." + zone, Serial: 1, Refresh: 7200, Retry: 1800,
+		Expire: 86400, Minttl: c.ttl,
+	}
 }

@@ -218,7 +218,9 @@ func templates(d directive) (plugin, error) {
 }
 
 func (t *rule) serve(r *request) bool {
-	inZone := len(t.zones) == 0 || slices.ContainsFunc(t.zones, func(z string) bool { return dns.IsSubDomain(z, r.name) })
+	inZone := len(t.zones) == 0 || slices.ContainsFunc(t.zones, func(z string) bool {
+		return dns.IsSubDomain(z, r.name)
+	})
 	if !inZone || t.kind != "ANY" && t.kind != dns.TypeToString[r.kind] {
 		return false
 	}
@@ -311,7 +313,9 @@ func (s *server) hosts(d directive) (plugin, error) {
 			}
 			return len(names[r.name]) > 0 && r.done(dns.RcodeSuccess)
 		}
-		inZone := len(zones) == 0 || slices.ContainsFunc(zones, func(z string) bool { return dns.IsSubDomain(dns.Fqdn(z), r.name) })
+		inZone := len(zones) == 0 || slices.ContainsFunc(zones, func(z string) bool {
+			return dns.IsSubDomain(dns.Fqdn(z), r.name)
+		})
 		addrs, found := table[r.name]
 		switch {
 		case !inZone, !found && pass:

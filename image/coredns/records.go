@@ -191,7 +191,8 @@ func (c *cluster) srv(r *request, svc *v1.Service, domain, port, protocol string
 			continue
 		}
 		for _, p := range t.ports {
-			add(ptr.Deref(p.Name, ""), string(ptr.Deref(p.Protocol, v1.ProtocolTCP)), ptr.Deref(p.Port, 0), t.name+"."+domain, t.addr)
+			add(ptr.Deref(p.Name, ""), string(ptr.Deref(p.Protocol, v1.ProtocolTCP)), ptr.Deref(p.Port, 0),
+				t.name+"."+domain, t.addr)
 		}
 	}
 	for _, rr := range records {

@@ -158,7 +158,8 @@ func (s *server) run(ctx context.Context) error {
 	s.serveHTTP(ctx, g, "ready", ":8181", map[string]http.HandlerFunc{"/ready": s.ready})
 	s.serveHTTP(ctx, g, "prometheus", ":9153", map[string]http.HandlerFunc{"/metrics": s.counters.serve})
 	if _, on := s.has("reload"); on {
-		fmt.Fprintf(s.env.Stdout, "[INFO] plugin/reload: Running configuration SHA512 = %x\n", sha512.Sum512([]byte(s.text)))
+		fmt.Fprintf(s.env.Stdout, "[INFO] plugin/reload: Running configuration SHA512 = %x\n",
+			sha512.Sum512([]byte(s.text)))
 		g.Go(func() error { return s.reload(ctx) })
 	}
 	fmt.Fprintf(s.env.Stdout, "CoreDNS-%s\n%s/%s, %s, \n", version, runtime.GOOS, runtime.GOARCH, runtime.Version())
@@ -195,7 +196,9 @@ func (s *server) listen(ctx context.Context, g *errgroup.Group, port string) err
 }
 
 // serveHTTP serves an HTTP plug-in, if it is configured.
-func (s *server) serveHTTP(ctx context.Context, g *errgroup.Group, name, addr string, routes map[string]http.HandlerFunc) {
+func (s *server) serveHTTP(ctx context.Context, g *errgroup.Group, name, addr string,
+	routes map[string]http.HandlerFunc,
+) {
 	d, on := s.has(name)
 	if !on {
 		return
@@ -253,10 +256,12 @@ func (s *server) reload(ctx context.Context) error {
 		}
 		fmt.Fprintln(s.env.Stdout, "[INFO] Reloading")
 		if err := s.load(string(b)); err != nil {
-			fmt.Fprintf(s.env.Stdout, "[ERROR] Restart failed: %v\n[ERROR] plugin/reload: Corefile changed but reload failed: %v\n", err, err)
+			fmt.Fprintf(s.env.Stdout, "[ERROR] Restart failed: %v\n[ERROR] plugin/reload: Corefile changed but "+
+				"reload failed: %v\n", err, err)
 			continue
 		}
-		fmt.Fprintf(s.env.Stdout, "[INFO] plugin/reload: Running configuration SHA512 = %x\n[INFO] Reloading complete\n", sha512.Sum512(b))
+		fmt.Fprintf(s.env.Stdout,
+			"[INFO] plugin/reload: Running configuration SHA512 = %x\n[INFO] Reloading complete\n", sha512.Sum512(b))
 	}
 }
 
@@ -297,8 +302,10 @@ func (s *server) serve(w dns.ResponseWriter, q *dns.Msg, port string) {
 		size, dnssec = int(o.UDPSize()), o.Do()
 	}
 	if st != nil && st.logs {
-		asked := fmt.Sprintf("%s %s %s %s %d %v %d", kind, dns.ClassToString[question.Qclass], question.Name, protocol, q.Len(), dnssec, size)
-		fmt.Fprintf(s.env.Stdout, "[INFO] %s - %d %q %s %s %d %.9fs\n", w.RemoteAddr(), q.Id, asked, rcode, flagsOf(m), m.Len(), time.Since(start).Seconds())
+		asked := fmt.Sprintf("%s %s %s %s %d %v %d", kind, dns.ClassToString[question.Qclass], question.Name, protocol,
+			q.Len(), dnssec, size)
+		fmt.Fprintf(s.env.Stdout, "[INFO] %s - %d %q %s %s %d %.9fs\n", w.RemoteAddr(), q.Id, asked, rcode, flagsOf(m),
+			m.Len(), time.Since(start).Seconds())
 	}
 	s.counters.count(zone, protocol, kind, rcode)
 	if protocol == "udp" {
@@ -340,7 +347,14 @@ func flagsOf(m *dns.Msg) string {
 	for _, f := range []struct {
 		name string
 		set  bool
-	}{{"aa", m.Authoritative}, {"tc", m.Truncated}, {"rd", m.RecursionDesired}, {"ra", m.RecursionAvailable}, {"ad", m.AuthenticatedData}, {"cd", m.CheckingDisabled}} {
+	}{
+		{"aa", m.Authoritative},
+		{"tc", m.Truncated},
+		{"rd", m.RecursionDesired},
+		{"ra", m.RecursionAvailable},
+		{"ad", m.AuthenticatedData},
+		{"cd", m.CheckingDisabled},
+	} {
 		if f.set {
 			list += "," + f.name
 		}

@@ -22,9 +22,10 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Cmd:        []string{"curl"},
 		User:       "100",
 		Programs:   programs,
-		Files:      map[string]string{"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\ncurl_user:x:100:101:curl_user:/home/curl_user:/bin/sh\n", "/home/curl_user/": ""},
-		Memory:     2 << 20,
-		Size:       9_500_000,
+		Files: map[string]string{"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+			"curl_user:x:100:101:curl_user:/home/curl_user:/bin/sh\n", "/home/curl_user/": ""},
+		Memory: 2 << 20,
+		Size:   9_500_000,
 	}
 }
 

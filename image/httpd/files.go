@@ -16,10 +16,11 @@ import (
 
 // types are those of the extensions people serve. Others have none, as it is Apache's way.
 var types = map[string]string{
-	".html": "text/html", ".htm": "text/html", ".css": "text/css", ".js": "text/javascript", ".json": "application/json",
-	".txt": "text/plain", ".xml": "application/xml", ".svg": "image/svg+xml", ".png": "image/png", ".jpg": "image/jpeg",
-	".jpeg": "image/jpeg", ".gif": "image/gif", ".ico": "image/vnd.microsoft.icon", ".webp": "image/webp", ".pdf": "application/pdf",
-	".wasm": "application/wasm", ".zip": "application/zip", ".gz": "application/x-gzip", ".mp4": "video/mp4", ".woff2": "font/woff2",
+	".html": "text/html", ".htm": "text/html", ".css": "text/css", ".js": "text/javascript",
+	".json": "application/json", ".txt": "text/plain", ".xml": "application/xml", ".svg": "image/svg+xml",
+	".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif",
+	".ico": "image/vnd.microsoft.icon", ".webp": "image/webp", ".pdf": "application/pdf", ".wasm": "application/wasm",
+	".zip": "application/zip", ".gz": "application/x-gzip", ".mp4": "video/mp4", ".woff2": "font/woff2",
 }
 
 // recorder remembers what the log tells of an answer.
@@ -85,7 +86,8 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrPermission):
-		s.log("core:error", "(%d)%s: [client %s] AH00132: file permissions deny server access: %s", errno(err), reason(err), r.RemoteAddr, name)
+		s.log("core:error", "(%d)%s: [client %s] AH00132: file permissions deny server access: %s", errno(err),
+			reason(err), r.RemoteAddr, name)
 		s.page(w, r, http.StatusForbidden)
 		return
 	case err != nil:
@@ -110,7 +112,8 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, uri, dir string) {
 	}
 	title := "Index of " + html.EscapeString(uri)
 	var b strings.Builder
-	fmt.Fprintf(&b, "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n <head>\n  <title>%s</title>\n </head>\n <body>\n<h1>%s</h1>\n<ul>", title, title)
+	fmt.Fprintf(&b, "<!DOCTYPE HTML PUBLIC \"-//W3C//DTD HTML 3.2 Final//EN\">\n<html>\n <head>\n  "+
+		"<title>%s</title>\n </head>\n <body>\n<h1>%s</h1>\n<ul>", title, title)
 	if uri != "/" {
 		fmt.Fprintf(&b, "<li><a href=\"%s\"> Parent Directory</a></li>\n", path.Dir(uri))
 	}
@@ -122,7 +125,8 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, uri, dir string) {
 		if e.IsDir() {
 			shown += "/"
 		}
-		fmt.Fprintf(&b, "<li><a href=\"%s\"> %s</a></li>\n", (&url.URL{Path: shown}).EscapedPath(), html.EscapeString(shown))
+		fmt.Fprintf(&b, "<li><a href=\"%s\"> %s</a></li>\n", (&url.URL{Path: shown}).EscapedPath(),
+			html.EscapeString(shown))
 	}
 	b.WriteString("</ul>\n</body></html>\n")
 	w.Header().Set("Content-Type", "text/html;charset=ISO-8859-1")
@@ -132,14 +136,17 @@ func (s *server) list(w http.ResponseWriter, r *http.Request, uri, dir string) {
 // page answers with one of the server's own pages.
 func (s *server) page(w http.ResponseWriter, r *http.Request, code int) {
 	text := map[int]string{
-		http.StatusMovedPermanently: fmt.Sprintf(`The document has moved <a href="%s">here</a>.`, html.EscapeString(w.Header().Get("Location"))),
-		http.StatusForbidden:        "You don't have permission to access this resource.",
-		http.StatusNotFound:         "The requested URL was not found on this server.",
-		http.StatusMethodNotAllowed: "The requested method " + html.EscapeString(r.Method) + " is not allowed for this URL.",
+		http.StatusMovedPermanently: fmt.Sprintf(`The document has moved <a href="%s">here</a>.`,
+			html.EscapeString(w.Header().Get("Location"))),
+		http.StatusForbidden: "You don't have permission to access this resource.",
+		http.StatusNotFound:  "The requested URL was not found on this server.",
+		http.StatusMethodNotAllowed: "The requested method " + html.EscapeString(r.Method) +
+			" is not allowed for this URL.",
 	}[code]
 	name := http.StatusText(code)
 	w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
-	s.reply(w, r, code, fmt.Sprintf("<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>%d %s</title>\n</head><body>\n<h1>%s</h1>\n<p>%s</p>\n</body></html>\n",
+	s.reply(w, r, code, fmt.Sprintf("<!DOCTYPE HTML PUBLIC \"-//IETF//DTD HTML 2.0//EN\">\n<html><head>\n<title>%d "+
+		"%s</title>\n</head><body>\n<h1>%s</h1>\n<p>%s</p>\n</body></html>\n",
 		code, name, name, text))
 }
 

@@ -44,7 +44,8 @@ func (s *server) run(ctx context.Context) error {
 	if addrs := s.env.Net.Addrs(); len(addrs) > 0 {
 		own = addrs[0].String()
 	}
-	s.print("AH00558: httpd: Could not reliably determine the server's fully qualified domain name, using %s. Set the 'ServerName' directive globally to suppress this message", own)
+	s.print("AH00558: httpd: Could not reliably determine the server's fully qualified domain name, using %s. Set "+
+		"the 'ServerName' directive globally to suppress this message", own)
 	ln, err := s.env.Net.Listen("tcp", ":80")
 	if err != nil {
 		s.print("(%d)%s: AH00072: make_sock: could not bind to address 0.0.0.0:80", errno(err), reason(err))
@@ -110,7 +111,8 @@ func (s *server) print(format string, args ...any) {
 
 // log writes a line to the error log.
 func (s *server) log(module, format string, args ...any) {
-	s.print("[%s] [%s] [pid %d:tid %d] %s", time.Now().Format("Mon Jan 02 15:04:05.000000 2006"), module, s.env.PID, s.env.PID, fmt.Sprintf(format, args...))
+	s.print("[%s] [%s] [pid %d:tid %d] %s", time.Now().Format("Mon Jan 02 15:04:05.000000 2006"), module, s.env.PID,
+		s.env.PID, fmt.Sprintf(format, args...))
 }
 
 // logAccess writes a request to the access log, in the common log format.

@@ -35,8 +35,10 @@ func Image(tools map[string]kit.Program) kit.Image {
 			docRoot + "/index.html": "<html><body><h1>It works!</h1></body></html>\n",
 			prefix + "/logs/":       "",
 			"/tmp/":                 "",
-			"/etc/passwd":           "root:x:0:0:root:/root:/bin/sh\nwww-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			"/etc/group":            "root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+				"www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			"/etc/group": "root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n",
 		},
 		Memory: 8 << 20,
 		Size:   56 << 20,

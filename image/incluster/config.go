@@ -22,7 +22,8 @@ const dir = "/var/run/secrets/kubernetes.io/serviceaccount"
 func Config(env *kit.Env) (*rest.Config, error) {
 	host, port := env.Getenv("KUBERNETES_SERVICE_HOST"), env.Getenv("KUBERNETES_SERVICE_PORT")
 	if host == "" || port == "" {
-		return nil, errors.New("unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT must be defined")
+		return nil, errors.New("unable to load in-cluster configuration, KUBERNETES_SERVICE_HOST and " +
+			"KUBERNETES_SERVICE_PORT must be defined")
 	}
 	ca, err := env.ReadFile(dir + "/ca.crt")
 	if err != nil {

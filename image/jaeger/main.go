@@ -53,12 +53,14 @@ func parseFlags(env *kit.Env) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("all-in-one", flag.ContinueOnError)
 	f.SetOutput(env.Stderr)
-	f.IntVar(&o.maxTraces, "memory.max-traces", 0, "The maximum amount of traces to store in memory. The default number of traces is unbounded.")
+	f.IntVar(&o.maxTraces, "memory.max-traces", 0,
+		"The maximum amount of traces to store in memory. The default number of traces is unbounded.")
 	f.Int64Var(&o.maxBytes, "memory.max-bytes", 32<<20, "The memory that stored traces may take, in bytes.")
 	f.StringVar(&o.grpc, "collector.otlp.grpc.host-port", ":4317", "The host:port of the collector's OTLP gRPC server")
 	f.StringVar(&o.http, "collector.otlp.http.host-port", ":4318", "The host:port of the collector's OTLP HTTP server")
 	f.StringVar(&o.query, "query.http-server.host-port", ":16686", "The host:port of the query's HTTP server")
-	f.StringVar(&o.admin, "admin.http.host-port", ":14269", "The host:port for the admin server, including health check and /metrics")
+	f.StringVar(&o.admin, "admin.http.host-port", ":14269",
+		"The host:port for the admin server, including health check and /metrics")
 	f.StringVar(&o.basePath, "query.base-path", "/", "The base path for all HTTP routes, e.g. /jaeger")
 	f.Bool("collector.otlp.enabled", true, "Enables OpenTelemetry OTLP receiver; it always is")
 	f.String("collector.zipkin.host-port", "", "The host:port of the collector's Zipkin server; there is none")
@@ -132,7 +134,9 @@ type server struct {
 	held    held
 }
 
-func (s *server) http(listen func(string, string, func(net.Listener) error, func()) error, what, address string, h http.Handler) error {
+func (s *server) http(listen func(string, string, func(net.Listener) error, func()) error, what, address string,
+	h http.Handler,
+) error {
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	return listen(what, address, srv.Serve, func() { srv.Close() })
 }
@@ -153,7 +157,8 @@ func (s *server) adminRoutes() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		writeJSON(w, http.StatusOK, map[string]any{
-			"status": "Server available", "upSince": s.started.Format(time.RFC3339Nano), "uptime": time.Since(s.started).String(),
+			"status": "Server available", "upSince": s.started.Format(time.RFC3339Nano),
+			"uptime": time.Since(s.started).String(),
 		})
 	})
 	m.HandleFunc("GET /metrics", func(w http.ResponseWriter, _ *http.Request) {

@@ -124,7 +124,10 @@ func (s *server) serveSearch(w http.ResponseWriter, r *http.Request) {
 // parseQuery reads a search. The time is that between start and end, in microseconds; without a start
 // it is the lookback before the end.
 func parseQuery(v url.Values, now time.Time) (query, error) {
-	q := query{service: v.Get("service"), operation: v.Get("operation"), exclude: v["exclude"], to: now, limit: defaultLimit, tags: map[string]string{}}
+	q := query{
+		service: v.Get("service"), operation: v.Get("operation"), exclude: v["exclude"], to: now,
+		limit: defaultLimit, tags: map[string]string{},
+	}
 	if q.service == "" {
 		return q, errors.New("parameter 'service' is required")
 	}

@@ -24,7 +24,9 @@ import (
 const spanCost = 20 * time.Microsecond
 
 // Export implements OTLP over gRPC.
-func (s *server) Export(ctx context.Context, req *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
+func (s *server) Export(ctx context.Context,
+	req *collector.ExportTraceServiceRequest,
+) (*collector.ExportTraceServiceResponse, error) {
 	if err := s.receive(ctx, req.ResourceSpans); err != nil {
 		return nil, status.FromContextError(err).Err()
 	}
@@ -49,7 +51,8 @@ func (s *server) receiverRoutes() http.Handler {
 func (s *server) receiveHTTP(w http.ResponseWriter, r *http.Request) {
 	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if kind != "application/x-protobuf" && kind != "application/json" {
-		http.Error(w, fmt.Sprintf("415 unsupported media type, supported: [application/json, application/x-protobuf], got %q", kind), http.StatusUnsupportedMediaType)
+		http.Error(w, fmt.Sprintf("415 unsupported media type, supported: [application/json, "+
+			"application/x-protobuf], got %q", kind), http.StatusUnsupportedMediaType)
 		return
 	}
 	answer := func(code int, m proto.Message) {
@@ -111,7 +114,8 @@ func protoIDs(v any) any {
 	case map[string]any:
 		for k := range v {
 			id, ok := v[k].(string)
-			if b, err := hex.DecodeString(id); ok && err == nil && (k == "traceId" || k == "spanId" || k == "parentSpanId") {
+			if b, err := hex.DecodeString(id); ok && err == nil &&
+				(k == "traceId" || k == "spanId" || k == "parentSpanId") {
 				v[k] = base64.StdEncoding.EncodeToString(b)
 				continue
 			}

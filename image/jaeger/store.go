@@ -160,8 +160,9 @@ func (s *store) addSpan(process uint32, scope string, sp *tracepb.Span) {
 
 // kindNames are OTLP's kinds in Jaeger's words.
 var kindNames = map[tracepb.Span_SpanKind]string{
-	tracepb.Span_SPAN_KIND_INTERNAL: "internal", tracepb.Span_SPAN_KIND_SERVER: "server", tracepb.Span_SPAN_KIND_CLIENT: "client",
-	tracepb.Span_SPAN_KIND_PRODUCER: "producer", tracepb.Span_SPAN_KIND_CONSUMER: "consumer",
+	tracepb.Span_SPAN_KIND_INTERNAL: "internal", tracepb.Span_SPAN_KIND_SERVER: "server",
+	tracepb.Span_SPAN_KIND_CLIENT: "client", tracepb.Span_SPAN_KIND_PRODUCER: "producer",
+	tracepb.Span_SPAN_KIND_CONSUMER: "consumer",
 }
 
 // spanTags are what OTLP has as fields and Jaeger as tags.
@@ -178,7 +179,10 @@ func spanTags(scope string, sp *tracepb.Span) (list []*common.KeyValue) {
 	case tracepb.Status_STATUS_CODE_ERROR:
 		list = append(list, stringTag("otel.status_code", "ERROR"))
 		if !slices.ContainsFunc(sp.Attributes, func(kv *common.KeyValue) bool { return kv.Key == "error" }) {
-			list = append(list, &common.KeyValue{Key: "error", Value: &common.AnyValue{Value: &common.AnyValue_BoolValue{BoolValue: true}}})
+			list = append(list, &common.KeyValue{
+				Key:   "error",
+				Value: &common.AnyValue{Value: &common.AnyValue_BoolValue{BoolValue: true}},
+			})
 		}
 		if m := sp.Status.Message; m != "" {
 			list = append(list, stringTag("otel.status_description", m))
@@ -192,7 +196,8 @@ func spanTags(scope string, sp *tracepb.Span) (list []*common.KeyValue) {
 
 // evict drops the oldest traces until the rest fits.
 func (s *store) evict() {
-	for (s.maxTraces > 0 && len(s.traces) > s.maxTraces || s.maxBytes > 0 && s.stats.bytes > s.maxBytes) && s.gone < len(s.order) {
+	for (s.maxTraces > 0 && len(s.traces) > s.maxTraces || s.maxBytes > 0 && s.stats.bytes > s.maxBytes) &&
+		s.gone < len(s.order) {
 		t := s.order[s.gone]
 		s.order[s.gone] = nil
 		s.gone++
@@ -275,7 +280,9 @@ func (s *store) matches(t *trace, q *query) bool {
 		return false
 	}
 	if !slices.ContainsFunc(t.processes, func(p uint32) bool { return s.processes[p].service == q.service }) ||
-		slices.ContainsFunc(t.processes, func(p uint32) bool { return slices.Contains(q.exclude, s.processes[p].service) }) {
+		slices.ContainsFunc(t.processes, func(p uint32) bool {
+			return slices.Contains(q.exclude, s.processes[p].service)
+		}) {
 		return false
 	}
 	for r := (reader{t.data, s.table}); len(r.b) > 0; {
@@ -355,6 +362,8 @@ func (s *store) links(from, to time.Time) []link {
 	for k, n := range calls {
 		list = append(list, link{k[0], k[1], n})
 	}
-	slices.SortFunc(list, func(a, b link) int { return cmp.Or(cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Child, b.Child)) })
+	slices.SortFunc(list, func(a, b link) int {
+		return cmp.Or(cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Child, b.Child))
+	})
 	return list
 }

@@ -60,7 +60,8 @@ func parseFlags(env *kit.Env) (*options.Options, error) {
 	f.Var(&o.MetricDenylist, "metric-denylist", "Comma-separated list of metrics not to be enabled.")
 	f.Var(&o.MetricOptInList, "metric-opt-in-list", "Comma-separated list of metrics which are opt-in.")
 	f.Var(&o.LabelsAllowList, "metric-labels-allowlist", "Comma-separated list of additional Kubernetes label keys.")
-	f.Var(&o.AnnotationsAllowList, "metric-annotations-allowlist", "Comma-separated list of Kubernetes annotation keys.")
+	f.Var(&o.AnnotationsAllowList, "metric-annotations-allowlist",
+		"Comma-separated list of Kubernetes annotation keys.")
 	if err := f.Parse(env.Args[1:]); err != nil {
 		fmt.Fprintln(env.Stderr, err)
 		return nil, kit.Exit(2)
@@ -125,7 +126,8 @@ func Main(ctx context.Context, env *kit.Env) error {
 
 // logf writes a line as klog does.
 func logf(env *kit.Env, format string, args ...any) {
-	fmt.Fprintf(env.Stderr, "I%s       1 server.go:1] %s\n", time.Now().Format("0102 15:04:05.000000"), fmt.Sprintf(format, args...))
+	fmt.Fprintf(env.Stderr, "I%s       1 server.go:1] %s\n", time.Now().Format("0102 15:04:05.000000"),
+		fmt.Sprintf(format, args...))
 }
 
 // newStore makes what turns objects into metrics.

@@ -414,5 +414,6 @@ func describe(it *item, age bool) string {
 	if it.fetched {
 		fetched = "yes"
 	}
-	return fmt.Sprintf("exp=%d la=%d cas=%d fetch=%s cls=%d size=%d", expires, accessed, it.cas, fetched, it.class, it.size())
+	return fmt.Sprintf("exp=%d la=%d cas=%d fetch=%s cls=%d size=%d", expires, accessed, it.cas, fetched, it.class,
+		it.size())
 }

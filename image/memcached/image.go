@@ -26,10 +26,13 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Vars:       map[string]string{"PATH": kit.DefaultPath, "MEMCACHED_VERSION": Version},
 		Programs:   programs,
 		Files: map[string]string{
-			"/tmp/":           "",
-			"/etc/passwd":     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nmemcache:x:11211:11211::/home/memcache:/bin/sh\n",
-			"/etc/group":      "root:x:0:\nmemcache:x:11211:\nnogroup:x:65534:\n",
-			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\n",
+			"/tmp/": "",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/bash\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n" +
+				"memcache:x:11211:11211::/home/memcache:/bin/sh\n",
+			"/etc/group": "root:x:0:\nmemcache:x:11211:\nnogroup:x:65534:\n",
+			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\n" +
+				"VERSION_ID=\"12\"\nID=debian\n",
 		},
 		Memory: 3 << 20,
 		Size:   84 << 20,

@@ -73,9 +73,9 @@ func (e usageError) Error() string { return e.text }
 // longOptions are the other names of options.
 var longOptions = map[string]byte{
 	"port": 'p', "listen": 'l', "memory-limit": 'm', "conn-limit": 'c', "max-item-size": 'I', "threads": 't',
-	"verbose": 'v', "disable-evictions": 'M', "user": 'u', "version": 'V', "help": 'h', "udp-port": 'U', "extended": 'o',
-	"slab-growth-factor": 'f', "slab-min-size": 'n', "max-reqs-per-event": 'R', "listen-backlog": 'b', "protocol": 'B',
-	"disable-cas": 'C', "daemon": 'd', "lock-memory": 'k', "pidfile": 'P',
+	"verbose": 'v', "disable-evictions": 'M', "user": 'u', "version": 'V', "help": 'h', "udp-port": 'U',
+	"extended": 'o', "slab-growth-factor": 'f', "slab-min-size": 'n', "max-reqs-per-event": 'R', "listen-backlog": 'b',
+	"protocol": 'B', "disable-cas": 'C', "daemon": 'd', "lock-memory": 'k', "pidfile": 'P',
 }
 
 // withValue are the options that take one.
@@ -94,7 +94,9 @@ func parseOptions(env *kit.Env) (o *options, done bool, err error) {
 			name, value, hasValue = strings.Cut(arg[2:], "=")
 			letter, ok := longOptions[name]
 			if !ok {
-				return nil, false, usageError{fmt.Sprintf("%s: unrecognized option '--%s'\nIllegal argument \"?\"", env.Args[0], name), 1}
+				return nil, false, usageError{
+					fmt.Sprintf("%s: unrecognized option '--%s'\nIllegal argument \"?\"", env.Args[0], name), 1,
+				}
 			}
 			letters = string(letter)
 		case !strings.HasPrefix(arg, "-") || arg == "-":
@@ -107,7 +109,9 @@ func parseOptions(env *kit.Env) (o *options, done bool, err error) {
 				value, letters = letters, ""
 				if value == "" {
 					if len(args) == 0 {
-						return nil, false, usageError{fmt.Sprintf("%s: option requires an argument -- '%c'\nIllegal argument \"?\"", env.Args[0], c), 1}
+						return nil, false,
+							usageError{fmt.Sprintf("%s: option requires an argument -- '%c'\nIllegal argument \"?\"",
+								env.Args[0], c), 1}
 					}
 					value, args = args[0], args[1:]
 				}
@@ -228,11 +232,13 @@ func (o *options) open(ctx context.Context, env *kit.Env) (list []net.Listener, 
 		}
 		addrs, err := env.Net.LookupHost(ctx, host)
 		if err != nil {
-			return list, fmt.Errorf("getaddrinfo(): Name or service not known\nfailed to listen on one of interface(s) %s: Success", o.listen)
+			return list, fmt.Errorf("getaddrinfo(): Name or service not known\nfailed to listen on one of "+
+				"interface(s) %s: Success", o.listen)
 		}
 		ln, err := env.Net.Listen("tcp", net.JoinHostPort(addrs[0], port))
 		if err != nil {
-			return list, fmt.Errorf("bind(): %s\nfailed to listen on one of interface(s) %s: Invalid argument", errnoText(err), o.listen)
+			return list, fmt.Errorf("bind(): %s\nfailed to listen on one of interface(s) %s: Invalid argument",
+				errnoText(err), o.listen)
 		}
 		list = append(list, ln)
 	}

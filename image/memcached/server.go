@@ -41,7 +41,10 @@ type server struct {
 }
 
 func newServer(env *kit.Env, o options) *server {
-	s := &server{options: o, env: env, meter: meter.New(env.CPU), started: time.Now(), conns: map[*conn]struct{}{}, nextID: firstConn}
+	s := &server{
+		options: o, env: env, meter: meter.New(env.CPU), started: time.Now(), conns: map[*conn]struct{}{},
+		nextID: firstConn,
+	}
 	s.holder = kit.NewExactHolder(env)
 	s.store = newStore(o.memory, o.maxItem, func(n int64) error { return s.holder.Add(int(n)) })
 	s.store.noEvict = o.noEvict

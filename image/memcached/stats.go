@@ -74,7 +74,10 @@ func (c *conn) showStats(args []string) error {
 		c.store.dump(&w, id, limit)
 	case "reset":
 		c.store.resetStats()
-		for _, n := range []*atomic.Int64{&c.stats.total, &c.stats.rejected, &c.stats.bytesRead, &c.stats.bytesWritten, &c.stats.cmdMeta} {
+		for _, n := range []*atomic.Int64{
+			&c.stats.total, &c.stats.rejected, &c.stats.bytesRead, &c.stats.bytesWritten,
+			&c.stats.cmdMeta,
+		} {
 			n.Store(0)
 		}
 		c.reply("RESET")

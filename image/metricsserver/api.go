@@ -75,11 +75,17 @@ func writeError(w http.ResponseWriter, err error) {
 
 func apiGroup() metav1.APIGroup {
 	v := metav1.GroupVersionForDiscovery{GroupVersion: groupVersion, Version: "v1beta1"}
-	return metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}
+	return metav1.APIGroup{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: group,
+		Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v,
+	}
 }
 
 func (a *api) groups(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: []metav1.APIGroup{apiGroup()}})
+	writeJSON(w, http.StatusOK, metav1.APIGroupList{
+		TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"},
+		Groups:   []metav1.APIGroup{apiGroup()},
+	})
 }
 
 func (a *api) group(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, apiGroup()) }
@@ -88,7 +94,10 @@ func (a *api) resources(w http.ResponseWriter, _ *http.Request) {
 	verbs := metav1.Verbs{"get", "list"}
 	writeJSON(w, http.StatusOK, metav1.APIResourceList{
 		TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: groupVersion,
-		APIResources: []metav1.APIResource{{Name: "nodes", Kind: "NodeMetrics", Verbs: verbs}, {Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: verbs}},
+		APIResources: []metav1.APIResource{
+			{Name: "nodes", Kind: "NodeMetrics", Verbs: verbs},
+			{Name: "pods", Kind: "PodMetrics", Namespaced: true, Verbs: verbs},
+		},
 	})
 }
 
@@ -143,13 +152,15 @@ func (a *api) nodeMetrics(ctx context.Context, nodes []v1.Node) []metricsv1beta1
 }
 
 func (a *api) listNodes(w http.ResponseWriter, r *http.Request) {
-	nodes, err := a.client.CoreV1().Nodes().List(r.Context(), metav1.ListOptions{LabelSelector: r.URL.Query().Get("labelSelector")})
+	nodes, err := a.client.CoreV1().Nodes().List(r.Context(),
+		metav1.ListOptions{LabelSelector: r.URL.Query().Get("labelSelector")})
 	if err != nil {
 		writeError(w, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, metricsv1beta1.NodeMetricsList{
-		TypeMeta: metav1.TypeMeta{Kind: "NodeMetricsList", APIVersion: groupVersion}, Items: a.nodeMetrics(r.Context(), nodes.Items),
+		TypeMeta: metav1.TypeMeta{Kind: "NodeMetricsList", APIVersion: groupVersion},
+		Items:    a.nodeMetrics(r.Context(), nodes.Items),
 	})
 }
 
@@ -194,9 +205,12 @@ func (a *api) podMetrics(ctx context.Context, pods []v1.Pod) ([]metricsv1beta1.P
 // podMetricsOf joins a pod with its figures. Until all of its containers have some there are none.
 func podMetricsOf(p *v1.Pod, s *statsapi.PodStats) (metricsv1beta1.PodMetrics, bool) {
 	m := metricsv1beta1.PodMetrics{
-		TypeMeta:   metav1.TypeMeta{Kind: "PodMetrics", APIVersion: groupVersion},
-		ObjectMeta: metav1.ObjectMeta{Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, CreationTimestamp: metav1.Now()},
-		Window:     window,
+		TypeMeta: metav1.TypeMeta{Kind: "PodMetrics", APIVersion: groupVersion},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: p.Name, Namespace: p.Namespace, Labels: p.Labels,
+			CreationTimestamp: metav1.Now(),
+		},
+		Window: window,
 	}
 	for _, c := range s.Containers {
 		used, ok := usage(c.CPU, c.Memory)
@@ -211,7 +225,8 @@ func podMetricsOf(p *v1.Pod, s *statsapi.PodStats) (metricsv1beta1.PodMetrics, b
 
 func (a *api) listPods(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
-	pods, err := a.client.CoreV1().Pods(r.PathValue("namespace")).List(r.Context(), metav1.ListOptions{LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector")})
+	pods, err := a.client.CoreV1().Pods(r.PathValue("namespace")).List(r.Context(),
+		metav1.ListOptions{LabelSelector: q.Get("labelSelector"), FieldSelector: q.Get("fieldSelector")})
 	if err != nil {
 		writeError(w, err)
 		return
@@ -221,7 +236,9 @@ func (a *api) listPods(w http.ResponseWriter, r *http.Request) {
 		writeError(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, metricsv1beta1.PodMetricsList{TypeMeta: metav1.TypeMeta{Kind: "PodMetricsList", APIVersion: groupVersion}, Items: list})
+	writeJSON(w, http.StatusOK, metricsv1beta1.PodMetricsList{
+		TypeMeta: metav1.TypeMeta{Kind: "PodMetricsList", APIVersion: groupVersion}, Items: list,
+	})
 }
 
 func (a *api) getPod(w http.ResponseWriter, r *http.Request) {

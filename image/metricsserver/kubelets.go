@@ -32,7 +32,8 @@ func (k *kubelets) summary(ctx context.Context, node *v1.Node) (*statsapi.Summar
 			host = a.Address
 		}
 	}
-	url := "https://" + net.JoinHostPort(host, strconv.Itoa(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port))) + "/stats/summary"
+	url := "https://" + net.JoinHostPort(host, strconv.Itoa(int(node.Status.DaemonEndpoints.KubeletEndpoint.Port))) +
+		"/stats/summary"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err

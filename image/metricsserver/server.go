@@ -42,9 +42,10 @@ func Main(ctx context.Context, env *kit.Env) error {
 	flags.SetOutput(env.Stderr)
 	port := flags.Int("secure-port", 443, "The port on which to serve HTTPS")
 	for name, usage := range map[string]string{
-		"cert-dir":                        "The directory where the TLS certs are located",
-		"kubelet-preferred-address-types": "The priority of node address types to use when determining which address to use to connect to a particular node",
-		"metric-resolution":               "The resolution at which metrics-server will retain metrics",
+		"cert-dir": "The directory where the TLS certs are located",
+		"kubelet-preferred-address-types": "The priority of node address types to use when determining which address " +
+			"to use to connect to a particular node",
+		"metric-resolution": "The resolution at which metrics-server will retain metrics",
 	} {
 		flags.String(name, "", usage)
 	}
@@ -78,13 +79,17 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	srv := &http.Server{
-		Handler:   (&api{client: client, nodes: nodes}).routes(),
-		ErrorLog:  log.New(io.Discard, "", 0),
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: proxies, ClientAuth: tls.VerifyClientCertIfGiven},
+		Handler:  (&api{client: client, nodes: nodes}).routes(),
+		ErrorLog: log.New(io.Discard, "", 0),
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{cert}, ClientCAs: proxies,
+			ClientAuth: tls.VerifyClientCertIfGiven,
+		},
 	}
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
-	fmt.Fprintf(env.Stderr, "I%s       1 secure_serving.go:213] Serving securely on [::]:%d\n", time.Now().Format("0102 15:04:05.000000"), *port)
+	fmt.Fprintf(env.Stderr, "I%s       1 secure_serving.go:213] Serving securely on [::]:%d\n",
+		time.Now().Format("0102 15:04:05.000000"), *port)
 	return kit.IgnoreClosed(srv.ServeTLS(l, "", ""))
 }
 
@@ -95,8 +100,9 @@ func certificate() (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	t := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "metrics-server"}, DNSNames: []string{"metrics-server", "localhost"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "metrics-server"},
+		DNSNames: []string{"metrics-server", "localhost"}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter: time.Now().AddDate(1, 0, 0),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
@@ -104,7 +110,8 @@ func certificate() (tls.Certificate, error) {
 
 // frontProxies are who may pass requests on: the API server, by the certificate it publishes.
 func frontProxies(ctx context.Context, client clientset.Interface) (*x509.CertPool, error) {
-	m, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication", metav1.GetOptions{})
+	m, err := client.CoreV1().ConfigMaps("kube-system").Get(ctx, "extension-apiserver-authentication",
+		metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}

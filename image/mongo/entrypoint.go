@@ -39,7 +39,8 @@ func entrypoint(ctx context.Context, env *kit.Env) error {
 	}
 	user, password := env.Getenv("MONGO_INITDB_ROOT_USERNAME"), env.Getenv("MONGO_INITDB_ROOT_PASSWORD")
 	if (user == "") != (password == "") {
-		fmt.Fprint(env.Stderr, "error: missing 'MONGO_INITDB_ROOT_USERNAME' or 'MONGO_INITDB_ROOT_PASSWORD'\n       both must be specified for a user to be created\n")
+		fmt.Fprint(env.Stderr, "error: missing 'MONGO_INITDB_ROOT_USERNAME' or 'MONGO_INITDB_ROOT_PASSWORD'\n       "+
+			"both must be specified for a user to be created\n")
 		return kit.Exit(1)
 	}
 	scripts, err := initScripts(env)
@@ -123,7 +124,8 @@ func initialize(ctx context.Context, env *kit.Env, o settings, dir, user, passwo
 		return fail(err)
 	}
 	if user != "" {
-		js := fmt.Sprintf("db.createUser({user: %s, pwd: %s, roles: [{role: 'root', db: 'admin'}]})", jsString(user), jsString(password))
+		js := fmt.Sprintf("db.createUser({user: %s, pwd: %s, roles: [{role: 'root', db: 'admin'}]})", jsString(user),
+			jsString(password))
 		if code := kit.Run(inner, shell.Mongo, env.Child("mongo", "--quiet", "admin", "--eval", js)); code != 0 {
 			return fail(kit.Exit(code))
 		}
@@ -176,7 +178,8 @@ func ready(ctx context.Context, env *kit.Env, ended chan int) error {
 			ended <- code
 			return kit.Exit(max(code, 1))
 		case <-ctx.Done():
-			fmt.Fprintf(env.Stderr, "\nerror: mongod does not appear to have stayed running -- perhaps it had an error?\n\n")
+			fmt.Fprintf(env.Stderr, "\nerror: mongod does not appear to have stayed running -- perhaps it "+
+				"had an error?\n\n")
 			return kit.Exit(1)
 		case <-time.After(5 * time.Millisecond):
 		}

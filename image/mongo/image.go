@@ -37,9 +37,12 @@ func Image(tools map[string]kit.Program) kit.Image {
 			"/tmp/":                        "",
 			"/var/log/mongodb/":            "",
 			"/etc/mongod.conf.orig":        originalConf,
-			"/etc/passwd":                  "root:x:0:0:root:/root:/bin/bash\nmongodb:x:999:999::/home/mongodb:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			"/etc/group":                   "root:x:0:\nmongodb:x:999:\nnogroup:x:65534:\n",
-			"/etc/os-release":              "NAME=\"Ubuntu\"\nVERSION=\"18.04.5 LTS (Bionic Beaver)\"\nID=ubuntu\nID_LIKE=debian\nPRETTY_NAME=\"Ubuntu 18.04.5 LTS\"\nVERSION_ID=\"18.04\"\n",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/bash\n" +
+				"mongodb:x:999:999::/home/mongodb:/bin/sh\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			"/etc/group": "root:x:0:\nmongodb:x:999:\nnogroup:x:65534:\n",
+			"/etc/os-release": "NAME=\"Ubuntu\"\nVERSION=\"18.04.5 LTS (Bionic Beaver)\"\nID=ubuntu\n" +
+				"ID_LIKE=debian\nPRETTY_NAME=\"Ubuntu 18.04.5 LTS\"\nVERSION_ID=\"18.04\"\n",
 		},
 		Memory: 60 << 20,
 		Size:   449 << 20,

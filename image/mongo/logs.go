@@ -22,17 +22,23 @@ func (d *daemon) abort(err error) error {
 	text := strings.ToUpper(errno.Error()[:1]) + errno.Error()[1:]
 	d.log.Error(mlog.Storage, 22435, "WTJournalFlusher", "WiredTiger error", bson.D{
 		{Key: "error", Value: int(errno)},
-		{Key: "message", Value: fmt.Sprintf("[%d:0] WT_SESSION.log_flush: __posix_file_write: %s: handle-write: pwrite: %s", time.Now().Unix(), "journal", text)},
+		{Key: "message", Value: fmt.Sprintf(
+			"[%d:0] WT_SESSION.log_flush: __posix_file_write: %s: handle-write: pwrite: %s", time.Now().Unix(),
+			"journal", text)},
 	})
 	d.log.Error(mlog.Storage, 22435, "WTJournalFlusher", "WiredTiger error", bson.D{
-		{Key: "error", Value: -31804}, {Key: "message", Value: "WT_SESSION.log_flush: the process must exit and restart: WT_PANIC: WiredTiger library panic"},
+		{Key: "error", Value: -31804}, {
+			Key:   "message",
+			Value: "WT_SESSION.log_flush: the process must exit and restart: WT_PANIC: WiredTiger library panic",
+		},
 	})
 	d.fatal(50853, "src/mongo/db/storage/wiredtiger/wiredtiger_util.cpp", 446)
 	return errExit{exitAbrupt}
 }
 
 func (d *daemon) fatal(id int, file string, line int) {
-	d.log.Fatal(mlog.Default, 23089, "initandlisten", "Fatal assertion", bson.D{{Key: "msgid", Value: id}, {Key: "file", Value: file}, {Key: "line", Value: line}})
+	d.log.Fatal(mlog.Default, 23089, "initandlisten", "Fatal assertion",
+		bson.D{{Key: "msgid", Value: id}, {Key: "file", Value: file}, {Key: "line", Value: line}})
 	d.log.Fatal(mlog.Default, 23090, "initandlisten", "\n\n***aborting after fassert() failure\n\n", nil)
 }
 
@@ -54,9 +60,12 @@ func (d *daemon) openLog() (closeLog func(), err error) {
 	f, err := d.env.FS.OpenFile(d.env.Path(name), flag, 0o600)
 	if err != nil {
 		d.log = mlog.New(d.env.Stdout)
-		d.log.Fatal(mlog.Control, 20574, "main", "Error during global initialization", bson.D{{Key: "error", Value: bson.D{
-			{Key: "code", Value: 38}, {Key: "codeName", Value: "FileNotOpen"}, {Key: "errmsg", Value: fmt.Sprintf("Failed to open %s", name)},
-		}}})
+		d.log.Fatal(mlog.Control, 20574, "main", "Error during global initialization",
+			bson.D{{Key: "error", Value: bson.D{
+				{Key: "code", Value: 38},
+				{Key: "codeName", Value: "FileNotOpen"},
+				{Key: "errmsg", Value: fmt.Sprintf("Failed to open %s", name)},
+			}}})
 		return nil, errExit{1}
 	}
 	d.log = mlog.New(f)
@@ -67,7 +76,8 @@ func (d *daemon) tlsFailed(err error) error {
 	reason := err.Error()
 	var e *tlsError
 	if errors.As(err, &e) {
-		d.log.Error(mlog.Network, e.id, "main", e.msg, bson.D{{Key: "keyFile", Value: e.file}, {Key: "error", Value: e.reason}})
+		d.log.Error(mlog.Network, e.id, "main", e.msg,
+			bson.D{{Key: "keyFile", Value: e.file}, {Key: "error", Value: e.reason}})
 		reason = e.fallback
 	}
 	d.log.Fatal(mlog.Control, 20574, "main", "Error during global initialization", bson.D{{Key: "error", Value: bson.D{
@@ -77,8 +87,11 @@ func (d *daemon) tlsFailed(err error) error {
 }
 
 func (d *daemon) logStart() {
-	d.info(mlog.Control, 23285, "main", "Automatically disabling TLS 1.0, to force-enable TLS 1.0 specify --sslDisabledProtocols 'none'", nil)
-	d.info(mlog.Network, 4648601, "main", "Implicit TCP FastOpen unavailable. If TCP FastOpen is required, set tcpFastOpenServer, tcpFastOpenClient, and tcpFastOpenQueueSize.", nil)
+	d.info(mlog.Control, 23285, "main", "Automatically disabling TLS 1.0, to force-enable TLS 1.0 specify "+
+		"--sslDisabledProtocols 'none'", nil)
+	d.info(mlog.Network, 4648601, "main",
+		"Implicit TCP FastOpen unavailable. If TCP FastOpen is required, set tcpFastOpenServer, tcpFastOpenClient, "+
+			"and tcpFastOpenQueueSize.", nil)
 	d.info(mlog.Storage, 4615611, "initandlisten", "MongoDB starting", bson.D{
 		{Key: "pid", Value: d.env.PID},
 		{Key: "port", Value: d.port},
@@ -93,23 +106,32 @@ func (d *daemon) logStart() {
 		{Key: "openSSLVersion", Value: "OpenSSL 1.1.1  11 Sep 2018"},
 		{Key: "modules", Value: bson.A{}},
 		{Key: "allocator", Value: "tcmalloc"},
-		{Key: "environment", Value: bson.D{{Key: "distmod", Value: "ubuntu1804"}, {Key: "distarch", Value: arch}, {Key: "target_arch", Value: arch}}},
+		{Key: "environment", Value: bson.D{
+			{Key: "distmod", Value: "ubuntu1804"},
+			{Key: "distarch", Value: arch},
+			{Key: "target_arch", Value: arch},
+		}},
 	}}})
-	d.info(mlog.Control, 51765, "initandlisten", "Operating System", bson.D{{Key: "os", Value: bson.D{{Key: "name", Value: "Ubuntu"}, {Key: "version", Value: "18.04"}}}})
-	d.info(mlog.Control, 21951, "initandlisten", "Options set by command line", bson.D{{Key: "options", Value: d.settings.doc()}})
+	d.info(mlog.Control, 51765, "initandlisten", "Operating System",
+		bson.D{{Key: "os", Value: bson.D{{Key: "name", Value: "Ubuntu"}, {Key: "version", Value: "18.04"}}}})
+	d.info(mlog.Control, 21951, "initandlisten", "Options set by command line",
+		bson.D{{Key: "options", Value: d.settings.doc()}})
 }
 
 func (d *daemon) logSignal(sig syscall.Signal) {
 	const thread = "SignalHandler"
 	text := sig.String()
-	d.info(mlog.Control, 23377, thread, "Received signal", bson.D{{Key: "signal", Value: int(sig)}, {Key: "error", Value: strings.ToUpper(text[:1]) + text[1:]}})
-	d.info(mlog.Control, 23378, thread, "Signal was sent by kill(2)", bson.D{{Key: "pid", Value: 0}, {Key: "uid", Value: 0}})
+	d.info(mlog.Control, 23377, thread, "Received signal",
+		bson.D{{Key: "signal", Value: int(sig)}, {Key: "error", Value: strings.ToUpper(text[:1]) + text[1:]}})
+	d.info(mlog.Control, 23378, thread, "Signal was sent by kill(2)",
+		bson.D{{Key: "pid", Value: 0}, {Key: "uid", Value: 0}})
 	d.info(mlog.Control, 23381, thread, "will terminate after current cmd ends", nil)
 }
 
 func (d *daemon) logStop() {
 	const thread = "SignalHandler"
-	d.info(mlog.Repl, 4784900, thread, "Stepping down the ReplicationCoordinator for shutdown", bson.D{{Key: "waitTimeMillis", Value: 10000}})
+	d.info(mlog.Repl, 4784900, thread, "Stepping down the ReplicationCoordinator for shutdown",
+		bson.D{{Key: "waitTimeMillis", Value: 10000}})
 	d.info(mlog.Command, 4784901, thread, "Shutting down the MirrorMaestro", nil)
 	d.info(mlog.Sharding, 4784902, thread, "Shutting down the WaitForMajorityService", nil)
 	d.info(mlog.Control, 4784903, thread, "Shutting down the LogicalSessionCache", nil)

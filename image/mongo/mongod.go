@@ -67,7 +67,11 @@ func Mongod(ctx context.Context, env *kit.Env) error {
 	return err
 }
 
-const versionText = "db version v" + server.Version + "\nBuild Info: {\n    \"version\": \"" + server.Version + "\",\n    \"gitVersion\": \"" + server.GitVersion + "\",\n    \"openSSLVersion\": \"OpenSSL 1.1.1  11 Sep 2018\",\n    \"modules\": [],\n    \"allocator\": \"tcmalloc\",\n    \"environment\": {\n        \"distmod\": \"ubuntu1804\",\n        \"distarch\": \"x86_64\",\n        \"target_arch\": \"x86_64\"\n    }\n}\n"
+const versionText = "db version v" + server.Version + "\nBuild Info: {\n    \"version\": \"" + server.Version +
+	"\",\n    \"gitVersion\": \"" + server.GitVersion +
+	"\",\n    \"openSSLVersion\": \"OpenSSL 1.1.1  11 Sep 2018\",\n    \"modules\": [],\n    \"allocator\": " +
+	"\"tcmalloc\",\n    \"environment\": {\n        \"distmod\": \"ubuntu1804\",\n        \"distarch\": " +
+	"\"x86_64\",\n        \"target_arch\": \"x86_64\"\n    }\n}\n"
 
 const usage = `Options:
 
@@ -144,7 +148,9 @@ func (d *daemon) run(ctx context.Context) error {
 }
 
 // serve takes connections until it is told to stop or cannot go on.
-func (d *daemon) serve(ctx context.Context, srv *server.Server, listeners []net.Listener, signals <-chan syscall.Signal) error {
+func (d *daemon) serve(ctx context.Context, srv *server.Server, listeners []net.Listener,
+	signals <-chan syscall.Signal,
+) error {
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var work sync.WaitGroup
@@ -156,7 +162,8 @@ func (d *daemon) serve(ctx context.Context, srv *server.Server, listeners []net.
 	if srv.TLS != nil {
 		ssl = "on"
 	}
-	d.info(mlog.Network, 23016, "listener", "Waiting for connections", bson.D{{Key: "port", Value: d.port}, {Key: "ssl", Value: ssl}})
+	d.info(mlog.Network, 23016, "listener", "Waiting for connections",
+		bson.D{{Key: "port", Value: d.port}, {Key: "ssl", Value: ssl}})
 	err := d.wait(ctx, srv, signals)
 	cancel()
 	for _, ln := range listeners {
@@ -200,7 +207,8 @@ func (d *daemon) stop(eng *engine.Engine, lock kit.File, err error) error {
 	}
 	if err == errNoMemory {
 		eng.Close()
-		d.log.Fatal(mlog.Control, 4757800, "conn", "Writing fatal message", bson.D{{Key: "message", Value: "Out of memory\n"}})
+		d.log.Fatal(mlog.Control, 4757800, "conn", "Writing fatal message",
+			bson.D{{Key: "message", Value: "Out of memory\n"}})
 		return errExit{exitAborted}
 	}
 	if p, ok := errors.AsType[*server.PanicError](err); ok {

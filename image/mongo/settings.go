@@ -40,8 +40,14 @@ var knownOptions = []option{
 	{"net.tls.mode", text, []string{"tlsMode", "sslMode"}},
 	{"net.tls.certificateKeyFile", text, []string{"tlsCertificateKeyFile", "sslPEMKeyFile"}},
 	{"net.tls.CAFile", text, []string{"tlsCAFile", "sslCAFile"}},
-	{"net.tls.allowConnectionsWithoutCertificates", boolean, []string{"tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates"}},
-	{"net.tls.allowInvalidCertificates", boolean, []string{"tlsAllowInvalidCertificates", "sslAllowInvalidCertificates"}},
+	{
+		"net.tls.allowConnectionsWithoutCertificates", boolean,
+		[]string{"tlsAllowConnectionsWithoutCertificates", "sslAllowConnectionsWithoutCertificates"},
+	},
+	{
+		"net.tls.allowInvalidCertificates", boolean,
+		[]string{"tlsAllowInvalidCertificates", "sslAllowInvalidCertificates"},
+	},
 	{"net.tls.allowInvalidHostnames", boolean, []string{"tlsAllowInvalidHostnames", "sslAllowInvalidHostnames"}},
 	{"security.authorization", text, nil},
 	{"storage.dbPath", text, []string{"dbpath"}},
@@ -86,7 +92,8 @@ func parseOptions(env *kit.Env) (settings, error) {
 		args = args[1:]
 		name, value, hasValue := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 		if !strings.HasPrefix(arg, "-") {
-			return nil, usageError("Error parsing command line: too many positional options have been specified on the command line")
+			return nil, usageError("Error parsing command line: too many positional options have been specified on " +
+				"the command line")
 		}
 		if name == "v" || strings.Trim(name, "v") == "" {
 			o["systemLog.verbosity"] = strconv.Itoa(len(name))
@@ -98,7 +105,8 @@ func parseOptions(env *kit.Env) (settings, error) {
 		}
 		if needValue && !hasValue {
 			if len(args) == 0 {
-				return nil, usageError(fmt.Sprintf("Error parsing command line: the required argument for option '--%s' is missing", name))
+				return nil, usageError(fmt.Sprintf(
+					"Error parsing command line: the required argument for option '--%s' is missing", name))
 			}
 			value, args = args[0], args[1:]
 		}
@@ -138,7 +146,8 @@ func (o settings) named(env *kit.Env, name string) (needValue bool, set func(str
 				if k.kind == boolean {
 					v = "true"
 				}
-				return o.set(k, v, "Error parsing command line: the argument ('"+v+"') for option '--"+name+"' is invalid")
+				return o.set(k, v, "Error parsing command line: the argument ('"+v+"') for option '--"+name+
+					"' is invalid")
 			}, nil
 		}
 	}

@@ -23,7 +23,9 @@ const lockFile = "mongod.lock"
 // lock takes the data directory.
 func (d *daemon) lock() (kit.File, error) {
 	if fi, err := d.env.FS.Stat(d.dir); err != nil || !fi.IsDir() {
-		return nil, d.refuse("NonExistentPath: Data directory %s not found. Create the missing directory or specify another path using (1) the --dbpath command line option, or (2) by adding the 'storage.dbPath' option in the configuration file.", d.dir)
+		return nil, d.refuse("NonExistentPath: Data directory %s not found. Create the missing directory or specify "+
+			"another path using (1) the --dbpath command line option, or (2) by adding the 'storage.dbPath' option "+
+			"in the configuration file.", d.dir)
 	}
 	name := d.dir + "/" + lockFile
 	f, err := d.env.FS.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
@@ -31,17 +33,21 @@ func (d *daemon) lock() (kit.File, error) {
 		return nil, d.refuse("IllegalOperation: Attempted to create a lock file on a read-only directory: %s", d.dir)
 	}
 	if err != nil {
-		return nil, d.refuse("DBPathInUse: Unable to create/open the lock file: %s (%s). Ensure the user executing mongod is the owner of the lock file and has the appropriate permissions. Also make sure that another mongod instance is not already running on the %s directory", name, reason(err), d.dir)
+		return nil, d.refuse("DBPathInUse: Unable to create/open the lock file: %s (%s). Ensure the user executing "+
+			"mongod is the owner of the lock file and has the appropriate permissions. Also make sure that another "+
+			"mongod instance is not already running on the %s directory", name, reason(err), d.dir)
 	}
 	if l, ok := f.(kit.FileLocker); ok {
 		if err := l.TryLock(); err != nil {
 			f.Close()
-			return nil, d.refuse("DBPathInUse: Unable to lock the lock file: %s (%s). Another mongod instance is already running on the %s directory", name, reason(err), d.dir)
+			return nil, d.refuse("DBPathInUse: Unable to lock the lock file: %s (%s). Another mongod instance is "+
+				"already running on the %s directory", name, reason(err), d.dir)
 		}
 	}
 	old, err := io.ReadAll(f)
 	if err == nil && len(old) > 0 {
-		d.log.Warn(mlog.Storage, 22271, "initandlisten", "Detected unclean shutdown - Lock file is not empty", bson.D{{Key: "lockFile", Value: name}})
+		d.log.Warn(mlog.Storage, 22271, "initandlisten", "Detected unclean shutdown - Lock file is not empty",
+			bson.D{{Key: "lockFile", Value: name}})
 	}
 	if err == nil {
 		err = f.Truncate(0)
@@ -67,7 +73,8 @@ func reason(err error) string {
 
 // refuse logs why the server does not start.
 func (d *daemon) refuse(format string, args ...any) error {
-	d.log.Error(mlog.Storage, 20557, "initandlisten", "DBException in initAndListen, terminating", bson.D{{Key: "error", Value: fmt.Sprintf(format, args...)}})
+	d.log.Error(mlog.Storage, 20557, "initandlisten", "DBException in initAndListen, terminating",
+		bson.D{{Key: "error", Value: fmt.Sprintf(format, args...)}})
 	d.info(mlog.Control, 20565, "initandlisten", "Now exiting", nil)
 	d.info(mlog.Control, 23138, "initandlisten", "Shutting down", bson.D{{Key: "exitCode", Value: exitUncaught}})
 	return errExit{exitUncaught}
@@ -80,13 +87,20 @@ const storageFile = "storage.bson"
 func (d *daemon) open() (*engine.Engine, error) {
 	const thread = "initandlisten"
 	if _, err := d.env.FS.Stat(d.dir + "/" + storageFile); err == nil {
-		d.info(mlog.Storage, 22270, thread, "Storage engine to use detected by data files", bson.D{{Key: "dbpath", Value: d.dir}, {Key: "storageEngine", Value: "wiredTiger"}})
+		d.info(mlog.Storage, 22270, thread, "Storage engine to use detected by data files",
+			bson.D{{Key: "dbpath", Value: d.dir}, {Key: "storageEngine", Value: "wiredTiger"}})
 	}
 	cache := server.CacheSize(d.env.Memory.Info())
-	d.info(mlog.Storage, 22315, thread, "Opening WiredTiger", bson.D{{Key: "config", Value: fmt.Sprintf("create,cache_size=%dM,session_max=33000,log=(enabled=true,archive=true,path=journal,compressor=snappy)", cache>>20)}})
-	eng, err := engine.Open(d.env, engine.Options{Dir: d.dir, OnSize: func(bytes int64) { d.stateMemory(min(bytes, cache)) }})
+	d.info(mlog.Storage, 22315, thread, "Opening WiredTiger",
+		bson.D{{Key: "config", Value: fmt.Sprintf(
+			"create,cache_size=%dM,session_max=33000,log=(enabled=true,archive=true,path=journal,compressor=snappy)",
+			cache>>20)}})
+	eng, err := engine.Open(d.env, engine.Options{Dir: d.dir, OnSize: func(bytes int64) {
+		d.stateMemory(min(bytes, cache))
+	}})
 	if errors.Is(err, engine.ErrCorrupt) {
-		d.log.Error(mlog.Storage, 22435, thread, "WiredTiger error", bson.D{{Key: "error", Value: -31802}, {Key: "message", Value: err.Error()}})
+		d.log.Error(mlog.Storage, 22435, thread, "WiredTiger error",
+			bson.D{{Key: "error", Value: -31802}, {Key: "message", Value: err.Error()}})
 		d.fatal(28595, "src/mongo/db/storage/wiredtiger/wiredtiger_kv_engine.cpp", 1157)
 		return nil, errExit{exitAbrupt}
 	}
@@ -99,9 +113,12 @@ func (d *daemon) open() (*engine.Engine, error) {
 	d.info(mlog.Storage, 4795906, thread, "WiredTiger opened", bson.D{{Key: "durationMillis", Value: 1}})
 	d.info(mlog.Storage, 22262, thread, "Timestamp monitor starting", nil)
 	if d.settings["security.authorization"] != "enabled" {
-		d.log.StartupWarning(mlog.Control, 22120, "Access control is not enabled for the database. Read and write access to data and configuration is unrestricted")
+		d.log.StartupWarning(mlog.Control, 22120,
+			"Access control is not enabled for the database. Read and write access to data and configuration "+
+				"is unrestricted")
 	}
-	d.info(mlog.FTDC, 20625, thread, "Initializing full-time diagnostic data capture", bson.D{{Key: "dataDirectory", Value: d.dir + "/diagnostic.data"}})
+	d.info(mlog.FTDC, 20625, thread, "Initializing full-time diagnostic data capture",
+		bson.D{{Key: "dataDirectory", Value: d.dir + "/diagnostic.data"}})
 	return eng, nil
 }
 

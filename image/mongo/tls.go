@@ -29,7 +29,10 @@ func (o settings) serverTLS(env *kit.Env) (*tls.Config, error) {
 	file := o["net.tls.certificateKeyFile"]
 	data, err := env.ReadFile(file)
 	if err != nil {
-		return nil, &tlsError{23248, "Cannot read certificate file", file, opensslReason(err), "Can not set up PEM key file."}
+		return nil, &tlsError{
+			23248, "Cannot read certificate file", file, opensslReason(err),
+			"Can not set up PEM key file.",
+		}
 	}
 	pair, err := tls.X509KeyPair(data, data)
 	if err != nil {
@@ -41,11 +44,17 @@ func (o settings) serverTLS(env *kit.Env) (*tls.Config, error) {
 		return cfg, nil
 	}
 	if data, err = env.ReadFile(ca); err != nil {
-		return nil, &tlsError{23254, "Cannot read certificate authority file", ca, opensslReason(err), "Can not set up CA file."}
+		return nil, &tlsError{
+			23254, "Cannot read certificate authority file", ca, opensslReason(err),
+			"Can not set up CA file.",
+		}
 	}
 	cfg.ClientCAs = x509.NewCertPool()
 	if !cfg.ClientCAs.AppendCertsFromPEM(data) {
-		return nil, &tlsError{23254, "Cannot read certificate authority file", ca, "no certificate found", "Can not set up CA file."}
+		return nil, &tlsError{
+			23254, "Cannot read certificate authority file", ca, "no certificate found",
+			"Can not set up CA file.",
+		}
 	}
 	switch {
 	case o.is("net.tls.allowInvalidCertificates"):

@@ -170,7 +170,8 @@ func (l locations) find(uri string) (loc *location, captures []string) {
 		case c.match == matchExact && c.pattern == uri:
 			return c, nil
 		case c.match != matchPrefix && c.match != matchPreferred:
-		case len(uri) >= len(c.pattern) && uri[:len(c.pattern)] == c.pattern && (best == nil || len(c.pattern) > len(best.pattern)):
+		case len(uri) >= len(c.pattern) && uri[:len(c.pattern)] == c.pattern &&
+			(best == nil || len(c.pattern) > len(best.pattern)):
 			best = c
 		}
 	}

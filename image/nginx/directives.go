@@ -22,17 +22,20 @@ var directives map[string]*spec
 func init() {
 	directives = map[string]*spec{
 		// The process.
-		"user":                 {in: inMain, min: 1, max: 2, apply: applyUser},
-		"pid":                  {in: inMain, min: 1, max: 1, apply: applyPid},
-		"daemon":               {in: inMain, min: 1, max: 1, apply: applyDaemon},
-		"master_process":       {in: inMain, min: 1, max: 1, apply: applyFlag(func(*frame, bool) {})},
-		"error_log":            {in: inMain | anyHTTP, min: 1, max: 2, apply: applyErrorLog},
-		"worker_processes":     {in: inMain, min: 1, max: 1, apply: applyNumber},
-		"events":               {in: inMain, block: true, apply: applyEvents},
-		"worker_connections":   {in: inEvents, min: 1, max: 1, apply: applyNumber},
-		"http":                 {in: inMain, block: true, inherits: true, apply: applyHTTP},
-		"server":               {in: inHTTP, block: true, inherits: true, apply: applyServer},
-		"location":             {in: inServer | inLocation, min: 1, max: 2, block: true, inherits: true, apply: applyLocation},
+		"user":               {in: inMain, min: 1, max: 2, apply: applyUser},
+		"pid":                {in: inMain, min: 1, max: 1, apply: applyPid},
+		"daemon":             {in: inMain, min: 1, max: 1, apply: applyDaemon},
+		"master_process":     {in: inMain, min: 1, max: 1, apply: applyFlag(func(*frame, bool) {})},
+		"error_log":          {in: inMain | anyHTTP, min: 1, max: 2, apply: applyErrorLog},
+		"worker_processes":   {in: inMain, min: 1, max: 1, apply: applyNumber},
+		"events":             {in: inMain, block: true, apply: applyEvents},
+		"worker_connections": {in: inEvents, min: 1, max: 1, apply: applyNumber},
+		"http":               {in: inMain, block: true, inherits: true, apply: applyHTTP},
+		"server":             {in: inHTTP, block: true, inherits: true, apply: applyServer},
+		"location": {
+			in: inServer | inLocation, min: 1, max: 2, block: true, inherits: true,
+			apply: applyLocation,
+		},
 		"upstream":             {in: inHTTP, min: 1, max: 1, block: true, inherits: true, apply: applyUpstream},
 		"listen":               {in: inServer, min: 1, max: -1, apply: applyListen},
 		"http2":                {in: inHTTP | inServer, min: 1, max: 1, apply: applyHTTP2},
@@ -41,21 +44,33 @@ func init() {
 		"ssl_certificate_key":  {in: inHTTP | inServer, min: 1, max: 1, apply: applyCertificate},
 		"keepalive_timeout":    {in: anyHTTP, min: 1, max: 2, apply: applyKeepalive},
 		"client_max_body_size": {in: anyHTTP, min: 1, max: 1, apply: applyMaxBody},
-		"server_tokens":        {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) { f.scope.tokens = on })},
+		"server_tokens": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) {
+			f.scope.tokens = on
+		})},
 
 		// Files.
-		"root":              {in: anyHTTP, min: 1, max: 1, apply: applyText(func(f *frame, t *text) { f.scope.root = t })},
-		"alias":             {in: inLocation, min: 1, max: 1, apply: applyText(func(f *frame, t *text) { f.scope.alias = t })},
-		"index":             {in: anyHTTP, min: 1, max: -1, apply: applyIndex},
-		"autoindex":         {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) { f.scope.autoindex = on })},
-		"try_files":         {in: inServer | inLocation, min: 2, max: -1, apply: applyTryFiles},
-		"types":             {in: anyHTTP, block: true, apply: applyTypes},
-		"default_type":      {in: anyHTTP, min: 1, max: 1, apply: applyDefaultType},
-		"charset":           {in: anyHTTP, min: 1, max: 1, apply: applyCharset},
-		"internal":          {in: inLocation, apply: applyInternal},
-		"stub_status":       {in: inLocation, max: 1, apply: applyStatus},
-		"absolute_redirect": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) { f.scope.absolute = on })},
-		"port_in_redirect":  {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) { f.scope.portInTarget = on })},
+		"root": {in: anyHTTP, min: 1, max: 1, apply: applyText(func(f *frame, t *text) {
+			f.scope.root = t
+		})},
+		"alias": {in: inLocation, min: 1, max: 1, apply: applyText(func(f *frame, t *text) {
+			f.scope.alias = t
+		})},
+		"index": {in: anyHTTP, min: 1, max: -1, apply: applyIndex},
+		"autoindex": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) {
+			f.scope.autoindex = on
+		})},
+		"try_files":    {in: inServer | inLocation, min: 2, max: -1, apply: applyTryFiles},
+		"types":        {in: anyHTTP, block: true, apply: applyTypes},
+		"default_type": {in: anyHTTP, min: 1, max: 1, apply: applyDefaultType},
+		"charset":      {in: anyHTTP, min: 1, max: 1, apply: applyCharset},
+		"internal":     {in: inLocation, apply: applyInternal},
+		"stub_status":  {in: inLocation, max: 1, apply: applyStatus},
+		"absolute_redirect": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) {
+			f.scope.absolute = on
+		})},
+		"port_in_redirect": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) {
+			f.scope.portInTarget = on
+		})},
 
 		// Answers.
 		"return":     {in: inServer | inLocation, min: 1, max: 2, apply: applyReturn},
@@ -68,28 +83,39 @@ func init() {
 		"log_format": {in: inHTTP, min: 2, max: -1, apply: applyLogFormat},
 
 		// Upstreams.
-		"proxy_pass":             {in: inLocation, min: 1, max: 1, apply: applyProxyPass},
-		"proxy_set_header":       {in: anyHTTP, min: 2, max: 2, apply: applyProxyHeader},
-		"proxy_connect_timeout":  {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) { f.scope.proxyConnect = t })},
-		"proxy_read_timeout":     {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) { f.scope.proxyRead = t })},
-		"proxy_send_timeout":     {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) { f.scope.proxySend = t })},
-		"proxy_redirect":         {in: anyHTTP, min: 1, max: 2, apply: applyProxyRedirect},
-		"proxy_next_upstream":    {in: anyHTTP, min: 1, max: -1, apply: applyProxyNext},
-		"proxy_intercept_errors": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) { f.scope.proxyIntercept = on })},
-		"proxy_http_version":     {in: anyHTTP, min: 1, max: 1, apply: applyNothing},
-		"resolver":               {in: anyHTTP, min: 1, max: -1, apply: applyResolver},
+		"proxy_pass":       {in: inLocation, min: 1, max: 1, apply: applyProxyPass},
+		"proxy_set_header": {in: anyHTTP, min: 2, max: 2, apply: applyProxyHeader},
+		"proxy_connect_timeout": {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) {
+			f.scope.proxyConnect = t
+		})},
+		"proxy_read_timeout": {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) {
+			f.scope.proxyRead = t
+		})},
+		"proxy_send_timeout": {in: anyHTTP, min: 1, max: 1, apply: applyTime(func(f *frame, t time.Duration) {
+			f.scope.proxySend = t
+		})},
+		"proxy_redirect":      {in: anyHTTP, min: 1, max: 2, apply: applyProxyRedirect},
+		"proxy_next_upstream": {in: anyHTTP, min: 1, max: -1, apply: applyProxyNext},
+		"proxy_intercept_errors": {in: anyHTTP, min: 1, max: 1, apply: applyFlag(func(f *frame, on bool) {
+			f.scope.proxyIntercept = on
+		})},
+		"proxy_http_version": {in: anyHTTP, min: 1, max: 1, apply: applyNothing},
+		"resolver":           {in: anyHTTP, min: 1, max: -1, apply: applyResolver},
 	}
 	// These tune what a kernel, a disk or a thread does. Their absence changes no answer.
 	for _, name := range []string{
-		"use", "multi_accept", "accept_mutex", "worker_rlimit_nofile", "worker_cpu_affinity", "worker_shutdown_timeout", "pcre_jit",
-		"sendfile", "tcp_nopush", "tcp_nodelay", "aio", "directio", "open_file_cache", "open_file_cache_valid", "open_file_cache_min_uses",
-		"gzip", "gzip_types", "gzip_min_length", "gzip_comp_level", "gzip_vary", "gzip_proxied", "gzip_disable", "gzip_buffers", "gzip_http_version",
-		"keepalive_requests", "reset_timedout_connection", "send_timeout", "lingering_close", "client_body_timeout", "client_header_timeout",
-		"client_body_buffer_size", "client_header_buffer_size", "large_client_header_buffers", "types_hash_max_size", "types_hash_bucket_size",
-		"server_names_hash_bucket_size", "server_names_hash_max_size", "variables_hash_max_size", "log_not_found", "log_subrequest", "resolver_timeout",
-		"proxy_buffering", "proxy_buffers", "proxy_buffer_size", "proxy_busy_buffers_size", "proxy_request_buffering", "proxy_max_temp_file_size",
-		"proxy_next_upstream_tries", "proxy_next_upstream_timeout", "proxy_socket_keepalive",
-		"ssl_protocols", "ssl_ciphers", "ssl_prefer_server_ciphers", "ssl_session_cache", "ssl_session_timeout", "ssl_session_tickets", "ssl_ecdh_curve",
+		"use", "multi_accept", "accept_mutex", "worker_rlimit_nofile", "worker_cpu_affinity", "worker_shutdown_timeout",
+		"pcre_jit", "sendfile", "tcp_nopush", "tcp_nodelay", "aio", "directio", "open_file_cache",
+		"open_file_cache_valid", "open_file_cache_min_uses", "gzip", "gzip_types", "gzip_min_length", "gzip_comp_level",
+		"gzip_vary", "gzip_proxied", "gzip_disable", "gzip_buffers", "gzip_http_version", "keepalive_requests",
+		"reset_timedout_connection", "send_timeout", "lingering_close", "client_body_timeout", "client_header_timeout",
+		"client_body_buffer_size", "client_header_buffer_size", "large_client_header_buffers", "types_hash_max_size",
+		"types_hash_bucket_size", "server_names_hash_bucket_size", "server_names_hash_max_size",
+		"variables_hash_max_size", "log_not_found", "log_subrequest", "resolver_timeout", "proxy_buffering",
+		"proxy_buffers", "proxy_buffer_size", "proxy_busy_buffers_size", "proxy_request_buffering",
+		"proxy_max_temp_file_size", "proxy_next_upstream_tries", "proxy_next_upstream_timeout",
+		"proxy_socket_keepalive", "ssl_protocols", "ssl_ciphers", "ssl_prefer_server_ciphers", "ssl_session_cache",
+		"ssl_session_timeout", "ssl_session_tickets", "ssl_ecdh_curve",
 	} {
 		directives[name] = &spec{in: inMain | inEvents | anyHTTP, min: 1, max: -1, apply: applyNothing}
 	}
@@ -146,7 +172,8 @@ func applyNumber(_ *builder, f *frame, d *directive) error {
 
 func applyUser(b *builder, f *frame, d *directive) error {
 	if b.env.User.UID != 0 {
-		b.warn(d, `the "user" directive makes sense only if the master process runs with super-user privileges, ignored`)
+		b.warn(d,
+			`the "user" directive makes sense only if the master process runs with super-user privileges, ignored`)
 		return f.unique(d)
 	}
 	// Whoever has no list of users knows no user by name.
@@ -190,7 +217,14 @@ func parseTime(s string) (time.Duration, bool) {
 	units := []struct {
 		suffix string
 		unit   time.Duration
-	}{{"ms", time.Millisecond}, {"s", time.Second}, {"m", time.Minute}, {"h", time.Hour}, {"d", 24 * time.Hour}, {"", time.Second}}
+	}{
+		{"ms", time.Millisecond},
+		{"s", time.Second},
+		{"m", time.Minute},
+		{"h", time.Hour},
+		{"d", 24 * time.Hour},
+		{"", time.Second},
+	}
 	for _, u := range units {
 		if number, ok := strings.CutSuffix(s, u.suffix); ok {
 			n, err := strconv.Atoi(number)

@@ -111,7 +111,8 @@ func applyReturn(b *builder, f *frame, d *directive) error {
 		if len(d.args) == 2 {
 			value = d.args[1]
 		}
-	case len(d.args) == 1 && (strings.HasPrefix(d.args[0], "http://") || strings.HasPrefix(d.args[0], "https://") || strings.HasPrefix(d.args[0], "$")):
+	case len(d.args) == 1 && (strings.HasPrefix(d.args[0], "http://") || strings.HasPrefix(d.args[0], "https://") ||
+		strings.HasPrefix(d.args[0], "$")):
 		s.code, value = 302, d.args[0]
 	default:
 		return d.errorf("invalid return code %q", d.args[0])
@@ -135,7 +136,8 @@ func applyRewrite(b *builder, f *frame, d *directive) error {
 		return err
 	}
 	s := step{kind: stepRewrite, re: re, text: t}
-	if strings.HasPrefix(d.args[1], "http://") || strings.HasPrefix(d.args[1], "https://") || strings.HasPrefix(d.args[1], "$scheme") {
+	if strings.HasPrefix(d.args[1], "http://") || strings.HasPrefix(d.args[1], "https://") ||
+		strings.HasPrefix(d.args[1], "$scheme") {
 		s.code = 302
 	}
 	if len(d.args) == 3 {
@@ -239,7 +241,8 @@ func applyExpires(b *builder, f *frame, d *directive) error {
 	if err != nil {
 		return err
 	}
-	f.scope.headers = append(f.scope.headers[:len(f.scope.headers):len(f.scope.headers)], header{name: "Cache-Control", value: t})
+	f.scope.headers = append(f.scope.headers[:len(f.scope.headers):len(f.scope.headers)],
+		header{name: "Cache-Control", value: t})
 	return f.unique(d)
 }
 

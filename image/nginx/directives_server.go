@@ -143,7 +143,9 @@ func (b *builder) readPEM(what, name string) ([]byte, error) {
 	data, err := b.env.ReadFile(name)
 	if err != nil {
 		_, reason, _ := strings.Cut(errnoText(err), ": ")
-		return nil, &confError{msg: fmt.Sprintf("cannot load %s %q: BIO_new_file() failed (SSL: error:80000002:system library::%s:calling fopen(%s, r))", what, name, reason, name)}
+		return nil, &confError{msg: fmt.Sprintf(
+			"cannot load %s %q: BIO_new_file() failed (SSL: error:80000002:system library::%s:calling fopen(%s, r))",
+			what, name, reason, name)}
 	}
 	return data, nil
 }

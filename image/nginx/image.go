@@ -50,9 +50,12 @@ func Image(tools map[string]kit.Program) kit.Image {
 			cacheDir + "/":                     "",
 			"/run/":                            "",
 			"/tmp/":                            "",
-			"/etc/passwd":                      "root:x:0:0:root:/root:/bin/sh\nnginx:x:101:101:nginx:/nonexistent:/bin/false\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			"/etc/group":                       "root:x:0:\nnginx:x:101:\nnogroup:x:65534:\n",
-			"/etc/os-release":                  "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\n",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+				"nginx:x:101:101:nginx:/nonexistent:/bin/false\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			"/etc/group": "root:x:0:\nnginx:x:101:\nnogroup:x:65534:\n",
+			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\n" +
+				"VERSION_ID=\"12\"\nID=debian\n",
 		},
 		Memory: 5 << 20,
 		Size:   72 << 20,

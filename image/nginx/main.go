@@ -181,7 +181,8 @@ func (o *options) sendSignal(ctx context.Context, env *kit.Env) error {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "nginx: [error] invalid PID number %q in %q\n", strings.TrimSpace(string(data)), cfg.pid)
+		fmt.Fprintf(env.Stderr, "nginx: [error] invalid PID number %q in %q\n", strings.TrimSpace(string(data)),
+			cfg.pid)
 		return kit.Exit(1)
 	}
 	sig := commands[o.signal]
@@ -241,8 +242,8 @@ func (in *instance) obey(ctx context.Context, signals <-chan syscall.Signal, o *
 			return ctx.Err()
 		case sig := <-signals:
 			name := map[syscall.Signal]string{
-				syscall.SIGHUP: "SIGHUP", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT", syscall.SIGUSR1: "SIGUSR1",
-				syscall.SIGTERM: "SIGTERM", syscall.SIGWINCH: "SIGWINCH",
+				syscall.SIGHUP: "SIGHUP", syscall.SIGINT: "SIGINT", syscall.SIGQUIT: "SIGQUIT",
+				syscall.SIGUSR1: "SIGUSR1", syscall.SIGTERM: "SIGTERM", syscall.SIGWINCH: "SIGWINCH",
 			}[sig]
 			told := func(what string) { in.logf(levelNotice, "signal %d (%s) received, %s", int(sig), name, what) }
 			switch sig {

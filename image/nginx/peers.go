@@ -112,5 +112,6 @@ func failureText(err error, connected bool) string {
 
 func isTimeout(err error) bool {
 	var n net.Error
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &n) && n.Timeout()
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &n) && n.Timeout()
 }

@@ -49,7 +49,8 @@ func applyProxyPass(b *builder, f *frame, d *directive) error {
 		return d.errorf("%v", err)
 	}
 	if p.uri != "" && (f.location.match == matchRegexp || f.location.match == matchNamed) {
-		return d.errorf(`"proxy_pass" cannot have URI part in location given by regular expression, or inside named location, or inside "if" statement, or inside "limit_except" block`)
+		return d.errorf(
+			`"proxy_pass" cannot have URI part in location given by regular expression, or inside named location, or inside "if" statement, or inside "limit_except" block`)
 	}
 	b.later = append(b.later, func() error {
 		if p.upstream = b.cfg.upstreams[p.host]; p.upstream != nil {

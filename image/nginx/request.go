@@ -100,7 +100,8 @@ func (x *exchange) locate() outcome {
 	if loc != nil && loc.match == matchRegexp {
 		x.capture(loc.re, captures)
 	}
-	if slash, _ := x.server.locations.find(x.uri + "/"); slash != nil && slash != loc && slash.pass != nil && slash.pattern == x.uri+"/" {
+	if slash, _ := x.server.locations.find(x.uri + "/"); slash != nil && slash != loc && slash.pass != nil &&
+		slash.pattern == x.uri+"/" {
 		return x.redirect(http.StatusMovedPermanently, x.withArgs(x.uri+"/"))
 	}
 	if loc != nil && loc.internal && !x.internal {

@@ -139,7 +139,8 @@ func (x *exchange) list(name string) outcome {
 	}
 	title := "Index of " + html.EscapeString(x.uri)
 	var b strings.Builder
-	fmt.Fprintf(&b, "<html>\r\n<head><title>%s</title></head>\r\n<body>\r\n<h1>%s</h1><hr><pre><a href=\"../\">../</a>\r\n", title, title)
+	fmt.Fprintf(&b, "<html>\r\n<head><title>%s</title></head>\r\n<body>\r\n<h1>%s</h1><hr><pre><a "+
+		"href=\"../\">../</a>\r\n", title, title)
 	slices.SortStableFunc(entries, func(a, b fs.DirEntry) int { // Directories come first.
 		return map[bool]int{true: 0, false: 1}[a.IsDir()] - map[bool]int{true: 0, false: 1}[b.IsDir()]
 	})
@@ -212,7 +213,8 @@ func (x *exchange) contentType(name string) string {
 	if !ok {
 		kind = s.defaultType
 	}
-	if s.charset != "" && (strings.HasPrefix(kind, "text/") || kind == "application/javascript" || kind == "application/rss+xml") {
+	if s.charset != "" && (strings.HasPrefix(kind, "text/") || kind == "application/javascript" ||
+		kind == "application/rss+xml") {
 		kind += "; charset=" + s.charset
 	}
 	return kind

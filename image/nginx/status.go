@@ -45,7 +45,8 @@ func (x *exchange) showStatus() outcome {
 	c.mu.Unlock()
 	accepted := c.connections.Load()
 	x.w.Header().Set("Content-Type", "text/plain")
-	x.reply(http.StatusOK, fmt.Sprintf("Active connections: %d \nserver accepts handled requests\n %d %d %d \nReading: 0 Writing: %d Waiting: %d \n",
+	x.reply(http.StatusOK, fmt.Sprintf("Active connections: %d \nserver accepts handled requests\n %d %d %d \n"+
+		"Reading: 0 Writing: %d Waiting: %d \n",
 		active, accepted, accepted, c.requests.Load(), writing, active-writing))
 	return outcome{done: true}
 }

@@ -3,7 +3,10 @@ package nginx
 import "net/http"
 
 // headerCodes are the answers that get added headers even if these are not for all.
-var headerCodes = map[int]bool{200: true, 201: true, 204: true, 206: true, 301: true, 302: true, 303: true, 304: true, 307: true, 308: true}
+var headerCodes = map[int]bool{
+	200: true, 201: true, 204: true, 206: true, 301: true, 302: true, 303: true, 304: true,
+	307: true, 308: true,
+}
 
 // writer sends an answer, adding what the configuration adds to each, and remembers it for the log.
 type writer struct {

@@ -174,10 +174,12 @@ func (s *server) queryRange(r *http.Request) (*answer, error) {
 		return nil, badParam("step", err)
 	}
 	if step <= 0 {
-		return nil, badParam("step", errors.New("zero or negative query resolution step widths are not accepted. Try a positive integer"))
+		return nil, badParam("step", errors.New(
+			"zero or negative query resolution step widths are not accepted. Try a positive integer"))
 	}
 	if end.Sub(start)/step > maxPoints {
-		return nil, badData(errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing the query resolution (?step=XX)"))
+		return nil, badData(errors.New("exceeded maximum resolution of 11,000 points per timeseries. Try decreasing " +
+			"the query resolution (?step=XX)"))
 	}
 	return s.evaluate(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {
 		return s.engine.NewRangeQuery(ctx, s.db, o, expr, start, end, step)
@@ -185,7 +187,9 @@ func (s *server) queryRange(r *http.Request) (*answer, error) {
 }
 
 // evaluate runs a query within the limits the request sets.
-func (s *server) evaluate(r *http.Request, prepare func(context.Context, promql.QueryOpts, string) (promql.Query, error)) (*answer, error) {
+func (s *server) evaluate(r *http.Request,
+	prepare func(context.Context, promql.QueryOpts, string) (promql.Query, error),
+) (*answer, error) {
 	limit, err := limitParam(r)
 	if err != nil {
 		return nil, err
@@ -297,7 +301,9 @@ func (s *server) selection(r *http.Request) (sel selection, err error) {
 }
 
 // names collects strings for all matchers, sorted and up to the limit.
-func (s *server) names(r *http.Request, get func(context.Context, storage.Querier, *storage.LabelHints, []*labels.Matcher) ([]string, annotations.Annotations, error)) (*answer, error) {
+func (s *server) names(r *http.Request, get func(context.Context, storage.Querier, *storage.LabelHints,
+	[]*labels.Matcher) ([]string, annotations.Annotations, error),
+) (*answer, error) {
 	sel, err := s.selection(r)
 	if err != nil {
 		return nil, err
@@ -332,7 +338,9 @@ func (s *server) names(r *http.Request, get func(context.Context, storage.Querie
 }
 
 func (s *server) labelNames(r *http.Request) (*answer, error) {
-	return s.names(r, func(ctx context.Context, q storage.Querier, h *storage.LabelHints, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return s.names(r, func(ctx context.Context, q storage.Querier, h *storage.LabelHints,
+		m []*labels.Matcher,
+	) ([]string, annotations.Annotations, error) {
 		return q.LabelNames(ctx, h, m...)
 	})
 }
@@ -342,7 +350,9 @@ func (s *server) labelValues(r *http.Request) (*answer, error) {
 	if !model.UTF8Validation.IsValidLabelName(name) {
 		return nil, badData(fmt.Errorf("invalid label name: %q", name))
 	}
-	return s.names(r, func(ctx context.Context, q storage.Querier, h *storage.LabelHints, m []*labels.Matcher) ([]string, annotations.Annotations, error) {
+	return s.names(r, func(ctx context.Context, q storage.Querier, h *storage.LabelHints,
+		m []*labels.Matcher,
+	) ([]string, annotations.Annotations, error) {
 		return q.LabelValues(ctx, name, h, m...)
 	})
 }

@@ -57,14 +57,18 @@ var _ discovery.Config = (*clusterConfig)(nil)
 func (c *clusterConfig) NewDiscoverer(o discovery.DiscovererOptions) (discovery.Discoverer, error) {
 	switch {
 	case c.APIServer.URL != nil, c.KubeConfig != "":
-		return nil, errors.New("kubernetes_sd_configs: only the cluster of this pod can be discovered; remove api_server and kubeconfig_file")
+		return nil, errors.New("kubernetes_sd_configs: only the cluster of this pod can be discovered; remove " +
+			"api_server and kubeconfig_file")
 	case c.AttachMetadata.Deployment, c.AttachMetadata.Job, c.AttachMetadata.CronJob:
 		return nil, errors.New("kubernetes_sd_configs: attach_metadata supports node and namespace only")
 	}
 	if err := c.cluster.connect(); err != nil {
 		return nil, err
 	}
-	return &discoverer{config: c.SDConfig, cluster: c.cluster, log: o.Logger, events: o.Metrics.(*clusterMetrics).events}, nil
+	return &discoverer{
+		config: c.SDConfig, cluster: c.cluster, log: o.Logger,
+		events: o.Metrics.(*clusterMetrics).events,
+	}, nil
 }
 
 // clusterMetrics count what the watches see.
@@ -106,7 +110,9 @@ func (c *cluster) connect() error {
 }
 
 // watch returns the objects of a role, in all namespaces if it is "". Watches are shared.
-func (c *cluster) watch(role kubernetes.Role, namespace string, selectors []kubernetes.SelectorConfig) cache.SharedIndexInformer {
+func (c *cluster) watch(role kubernetes.Role, namespace string,
+	selectors []kubernetes.SelectorConfig,
+) cache.SharedIndexInformer {
 	key := watchKey{role: role, namespace: namespace}
 	for _, s := range selectors {
 		if s.Role == role {
@@ -250,16 +256,20 @@ func (d *discoverer) Run(ctx context.Context, out chan<- []*targetgroup.Group) {
 		case kubernetes.RoleNode:
 			s = kubernetes.NewNode(log, watch(kubernetes.RoleNode, ""), d.events)
 		case kubernetes.RolePod:
-			s = kubernetes.NewPod(log, watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false, false, false, d.events)
+			s = kubernetes.NewPod(log, watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false, false, false,
+				d.events)
 		case kubernetes.RoleService:
 			s = kubernetes.NewService(log, watch(kubernetes.RoleService, ns), namespaces, d.events)
 		case kubernetes.RoleIngress:
 			s = kubernetes.NewIngress(log, watch(kubernetes.RoleIngress, ns), namespaces, d.events)
 		case kubernetes.RoleEndpoint:
 			//lint:ignore SA1019 Prometheus has the role.
-			s = kubernetes.NewEndpoints(log, watch(kubernetes.RoleEndpoint, ns), watch(kubernetes.RoleService, ns), watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false, false, false, d.events)
+			s = kubernetes.NewEndpoints(log, watch(kubernetes.RoleEndpoint, ns), watch(kubernetes.RoleService, ns),
+				watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false, false, false, d.events)
 		case kubernetes.RoleEndpointSlice:
-			s = kubernetes.NewEndpointSlice(log, watch(kubernetes.RoleEndpointSlice, ns), watch(kubernetes.RoleService, ns), watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false, false, false, d.events)
+			s = kubernetes.NewEndpointSlice(log, watch(kubernetes.RoleEndpointSlice, ns),
+				watch(kubernetes.RoleService, ns), watch(kubernetes.RolePod, ns), nodes, namespaces, nil, nil, false,
+				false, false, d.events)
 		default:
 			log.Error(fmt.Sprintf("unknown Kubernetes discovery kind %s", d.config.Role))
 			continue

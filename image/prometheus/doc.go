@@ -6,7 +6,8 @@
 // are read from its files, every connection goes through its network, and the log goes to its
 // standard error. The program reads an ordinary prometheus.yml with static_configs and
 // kubernetes_sd_configs, takes the usual flags, and serves /api/v1, /metrics and the lifecycle pages.
-// Prometheus' own web pages are not in its module; a small one of ours has queries, alerts and targets. It sends nothing to an Alertmanager (alerts and their states are in
+// Prometheus' own web pages are not in its module; a small one of ours has queries, alerts and targets. It
+// sends nothing to an Alertmanager (alerts and their states are in
 // /api/v1/alerts), and neither reads nor writes remote storage.
 //
 // The database maps its files into memory, so it lives in the container's scratch directory on the

@@ -45,8 +45,8 @@ func parseFlags(env *kit.Env) (*options, error) {
 	o := &options{
 		retention: model.Duration(15 * 24 * time.Hour), minBlock: model.Duration(2 * time.Hour),
 		lookback: model.Duration(5 * time.Minute), timeout: model.Duration(2 * time.Minute),
-		outageTolerance: model.Duration(time.Hour), gracePeriod: model.Duration(10 * time.Minute), resendDelay: model.Duration(time.Minute),
-		logLevel: promslog.NewLevel(), logFormat: promslog.NewFormat(),
+		outageTolerance: model.Duration(time.Hour), gracePeriod: model.Duration(10 * time.Minute),
+		resendDelay: model.Duration(time.Minute), logLevel: promslog.NewLevel(), logFormat: promslog.NewFormat(),
 	}
 	f := flag.NewFlagSet("prometheus", flag.ContinueOnError)
 	f.SetOutput(io.Discard)
@@ -55,22 +55,29 @@ func parseFlags(env *kit.Env) (*options, error) {
 	f.StringVar(&o.externalURL, "web.external-url", "", "The URL under which Prometheus is externally reachable.")
 	f.BoolVar(&o.lifecycle, "web.enable-lifecycle", false, "Enable shutdown and reload via HTTP request.")
 	f.String("web.console.templates", "consoles", "Path to the console template directory; there are no consoles.")
-	f.String("web.console.libraries", "console_libraries", "Path to the console library directory; there are no consoles.")
-	f.String("storage.tsdb.path", "data/", "Base path for metrics storage; metrics are kept in the container's scratch directory.")
+	f.String("web.console.libraries", "console_libraries",
+		"Path to the console library directory; there are no consoles.")
+	f.String("storage.tsdb.path", "data/",
+		"Base path for metrics storage; metrics are kept in the container's scratch directory.")
 	f.Var(&o.retention, "storage.tsdb.retention.time", "How long to retain samples in storage.")
-	f.Func("storage.tsdb.retention.size", "Maximum number of bytes that can be stored for blocks.", func(s string) error {
-		n, err := parseBytes(s)
-		o.retentionSize = n
-		return err
-	})
+	f.Func("storage.tsdb.retention.size", "Maximum number of bytes that can be stored for blocks.",
+		func(s string) error {
+			n, err := parseBytes(s)
+			o.retentionSize = n
+			return err
+		})
 	f.Var(&o.minBlock, "storage.tsdb.min-block-duration", "Minimum duration of a data block before being persisted.")
-	f.Var(&o.maxBlock, "storage.tsdb.max-block-duration", "Maximum duration compacted blocks may span; by default a tenth of the retention.")
+	f.Var(&o.maxBlock, "storage.tsdb.max-block-duration",
+		"Maximum duration compacted blocks may span; by default a tenth of the retention.")
 	f.Bool("storage.tsdb.wal-compression", true, "Compress the write-ahead log; there is none.")
 	f.Bool("storage.tsdb.no-lockfile", false, "Do not create a lockfile; there is none.")
-	f.Var(&o.lookback, "query.lookback-delta", "The maximum lookback duration for retrieving metrics during expression evaluations.")
+	f.Var(&o.lookback, "query.lookback-delta",
+		"The maximum lookback duration for retrieving metrics during expression evaluations.")
 	f.Var(&o.timeout, "query.timeout", "Maximum time a query may take before being aborted.")
-	f.IntVar(&o.maxSamples, "query.max-samples", 50_000_000, "Maximum number of samples a single query can load into memory.")
-	f.Var(&o.outageTolerance, "rules.alert.for-outage-tolerance", "Max time to tolerate prometheus outage for restoring for state of alert.")
+	f.IntVar(&o.maxSamples, "query.max-samples", 50_000_000,
+		"Maximum number of samples a single query can load into memory.")
+	f.Var(&o.outageTolerance, "rules.alert.for-outage-tolerance",
+		"Max time to tolerate prometheus outage for restoring for state of alert.")
 	f.Var(&o.gracePeriod, "rules.alert.for-grace-period", "Minimum duration between alert and restored for state.")
 	f.Var(&o.resendDelay, "rules.alert.resend-delay", "Minimum amount of time to wait before resending an alert.")
 	f.Var(o.logLevel, "log.level", "Only log messages with the given severity or above.")

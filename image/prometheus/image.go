@@ -28,10 +28,11 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Programs:   programs,
 		Files: map[string]string{
 			"/etc/prometheus/prometheus.yml": defaultConfig,
-			"/etc/passwd":                    "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n",
-			"/etc/group":                     "root:x:0:\nnobody:x:65534:\n",
-			"/prometheus/":                   "",
-			"/tmp/":                          "",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+				"nobody:x:65534:65534:nobody:/home:/bin/false\n",
+			"/etc/group":   "root:x:0:\nnobody:x:65534:\n",
+			"/prometheus/": "",
+			"/tmp/":        "",
 		},
 		Memory: 48 << 20,
 		Size:   318_000_000,

@@ -70,11 +70,15 @@ func Main(ctx context.Context, env *kit.Env) error {
 	defer quit()
 	log := promslog.New(&promslog.Config{Level: opts.logLevel, Format: opts.logFormat, Writer: env.Stderr})
 	log.Info("Starting Prometheus Server", "mode", "server", "version", "(version="+Version+")")
-	s := &server{env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), started: time.Now(), quit: quit, reloads: make(chan chan error)}
+	s := &server{
+		env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), started: time.Now(), quit: quit,
+		reloads: make(chan chan error),
+	}
 	s.cluster = newCluster(ctx, env)
 	cfg, err := load(env, opts.configFile, s.cluster, log)
 	if err != nil {
-		log.Error(fmt.Sprintf("Error loading config (--config.file=%s)", opts.configFile), "file", env.Path(opts.configFile), "err", err)
+		log.Error(fmt.Sprintf("Error loading config (--config.file=%s)", opts.configFile), "file",
+			env.Path(opts.configFile), "err", err)
 		return kit.Exit(2)
 	}
 	ln, err := env.Net.Listen("tcp", opts.listen)
@@ -124,8 +128,9 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	s.parser = guardedParser{parser.NewParser(parser.Options{})}
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: s.log.With("component", "query engine"), Reg: s.reg, Parser: s.parser,
-		MaxSamples: s.opts.maxSamples, Timeout: time.Duration(s.opts.timeout), LookbackDelta: time.Duration(s.opts.lookback),
-		EnableAtModifier: true, EnableNegativeOffset: true, EnablePerStepStats: true,
+		MaxSamples: s.opts.maxSamples, Timeout: time.Duration(s.opts.timeout),
+		LookbackDelta: time.Duration(s.opts.lookback), EnableAtModifier: true, EnableNegativeOffset: true,
+		EnablePerStepStats:       true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Duration(s.interval()).Milliseconds() },
 	})
 	client := []httpconfig.HTTPClientOption{
@@ -136,12 +141,15 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if err := metrics.Register(); err != nil {
 		return err
 	}
-	s.targets = discovery.NewManager(ctx, s.log.With("component", "discovery manager scrape"), s.reg, &discovery.SDMetrics{
-		RefreshManager: discovery.NewRefreshMetrics(s.reg), MechanismMetrics: map[string]discovery.DiscovererMetrics{"kubernetes": metrics},
-	}, discovery.Name("scrape"), discovery.Updatert(discoveryDelay))
+	s.targets = discovery.NewManager(ctx, s.log.With("component", "discovery manager scrape"), s.reg,
+		&discovery.SDMetrics{
+			RefreshManager:   discovery.NewRefreshMetrics(s.reg),
+			MechanismMetrics: map[string]discovery.DiscovererMetrics{"kubernetes": metrics},
+		}, discovery.Name("scrape"), discovery.Updatert(discoveryDelay))
 	store := metered{s.db, s.env}
 	s.scraping, err = scrape.NewManager(&scrape.Options{
-		HTTPClientOptions: client, DiscoveryReloadInterval: model.Duration(discoveryDelay), DiscoveryReloadOnStartup: true,
+		HTTPClientOptions: client, DiscoveryReloadInterval: model.Duration(discoveryDelay),
+		DiscoveryReloadOnStartup: true,
 	}, s.log.With("component", "scrape manager"), nil, store, nil, s.reg)
 	if err != nil {
 		return err
@@ -152,7 +160,8 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Logger:     s.log.With("component", "rule manager"), Registerer: s.reg, Parser: s.parser,
 		GroupLoader:     ruleLoader{s.env, s.parser, s.log},
-		OutageTolerance: time.Duration(s.opts.outageTolerance), ForGracePeriod: time.Duration(s.opts.gracePeriod), ResendDelay: time.Duration(s.opts.resendDelay),
+		OutageTolerance: time.Duration(s.opts.outageTolerance), ForGracePeriod: time.Duration(s.opts.gracePeriod),
+		ResendDelay: time.Duration(s.opts.resendDelay),
 		DefaultRuleQueryOffset: func() time.Duration {
 			return time.Duration(s.shown().GlobalConfig.RuleQueryOffset)
 		},
@@ -191,7 +200,8 @@ func (s *server) apply(c *configuration) (err error) {
 		return err
 	}
 	g := c.used.GlobalConfig
-	if err := s.rules.Update(time.Duration(g.EvaluationInterval), c.rules, g.ExternalLabels, s.opts.external.String(), nil); err != nil {
+	if err := s.rules.Update(time.Duration(g.EvaluationInterval), c.rules, g.ExternalLabels, s.opts.external.String(),
+		nil); err != nil {
 		return err
 	}
 	s.log.Info("Completed loading of configuration file", "filename", s.env.Path(s.opts.configFile))

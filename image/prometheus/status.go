@@ -68,7 +68,8 @@ func (s *server) serveTargets(r *http.Request) (*answer, error) {
 				DiscoveredLabels: t.DiscoveredLabels(b), Labels: t.Labels(b), ScrapePool: pool,
 				ScrapeURL: t.URL().String(), GlobalURL: s.global(t.URL()),
 				LastScrape: t.LastScrape(), LastScrapeDuration: t.LastScrapeDuration().Seconds(), Health: t.Health(),
-				ScrapeInterval: t.GetValue(model.ScrapeIntervalLabel), ScrapeTimeout: t.GetValue(model.ScrapeTimeoutLabel),
+				ScrapeInterval: t.GetValue(model.ScrapeIntervalLabel),
+				ScrapeTimeout:  t.GetValue(model.ScrapeTimeoutLabel),
 			}
 			if err := t.LastError(); err != nil {
 				x.LastError = err.Error()
@@ -124,7 +125,8 @@ func (s *server) serveMetadata(r *http.Request) (*answer, error) {
 				}
 				x := metadata.Metadata{Type: m.Type, Help: m.Help, Unit: m.Unit}
 				list, ok := found[m.MetricFamily]
-				if !ok && limits["limit"] >= 0 && len(found) >= limits["limit"] || limits["limit_per_metric"] > 0 && len(list) >= limits["limit_per_metric"] {
+				if !ok && limits["limit"] >= 0 && len(found) >= limits["limit"] ||
+					limits["limit_per_metric"] > 0 && len(list) >= limits["limit_per_metric"] {
 					continue
 				}
 				if !slices.Contains(list, x) {
@@ -148,7 +150,10 @@ type alertJSON struct {
 func alertsJSON(list []*rules.Alert) []alertJSON {
 	out := []alertJSON{}
 	for _, a := range list {
-		x := alertJSON{Labels: a.Labels, Annotations: a.Annotations, State: a.State.String(), ActiveAt: &a.ActiveAt, Value: strconv.FormatFloat(a.Value, 'e', -1, 64)}
+		x := alertJSON{
+			Labels: a.Labels, Annotations: a.Annotations, State: a.State.String(), ActiveAt: &a.ActiveAt,
+			Value: strconv.FormatFloat(a.Value, 'e', -1, 64),
+		}
 		if !a.KeepFiringSince.IsZero() {
 			x.KeepFiringSince = &a.KeepFiringSince
 		}
@@ -233,8 +238,9 @@ func (s *server) serveRules(r *http.Request) (*answer, error) {
 // ruleToJSON presents a rule if it is of the kind that is asked for.
 func ruleToJSON(rule rules.Rule, kind string) any {
 	j := ruleJSON{
-		Name: rule.Name(), Query: rule.Query().String(), Labels: rule.Labels(), Health: rule.Health(), Type: "recording",
-		EvaluationTime: rule.GetEvaluationDuration().Seconds(), LastEvaluation: rule.GetEvaluationTimestamp(),
+		Name: rule.Name(), Query: rule.Query().String(), Labels: rule.Labels(), Health: rule.Health(),
+		Type: "recording", EvaluationTime: rule.GetEvaluationDuration().Seconds(),
+		LastEvaluation: rule.GetEvaluationTimestamp(),
 	}
 	if err := rule.LastError(); err != nil {
 		j.LastError = err.Error()
@@ -243,7 +249,10 @@ func ruleToJSON(rule rules.Rule, kind string) any {
 	switch {
 	case ok && kind != "record":
 		j.Type = "alerting"
-		return alertingJSON{j, a.State().String(), a.HoldDuration().Seconds(), a.KeepFiringFor().Seconds(), a.Annotations(), alertsJSON(a.ActiveAlerts())}
+		return alertingJSON{
+			j, a.State().String(), a.HoldDuration().Seconds(), a.KeepFiringFor().Seconds(),
+			a.Annotations(), alertsJSON(a.ActiveAlerts()),
+		}
 	case !ok && kind != "alert":
 		return j
 	}
@@ -255,7 +264,10 @@ func (s *server) statusConfig(*http.Request) (*answer, error) {
 }
 
 func (s *server) statusBuild(*http.Request) (*answer, error) {
-	return &answer{data: map[string]string{"version": Version, "revision": "", "branch": "", "buildUser": "", "buildDate": "", "goVersion": runtime.Version()}}, nil
+	return &answer{data: map[string]string{
+		"version": Version, "revision": "", "branch": "", "buildUser": "",
+		"buildDate": "", "goVersion": runtime.Version(),
+	}}, nil
 }
 
 func (s *server) statusRuntime(*http.Request) (*answer, error) {
@@ -290,7 +302,10 @@ func (s *server) statusTSDB(r *http.Request) (*answer, error) {
 	}
 	p := st.IndexPostingStats
 	return &answer{data: map[string]any{
-		"headStats":                   map[string]any{"numSeries": st.NumSeries, "numLabelPairs": p.NumLabelPairs, "minTime": st.MinTime, "maxTime": st.MaxTime},
+		"headStats": map[string]any{
+			"numSeries": st.NumSeries, "numLabelPairs": p.NumLabelPairs,
+			"minTime": st.MinTime, "maxTime": st.MaxTime,
+		},
 		"seriesCountByMetricName":     list(p.CardinalityMetricsStats),
 		"labelValueCountByLabelName":  list(p.CardinalityLabelStats),
 		"memoryInBytesByLabelName":    list(p.LabelValueStats),

@@ -62,7 +62,9 @@ type meteredAppender struct {
 	samples int
 }
 
-func (a *meteredAppender) Append(ref storage.SeriesRef, l labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
+func (a *meteredAppender) Append(ref storage.SeriesRef, l labels.Labels, t int64,
+	v float64,
+) (storage.SeriesRef, error) {
 	a.samples++
 	return a.Appender.Append(ref, l, t, v)
 }

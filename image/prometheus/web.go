@@ -44,8 +44,12 @@ func (s *server) routes() http.Handler {
 	m := http.NewServeMux()
 	m.Handle("/api/v1/", s.apiRoutes())
 	m.Handle("GET /metrics", promhttp.HandlerFor(s.reg, promhttp.HandlerOpts{}))
-	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Healthy.") })
-	m.HandleFunc("/-/ready", s.whenReady(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "Prometheus Server is Ready.") }))
+	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Prometheus Server is Healthy.")
+	})
+	m.HandleFunc("/-/ready", s.whenReady(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "Prometheus Server is Ready.")
+	}))
 	m.HandleFunc("POST /-/reload", s.lifecycle(s.reload))
 	m.HandleFunc("PUT /-/reload", s.lifecycle(s.reload))
 	m.HandleFunc("POST /-/quit", s.lifecycle(func(w http.ResponseWriter, _ *http.Request) {
@@ -102,22 +106,41 @@ func (s *server) registerProcess() {
 		}
 	}
 	s.reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_start_time_seconds", Help: "Start time of the process since unix epoch in seconds."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "process_start_time_seconds",
+			Help: "Start time of the process since unix epoch in seconds.",
+		},
 			func() float64 { return float64(s.started.UnixNano()) / 1e9 }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "process_cpu_seconds_total", Help: "Total user and system CPU time spent in seconds."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "process_cpu_seconds_total",
+			Help: "Total user and system CPU time spent in seconds.",
+		},
 			func() float64 { return s.env.CPU.Info().Used.Seconds() }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "process_resident_memory_bytes", Help: "Resident memory size in bytes."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "process_resident_memory_bytes",
+			Help: "Resident memory size in bytes.",
+		},
 			func() float64 { return float64(s.env.Memory.Info().Used) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_build_info", Help: "A metric with a constant '1' value.", ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()}},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name:        "prometheus_build_info",
+			Help:        "A metric with a constant '1' value.",
+			ConstLabels: prometheus.Labels{"version": Version, "goversion": runtime.Version()},
+		},
 			func() float64 { return 1 }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_successful", Help: "Whether the last configuration reload attempt was successful."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "prometheus_config_last_reload_successful",
+			Help: "Whether the last configuration reload attempt was successful.",
+		},
 			loaded(func() float64 {
 				if s.loadedOK {
 					return 1
 				}
 				return 0
 			})),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "prometheus_config_last_reload_success_timestamp_seconds", Help: "Timestamp of the last successful configuration reload."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "prometheus_config_last_reload_success_timestamp_seconds",
+			Help: "Timestamp of the last successful configuration reload.",
+		},
 			loaded(func() float64 { return float64(s.loadedAt.Unix()) })),
 	)
 }

@@ -19,16 +19,18 @@ var admin map[string]adminCommand
 
 func init() {
 	admin = map[string]adminCommand{
-		"AUTH": {2, 3, false, (*client).auth}, "HELLO": {1, 0, false, (*client).hello}, "QUIT": {1, 0, false, (*client).quit},
-		"RESET": {1, 1, false, (*client).reset}, "SELECT": {2, 2, true, (*client).selectDB},
-		"TTL": {2, 2, true, (*client).ttl}, "PTTL": {2, 2, true, (*client).ttl},
-		"INFO": {1, 2, false, (*client).info}, "CONFIG": {2, 0, false, (*client).configure}, "CLIENT": {2, 0, false, (*client).clientCommand},
-		"MONITOR": {1, 1, false, (*client).monitor}, "SLOWLOG": {2, 3, false, (*client).slowlog}, "COMMAND": {1, 0, false, (*client).commandCommand},
-		"SAVE": {1, 1, false, (*client).saveCommand}, "BGSAVE": {1, 2, false, (*client).saveCommand},
-		"BGREWRITEAOF": {1, 1, false, (*client).rewrite}, "LASTSAVE": {1, 1, false, (*client).lastSaveCommand},
-		"SHUTDOWN": {1, 2, false, (*client).shutdownCommand}, "DEBUG": {2, 0, false, (*client).debug},
-		"OBJECT": {2, 3, false, (*client).object}, "MEMORY": {2, 0, false, (*client).memoryCommand},
-		"ROLE": {1, 1, false, (*client).roleCommand}, "ACL": {2, 0, false, (*client).acl}, "MODULE": {2, 0, false, (*client).module},
+		"AUTH": {2, 3, false, (*client).auth}, "HELLO": {1, 0, false, (*client).hello},
+		"QUIT": {1, 0, false, (*client).quit}, "RESET": {1, 1, false, (*client).reset},
+		"SELECT": {2, 2, true, (*client).selectDB}, "TTL": {2, 2, true, (*client).ttl},
+		"PTTL": {2, 2, true, (*client).ttl}, "INFO": {1, 2, false, (*client).info},
+		"CONFIG": {2, 0, false, (*client).configure}, "CLIENT": {2, 0, false, (*client).clientCommand},
+		"MONITOR": {1, 1, false, (*client).monitor}, "SLOWLOG": {2, 3, false, (*client).slowlog},
+		"COMMAND": {1, 0, false, (*client).commandCommand}, "SAVE": {1, 1, false, (*client).saveCommand},
+		"BGSAVE": {1, 2, false, (*client).saveCommand}, "BGREWRITEAOF": {1, 1, false, (*client).rewrite},
+		"LASTSAVE": {1, 1, false, (*client).lastSaveCommand}, "SHUTDOWN": {1, 2, false, (*client).shutdownCommand},
+		"DEBUG": {2, 0, false, (*client).debug}, "OBJECT": {2, 3, false, (*client).object},
+		"MEMORY": {2, 0, false, (*client).memoryCommand}, "ROLE": {1, 1, false, (*client).roleCommand},
+		"ACL": {2, 0, false, (*client).acl}, "MODULE": {2, 0, false, (*client).module},
 		"WAIT": {3, 3, false, func(*client, []string) []byte { return number(0) }},
 	}
 }
@@ -64,7 +66,8 @@ func (c *client) auth(args []string) []byte {
 	if len(args) == 3 {
 		user = args[1]
 	} else if c.config.values["requirepass"] == "" {
-		return fail("ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+		return fail("ERR AUTH <password> called without any password configured for the default user. Are you sure " +
+			"your configuration is correct?")
 	}
 	if problem := c.login(user, args[len(args)-1]); problem != nil {
 		return problem
@@ -99,7 +102,9 @@ func (c *client) hello(args []string) []byte {
 		}
 	}
 	if c.config.values["requirepass"] != "" && !c.authed {
-		return fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return fail("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH " +
+			"<user> <pass> option can be used to authenticate the client and select the RESP protocol version " +
+			"at the same time")
 	}
 	c.peer.Resp3 = version == 3
 	b := []byte("*14\r\n")
@@ -204,7 +209,8 @@ func (c *client) configSet(parameter, value string) []byte {
 	case parameter == "appendonly" && old == "no" && c.config.bool(parameter):
 		if c.openAOF() != nil || c.rewriteAOF() != nil {
 			c.config.values[parameter] = old
-			return fail("ERR Invalid argument '%s' for CONFIG SET '%s' - Unable to turn on AOF. Check server logs.", value, parameter)
+			return fail("ERR Invalid argument '%s' for CONFIG SET '%s' - Unable to turn on AOF. Check server logs.",
+				value, parameter)
 		}
 	case parameter == "appendonly" && old == "yes" && !c.config.bool(parameter) && c.aof.file != nil:
 		c.aof.file.Close()
@@ -279,9 +285,10 @@ func (c *client) describe() string {
 	case c.inTx:
 		flags, multi = "x", len(c.queued)
 	}
-	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 multi=%d qbuf=0 qbuf-free=40928 argv-mem=10 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1",
-		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), 7+c.id, c.name, int64(now.Sub(c.since)/time.Second), int64(now.Sub(c.last)/time.Second),
-		flags, c.db, multi, clientMemory, c.command)
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 multi=%d "+
+		"qbuf=0 qbuf-free=40928 argv-mem=10 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1",
+		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), 7+c.id, c.name, int64(now.Sub(c.since)/time.Second),
+		int64(now.Sub(c.last)/time.Second), flags, c.db, multi, clientMemory, c.command)
 }
 
 // kill is both forms: an address, or filters.
@@ -305,7 +312,8 @@ func (c *client) kill(filters []string) []byte {
 						return false
 					}
 				case "TYPE":
-					if (x.subs && !strings.EqualFold(value, "pubsub")) || (!x.subs && !strings.EqualFold(value, "normal")) || x == c {
+					if (x.subs && !strings.EqualFold(value, "pubsub")) ||
+						(!x.subs && !strings.EqualFold(value, "normal")) || x == c {
 						return false
 					}
 				default:
@@ -480,7 +488,8 @@ func (c *client) object(args []string) []byte {
 	case "IDLETIME":
 		return number(int64(time.Since(e.used) / time.Second))
 	case "FREQ":
-		return fail("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+		return fail("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that " +
+			"when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
 	return unknownSubcommand(args)
 }
@@ -534,7 +543,13 @@ func (c *client) memoryCommand(args []string) []byte {
 		for _, p := range []struct {
 			name string
 			n    int64
-		}{{"peak.allocated", c.stats.peak}, {"total.allocated", c.memory()}, {"startup.allocated", baseMemory}, {"keys.count", int64(len(c.data.entries))}, {"dataset.bytes", c.data.total}} {
+		}{
+			{"peak.allocated", c.stats.peak},
+			{"total.allocated", c.memory()},
+			{"startup.allocated", baseMemory},
+			{"keys.count", int64(len(c.data.entries))},
+			{"dataset.bytes", c.data.total},
+		} {
 			b = append(append(b, text(p.name)...), number(p.n)...)
 		}
 		return b

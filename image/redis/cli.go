@@ -38,7 +38,10 @@ type cli struct {
 
 // CLI is the client that people run in the container.
 func CLI(ctx context.Context, env *kit.Env) error {
-	c := &cli{env: env, host: "127.0.0.1", port: "6379", repeat: 1, format: 'r', password: env.Getenv("REDISCLI_AUTH"), noWarn: true}
+	c := &cli{
+		env: env, host: "127.0.0.1", port: "6379", repeat: 1, format: 'r', password: env.Getenv("REDISCLI_AUTH"),
+		noWarn: true,
+	}
 	if env.Terminal != nil {
 		c.format = 's'
 	}
@@ -50,7 +53,8 @@ func CLI(ctx context.Context, env *kit.Env) error {
 		return nil
 	}
 	if !c.noWarn {
-		fmt.Fprintln(env.Stderr, "Warning: Using a password with '-a' or '-u' option on the command line interface may not be safe.")
+		fmt.Fprintln(env.Stderr, "Warning: Using a password with '-a' or '-u' option on the command line interface "+
+			"may not be safe.")
 	}
 	stop := context.AfterFunc(ctx, func() {
 		if c.conn != nil {
@@ -530,7 +534,8 @@ func formatMap(r reply, indent string) string {
 			b.WriteString(indent)
 		}
 		key := strings.TrimSuffix(formatStandard(r.items[i], ""), "\n")
-		fmt.Fprintf(&b, "%*d# %s => %s", width, i/2+1, key, formatStandard(r.items[i+1], indent+strings.Repeat(" ", width+2)))
+		fmt.Fprintf(&b, "%*d# %s => %s", width, i/2+1, key,
+			formatStandard(r.items[i+1], indent+strings.Repeat(" ", width+2)))
 	}
 	return b.String()
 }

@@ -224,7 +224,8 @@ var ok = []byte("+OK\r\n")
 // decide returns the reply to a command.
 func (c *client) decide(ctx context.Context, args []string, now time.Time) []byte {
 	command := args[0]
-	if c.config.values["requirepass"] != "" && !c.authed && command != "AUTH" && command != "HELLO" && command != "QUIT" && command != "RESET" {
+	if c.config.values["requirepass"] != "" && !c.authed && command != "AUTH" && command != "HELLO" &&
+		command != "QUIT" && command != "RESET" {
 		return fail("NOAUTH Authentication required.")
 	}
 	if a, found := admin[command]; found && !(c.inTx && a.queued) {

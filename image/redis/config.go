@@ -15,20 +15,24 @@ import (
 // defaults are the parameters there are, with the values they have if nothing is said.
 var defaults = map[string]string{
 	"port": "6379", "bind": "* -::*", "protected-mode": "no", "requirepass": "", "timeout": "0", "tcp-keepalive": "300",
-	"tcp-backlog": "511", "maxclients": "10000", "databases": "16", "daemonize": "no", "supervised": "no", "pidfile": "",
-	"loglevel": "notice", "logfile": "", "always-show-logo": "no", "dir": "", "dbfilename": "dump.rdb",
-	"save": "3600 1 300 100 60 10000", "stop-writes-on-bgsave-error": "yes", "rdbcompression": "yes", "rdbchecksum": "yes",
-	"appendonly": "no", "appendfilename": "appendonly.aof", "appendfsync": "everysec", "no-appendfsync-on-rewrite": "no",
-	"auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": "67108864", "aof-load-truncated": "yes",
-	"aof-use-rdb-preamble": "no", "maxmemory": "0", "maxmemory-policy": "noeviction", "maxmemory-samples": "5",
-	"lazyfree-lazy-eviction": "no", "lazyfree-lazy-expire": "no", "slowlog-log-slower-than": "10000", "slowlog-max-len": "128",
-	"latency-monitor-threshold": "0", "notify-keyspace-events": "", "hz": "10", "dynamic-hz": "yes", "masterauth": "",
-	"replica-read-only": "yes", "io-threads": "1", "lua-time-limit": "5000", "proto-max-bulk-len": "536870912",
-	"activedefrag": "no", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+	"tcp-backlog": "511", "maxclients": "10000", "databases": "16", "daemonize": "no", "supervised": "no",
+	"pidfile": "", "loglevel": "notice", "logfile": "", "always-show-logo": "no", "dir": "", "dbfilename": "dump.rdb",
+	"save": "3600 1 300 100 60 10000", "stop-writes-on-bgsave-error": "yes", "rdbcompression": "yes",
+	"rdbchecksum": "yes", "appendonly": "no", "appendfilename": "appendonly.aof", "appendfsync": "everysec",
+	"no-appendfsync-on-rewrite": "no", "auto-aof-rewrite-percentage": "100", "auto-aof-rewrite-min-size": "67108864",
+	"aof-load-truncated": "yes", "aof-use-rdb-preamble": "no", "maxmemory": "0", "maxmemory-policy": "noeviction",
+	"maxmemory-samples": "5", "lazyfree-lazy-eviction": "no", "lazyfree-lazy-expire": "no",
+	"slowlog-log-slower-than": "10000", "slowlog-max-len": "128", "latency-monitor-threshold": "0",
+	"notify-keyspace-events": "", "hz": "10", "dynamic-hz": "yes", "masterauth": "", "replica-read-only": "yes",
+	"io-threads": "1", "lua-time-limit": "5000", "proto-max-bulk-len": "536870912", "activedefrag": "no",
+	"client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
 }
 
 // fixed are those that cannot be changed while the server runs.
-var fixed = []string{"port", "bind", "databases", "daemonize", "supervised", "pidfile", "logfile", "tcp-backlog", "io-threads", "appendfilename"}
+var fixed = []string{
+	"port", "bind", "databases", "daemonize", "supervised", "pidfile", "logfile", "tcp-backlog",
+	"io-threads", "appendfilename",
+}
 
 // sizes are those that are bytes and may be written with a unit.
 var sizes = []string{"maxmemory", "auto-aof-rewrite-min-size", "proto-max-bulk-len"}
@@ -36,15 +40,19 @@ var sizes = []string{"maxmemory", "auto-aof-rewrite-min-size", "proto-max-bulk-l
 // bools and integers are those of these forms.
 var (
 	bools = []string{
-		"protected-mode", "daemonize", "always-show-logo", "stop-writes-on-bgsave-error", "rdbcompression", "rdbchecksum", "appendonly",
-		"no-appendfsync-on-rewrite", "aof-load-truncated", "aof-use-rdb-preamble", "lazyfree-lazy-eviction", "lazyfree-lazy-expire",
-		"dynamic-hz", "replica-read-only", "activedefrag",
+		"protected-mode", "daemonize", "always-show-logo", "stop-writes-on-bgsave-error", "rdbcompression",
+		"rdbchecksum", "appendonly", "no-appendfsync-on-rewrite", "aof-load-truncated", "aof-use-rdb-preamble",
+		"lazyfree-lazy-eviction", "lazyfree-lazy-expire", "dynamic-hz", "replica-read-only", "activedefrag",
 	}
 	integers = []string{
-		"port", "timeout", "tcp-keepalive", "tcp-backlog", "maxclients", "databases", "auto-aof-rewrite-percentage", "maxmemory-samples",
-		"slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold", "hz", "io-threads", "lua-time-limit",
+		"port", "timeout", "tcp-keepalive", "tcp-backlog", "maxclients", "databases", "auto-aof-rewrite-percentage",
+		"maxmemory-samples", "slowlog-log-slower-than", "slowlog-max-len", "latency-monitor-threshold", "hz",
+		"io-threads", "lua-time-limit",
 	}
-	policies = []string{"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu", "allkeys-random", "noeviction"}
+	policies = []string{
+		"volatile-lru", "volatile-lfu", "volatile-random", "volatile-ttl", "allkeys-lru", "allkeys-lfu",
+		"allkeys-random", "noeviction",
+	}
 )
 
 // config is the server's parameters.
@@ -97,7 +105,10 @@ func (c *config) set(name, value string) error {
 			return errors.New("argument(s) must be one of the following: everysec, always, no")
 		}
 	case name == "save":
-		if f := strings.Fields(value); len(f)%2 != 0 || slices.ContainsFunc(f, func(s string) bool { _, err := strconv.ParseUint(s, 10, 32); return err != nil }) {
+		if f := strings.Fields(value); len(f)%2 != 0 || slices.ContainsFunc(f, func(s string) bool {
+			_, err := strconv.ParseUint(s, 10, 32)
+			return err != nil
+		}) {
 			return said("Invalid save parameters")
 		}
 	}
@@ -136,7 +147,10 @@ func parseSize(s string) (int64, error) {
 	if err != nil || n < 0 {
 		return 0, fmt.Errorf("%q is no size", s)
 	}
-	unit, ok := map[string]int64{"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9, "gb": 1 << 30}[s[len(digits):]]
+	unit, ok := map[string]int64{
+		"": 1, "b": 1, "k": 1000, "kb": 1 << 10, "m": 1e6, "mb": 1 << 20, "g": 1e9,
+		"gb": 1 << 30,
+	}[s[len(digits):]]
 	if !ok || n > (1<<62)/unit {
 		return 0, fmt.Errorf("%q is no size", s)
 	}
@@ -151,7 +165,8 @@ type fatalConfig struct {
 }
 
 func (e *fatalConfig) Error() string {
-	return fmt.Sprintf("\n*** FATAL CONFIG FILE ERROR (Redis %s) ***\nReading the configuration file, at line %d\n>>> '%s'\n%v",
+	return fmt.Sprintf("\n*** FATAL CONFIG FILE ERROR (Redis %s) ***\nReading the configuration file, at line %d\n"+
+		">>> '%s'\n%v",
 		Version, e.line, e.text, e.err)
 }
 
@@ -209,13 +224,15 @@ func (c *config) parse(text string, env *kit.Env) error {
 			if fi, err := env.FS.Stat(value); err != nil || !fi.IsDir() {
 				return fatal(saidf("Can't chdir to '%s': No such file or directory", value))
 			}
-		case name == "user" || name == "rename-command" || name == "loadmodule" || name == "include" || strings.HasSuffix(name, "-max-listpack-entries"),
-			strings.Contains(name, "ziplist"), strings.HasPrefix(name, "active-defrag"), strings.HasPrefix(name, "repl"),
-			strings.HasPrefix(name, "cluster"), strings.HasPrefix(name, "lazyfree"), strings.HasPrefix(name, "list-"),
-			strings.HasPrefix(name, "set-"), strings.HasPrefix(name, "stream-"), strings.HasPrefix(name, "hll-"),
-			strings.HasPrefix(name, "jemalloc"), strings.HasPrefix(name, "oom-"), strings.HasPrefix(name, "lfu-"),
-			name == "activerehashing", name == "rdb-save-incremental-fsync", name == "aof-rewrite-incremental-fsync", name == "acllog-max-len",
-			name == "disable-thp", name == "set-proc-title", name == "proc-title-template", name == "rdb-del-sync-files":
+		case name == "user" || name == "rename-command" || name == "loadmodule" || name == "include" ||
+			strings.HasSuffix(name, "-max-listpack-entries"),
+			strings.Contains(name, "ziplist"), strings.HasPrefix(name, "active-defrag"),
+			strings.HasPrefix(name, "repl"), strings.HasPrefix(name, "cluster"), strings.HasPrefix(name, "lazyfree"),
+			strings.HasPrefix(name, "list-"), strings.HasPrefix(name, "set-"), strings.HasPrefix(name, "stream-"),
+			strings.HasPrefix(name, "hll-"), strings.HasPrefix(name, "jemalloc"), strings.HasPrefix(name, "oom-"),
+			strings.HasPrefix(name, "lfu-"), name == "activerehashing", name == "rdb-save-incremental-fsync",
+			name == "aof-rewrite-incremental-fsync", name == "acllog-max-len", name == "disable-thp",
+			name == "set-proc-title", name == "proc-title-template", name == "rdb-del-sync-files":
 			if len(args) < 2 {
 				return fatal(errDirective)
 			}

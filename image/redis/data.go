@@ -63,7 +63,10 @@ func (d *data) count(db int, args ...string) int64 {
 }
 
 // lengths are the commands that count the elements of a type.
-var lengths = map[string]string{"string": "STRLEN", "list": "LLEN", "hash": "HLEN", "set": "SCARD", "zset": "ZCARD", "stream": "XLEN", "hll": ""}
+var lengths = map[string]string{
+	"string": "STRLEN", "list": "LLEN", "hash": "HLEN", "set": "SCARD", "zset": "ZCARD",
+	"stream": "XLEN", "hll": "",
+}
 
 // hllSize is what a HyperLogLog takes.
 const hllSize = 12304

@@ -21,11 +21,13 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Vars:       map[string]string{"PATH": kit.DefaultPath, "REDIS_VERSION": Version},
 		Programs:   programs,
 		Files: map[string]string{
-			"/data/":          "",
-			"/tmp/":           "",
-			"/etc/passwd":     "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nredis:x:999:999::/home/redis:/bin/sh\n",
-			"/etc/group":      "root:x:0:\nredis:x:999:\nnogroup:x:65534:\n",
-			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 10 (buster)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"10\"\nID=debian\n",
+			"/data/": "",
+			"/tmp/":  "",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/bash\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nredis:x:999:999::/home/redis:/bin/sh\n",
+			"/etc/group": "root:x:0:\nredis:x:999:\nnogroup:x:65534:\n",
+			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 10 (buster)\"\nNAME=\"Debian GNU/Linux\"\n" +
+				"VERSION_ID=\"10\"\nID=debian\n",
 		},
 		Memory: 7 << 20,
 		Size:   105 << 20,

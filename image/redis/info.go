@@ -271,6 +271,7 @@ func (s *instance) infoKeyspace(add func(string, any)) {
 		if n := expires[db]; n > 0 {
 			average = left[db].Milliseconds() / int64(n)
 		}
-		add(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", s.data.perDB[db], expires[db], average))
+		add(fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=%d,avg_ttl=%d", s.data.perDB[db], expires[db],
+			average))
 	}
 }

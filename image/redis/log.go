@@ -26,7 +26,8 @@ func (s *instance) logAs(pid int, role byte, level rune, format string, args ...
 	}
 	s.logMu.Lock()
 	defer s.logMu.Unlock()
-	fmt.Fprintf(s.env.Stdout, "%d:%c %s %c %s\n", pid, role, time.Now().UTC().Format("02 Jan 2006 15:04:05.000"), level, fmt.Sprintf(format, args...))
+	fmt.Fprintf(s.env.Stdout, "%d:%c %s %c %s\n", pid, role, time.Now().UTC().Format("02 Jan 2006 15:04:05.000"), level,
+		fmt.Sprintf(format, args...))
 }
 
 // said is an error in the words of the original, which begin with a capital.

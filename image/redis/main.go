@@ -20,7 +20,8 @@ const buildID = "1b8ac7ad5a6f9c4e"
 // Main is redis-server.
 func Main(ctx context.Context, env *kit.Env) error {
 	if len(env.Args) == 2 && (env.Args[1] == "-v" || env.Args[1] == "--version") {
-		fmt.Fprintf(env.Stdout, "Redis server v=%s sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=%s\n", Version, buildID)
+		fmt.Fprintf(env.Stdout, "Redis server v=%s sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=%s\n", Version,
+			buildID)
 		return nil
 	}
 	if len(env.Args) == 2 && (env.Args[1] == "-h" || env.Args[1] == "--help") {
@@ -41,7 +42,8 @@ func Main(ctx context.Context, env *kit.Env) error {
 	s.log(warning, "oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo")
 	s.log(warning, "Redis version=%s, bits=64, commit=00000000, modified=0, pid=%d, just started", Version, env.PID)
 	if len(env.Args) == 1 {
-		s.log(warning, "Warning: no config file specified, using the default config. In order to specify a config file use %s /path/to/redis.conf", env.Args[0])
+		s.log(warning, "Warning: no config file specified, using the default config. In order to specify a config "+
+			"file use %s /path/to/redis.conf", env.Args[0])
 	} else {
 		s.log(warning, "Configuration loaded")
 	}
@@ -109,7 +111,8 @@ func (s *instance) listen(ctx context.Context) (list []net.Listener, err error) 
 func (s *instance) signalled(sig syscall.Signal) {
 	name := map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[sig]
 	s.logMu.Lock()
-	fmt.Fprintf(s.env.Stdout, "%d:signal-handler (%d) Received %s scheduling shutdown...\n", s.env.PID, time.Now().Unix(), name)
+	fmt.Fprintf(s.env.Stdout, "%d:signal-handler (%d) Received %s scheduling shutdown...\n", s.env.PID,
+		time.Now().Unix(), name)
 	s.logMu.Unlock()
 }
 

@@ -123,10 +123,13 @@ func (s *instance) loadAOF(start time.Time) error {
 	switch {
 	case err == nil:
 	case errors.As(err, &bad):
-		s.log(warning, "Bad file format reading the append only file: make a backup of your AOF file, then use ./redis-check-aof --fix <filename>")
+		s.log(warning, "Bad file format reading the append only file: make a backup of your AOF file, then use "+
+			"./redis-check-aof --fix <filename>")
 		return errFatal
 	case !s.config.bool("aof-load-truncated"):
-		s.log(warning, "Unexpected end of file reading the append only file. You can: 1) Make a backup of your AOF file, then use ./redis-check-aof --fix <filename>. 2) Alternatively you can set the 'aof-load-truncated' configuration option to yes and restart the server.")
+		s.log(warning, "Unexpected end of file reading the append only file. You can: 1) Make a backup of your AOF "+
+			"file, then use ./redis-check-aof --fix <filename>. 2) Alternatively you can set the "+
+			"'aof-load-truncated' configuration option to yes and restart the server.")
 		return errFatal
 	default:
 		s.log(warning, "!!! Warning: short read while loading the AOF file !!!")
@@ -305,7 +308,8 @@ func (s *instance) syncAOF() {
 	s.aof.dirty = false
 	grown := s.config.int("auto-aof-rewrite-percentage")
 	if s.aof.size > s.config.int("auto-aof-rewrite-min-size") && grown > 0 && s.aof.size > s.aof.base*(100+grown)/100 {
-		s.log(notice, "Starting automatic rewriting of AOF on %d%% growth", (s.aof.size-s.aof.base)*100/max(s.aof.base, 1))
+		s.log(notice, "Starting automatic rewriting of AOF on %d%% growth",
+			(s.aof.size-s.aof.base)*100/max(s.aof.base, 1))
 		s.rewriteAOF()
 	}
 }
@@ -360,7 +364,10 @@ func (d *data) writeCommands(out func([]byte)) error {
 // misconf is why writes are refused, or "".
 func (s *instance) misconf() string {
 	if s.saveFailed && s.config.bool("stop-writes-on-bgsave-error") && len(s.config.savePoints()) > 0 {
-		return "MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk. Commands that may modify the data set are disabled, because this instance is configured to report errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the RDB error."
+		return "MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk. " +
+			"Commands that may modify the data set are disabled, because this instance is configured to report " +
+			"errors during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the " +
+			"Redis logs for details about the RDB error."
 	}
 	if err := cmp.Or(s.aof.err, s.aof.syncErr); err != nil {
 		return "MISCONF Errors writing to the AOF file: " + errnoText(err)

@@ -355,7 +355,10 @@ func (r *rdbReader) readAux(info *rdbInfo, give func(db int, args ...string)) er
 
 // value reads a key and what it holds, as the command that makes it.
 func (r *rdbReader) value(kind byte) ([]string, error) {
-	command, ok := map[byte]string{typeString: "SET", typeList: "RPUSH", typeSet: "SADD", typeHash: "HSET", typeZset: "ZADD"}[kind]
+	command, ok := map[byte]string{
+		typeString: "SET", typeList: "RPUSH", typeSet: "SADD", typeHash: "HSET",
+		typeZset: "ZADD",
+	}[kind]
 	if !ok {
 		return nil, saidf("Unknown RDB encoding type %d", kind)
 	}

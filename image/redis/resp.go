@@ -128,7 +128,8 @@ func splitArgs(line string) (args []string, err error) {
 				}
 				quote = 0
 				continue
-			case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) && isHex(line[i+3]):
+			case quote == '"' && c == '\\' && i+3 < len(line) && line[i+1] == 'x' && isHex(line[i+2]) &&
+				isHex(line[i+3]):
 				n, _ := strconv.ParseUint(line[i+2:i+4], 16, 8)
 				b.WriteByte(byte(n))
 				i += 3

@@ -17,7 +17,8 @@ import (
 var noScript = map[string]bool{}
 
 func init() {
-	for n := range strings.FieldsSeq(`EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT MULTI EXEC DISCARD WATCH UNWATCH SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE
+	for n := range strings.FieldsSeq(
+		`EVAL EVALSHA EVAL_RO EVALSHA_RO SCRIPT MULTI EXEC DISCARD WATCH UNWATCH SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE
 		PUNSUBSCRIBE AUTH HELLO QUIT RESET CLIENT CONFIG MONITOR SAVE BGSAVE BGREWRITEAOF SHUTDOWN DEBUG WAIT ACL MODULE`) {
 		noScript[n] = true
 	}
@@ -33,8 +34,9 @@ type scriptRun struct {
 
 const (
 	errBusy       = "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE."
-	errUnkillable = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
-	errNotBusy    = "NOTBUSY No scripts in execution right now."
+	errUnkillable = "UNKILLABLE Sorry the script already executed write commands against the dataset. You can either " +
+		"wait the script termination or kill the server in a hard way using the SHUTDOWN NOSAVE command."
+	errNotBusy = "NOTBUSY No scripts in execution right now."
 	// busyPoll is how often who waits for a command of somebody else looks whether it is a script.
 	busyPoll = 100 * time.Millisecond
 )
@@ -176,7 +178,8 @@ func (c *client) runScript(ctx context.Context, args []string) []byte {
 	}
 	s := &scriptRun{slow: make(chan struct{}), kill: engine.end}
 	limit := time.AfterFunc(time.Duration(c.config.int("lua-time-limit"))*time.Millisecond, func() {
-		c.log(warning, "Lua slow script detected: still in execution after %s milliseconds. You can try killing the script using the SCRIPT KILL command. Script SHA1 is: %x",
+		c.log(warning, "Lua slow script detected: still in execution after %s milliseconds. You can try killing the "+
+			"script using the SCRIPT KILL command. Script SHA1 is: %x",
 			c.config.values["lua-time-limit"], sha1.Sum([]byte(args[1])))
 		close(s.slow)
 	})
@@ -198,7 +201,9 @@ func (c *client) runScript(ctx context.Context, args []string) []byte {
 	engine.end()
 	c.lua = nil
 	if s.killed.Load() {
-		return fail("ERR Error running script (call to f_%x): @user_script:1: Script killed by user with SCRIPT KILL...", sha1.Sum([]byte(args[1])))
+		return fail(
+			"ERR Error running script (call to f_%x): @user_script:1: Script killed by user with SCRIPT KILL...",
+			sha1.Sum([]byte(args[1])))
 	}
 	if engine.cell != nil {
 		err = engine.cell.Cause()
@@ -255,7 +260,8 @@ func (c *client) called(s *scriptRun, db *int, args []string) []byte {
 
 // forbidden are the names by which a script could reach files of the machine, of which the engine has
 // more than the original's, or get at those names without writing them.
-var forbidden = regexp.MustCompile(`\b(dofile|loadfile|load|loadstring|require|module|package|debug|_G|getfenv|setfenv)\b`)
+var forbidden = regexp.MustCompile(
+	`\b(dofile|loadfile|load|loadstring|require|module|package|debug|_G|getfenv|setfenv)\b`)
 
 // refuse returns the reply to a command with a script that must not run; nil for all others.
 func refuse(args []string) []byte {

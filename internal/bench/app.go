@@ -33,7 +33,9 @@ func application(name string, replicas int32) *appsv1.Deployment {
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: v1.PodSpec{
 					TerminationGracePeriodSeconds: ptr.To(int64(0)),
-					Containers:                    []v1.Container{{Name: "web", Image: "nginx:1.29", Ports: []v1.ContainerPort{{ContainerPort: 80}}}},
+					Containers: []v1.Container{
+						{Name: "web", Image: "nginx:1.29", Ports: []v1.ContainerPort{{ContainerPort: 80}}},
+					},
 				},
 			},
 		},
@@ -42,7 +44,8 @@ func application(name string, replicas int32) *appsv1.Deployment {
 
 // makeNamespace creates a namespace and waits until pods can be created in it.
 func makeNamespace(ctx context.Context, c kubernetes.Interface, name string) error {
-	if _, err := c.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+	if _, err := c.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	return until(ctx, "the namespace's service account", func() bool { return namespaceUsable(ctx, c, name) })
@@ -54,7 +57,8 @@ func deploy(ctx context.Context, c kubernetes.Interface, ns string, d *appsv1.De
 	ctx, cancel := context.WithTimeoutCause(ctx, appPatience, errors.New("it takes too long"))
 	defer cancel()
 	pods := func() (watch.Interface, error) {
-		return c.CoreV1().Pods(ns).Watch(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
+		return c.CoreV1().Pods(ns).Watch(ctx,
+			metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(d.Spec.Selector)})
 	}
 	w, err := pods()
 	if err != nil {
@@ -78,7 +82,8 @@ func deploy(ctx context.Context, c kubernetes.Interface, ns string, d *appsv1.De
 		}
 		w.Stop()
 		if ctx.Err() != nil {
-			return 0, fmt.Errorf("%d of %d pods of %s are Ready: %w", len(ready), *d.Spec.Replicas, d.Name, context.Cause(ctx))
+			return 0, fmt.Errorf("%d of %d pods of %s are Ready: %w", len(ready), *d.Spec.Replicas, d.Name,
+				context.Cause(ctx))
 		}
 		// A server under pressure ends watches; a new one begins with what there is.
 		if w, err = pods(); err != nil {

@@ -43,13 +43,19 @@ func benchBuild(ctx context.Context, r *run) error {
 		if err != nil {
 			return err
 		}
-		r.report(measure.Row{What: "binary, stripped, " + p.what, Value: measure.Of("MB", megabytes(b.size)), Target: measure.AtMost(p.size)})
+		r.report(measure.Row{
+			What: "binary, stripped, " + p.what, Value: measure.Of("MB", megabytes(b.size)),
+			Target: measure.AtMost(p.size),
+		})
 		if !r.cold {
 			continue
 		}
 		maps.Copy(cpu, b.packages)
 		used, took = used+b.cpu, took+b.took
-		r.report(measure.Row{What: "cold build, CPU, " + p.what, Value: measure.Of("min", used.Minutes()), Target: measure.AtMost(p.minutes)})
+		r.report(measure.Row{
+			What: "cold build, CPU, " + p.what, Value: measure.Of("min", used.Minutes()),
+			Target: measure.AtMost(p.minutes),
+		})
 		r.report(measure.Row{What: "cold build, on the clock, " + p.what, Value: measure.Of("min", took.Minutes())})
 	}
 	sizes, err := r.symbolSizes(ctx)
@@ -67,7 +73,10 @@ func benchBuild(ctx context.Context, r *run) error {
 		if r.cold {
 			compile = fmt.Sprintf("%.1f s", c.CPU.Seconds())
 		}
-		lines = append(lines, []string{c.Module, fmt.Sprint(c.Packages), fmt.Sprintf("%.1f MB", megabytes(c.Size)), compile})
+		lines = append(lines, []string{
+			c.Module, fmt.Sprint(c.Packages), fmt.Sprintf("%.1f MB", megabytes(c.Size)),
+			compile,
+		})
 	}
 	r.extra = append(r.extra, lines)
 	return nil

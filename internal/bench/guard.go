@@ -30,13 +30,17 @@ func benchGuard(ctx context.Context, r *run) error {
 		return err
 	}
 	defer c.Close()
-	g, err := guard.Start(ctx, guard.Options{Upstream: c.RESTConfig(), Direct: c.DirectConfig(), Journal: func(guard.Entry) {}})
+	g, err := guard.Start(ctx, guard.Options{
+		Upstream: c.RESTConfig(), Direct: c.DirectConfig(),
+		Journal: func(guard.Entry) {},
+	})
 	if err != nil {
 		return err
 	}
 	defer g.Close()
 	maps := client.CoreV1().ConfigMaps(metav1.NamespaceDefault)
-	if _, err := maps.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bench"}}, metav1.CreateOptions{}); err != nil {
+	if _, err := maps.Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bench"}},
+		metav1.CreateOptions{}); err != nil {
 		return err
 	}
 	doors := []struct {
@@ -61,7 +65,10 @@ func benchGuard(ctx context.Context, r *run) error {
 			return err
 		}},
 		{"update", func(c kubernetes.Interface, i int) error {
-			m := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "bench"}, Data: map[string]string{"i": strconv.Itoa(i)}}
+			m := &v1.ConfigMap{
+				ObjectMeta: metav1.ObjectMeta{Name: "bench"},
+				Data:       map[string]string{"i": strconv.Itoa(i)},
+			}
 			_, err := c.CoreV1().ConfigMaps(metav1.NamespaceDefault).Update(ctx, m, metav1.UpdateOptions{})
 			return err
 		}},
@@ -82,14 +89,19 @@ func benchGuard(ctx context.Context, r *run) error {
 			}
 		}
 		for i, d := range doors[1:] {
-			r.report(measure.Row{What: "API call, " + call.what + ", " + d.what + ": p50", Value: latency[i+1], Stock: latency[0]})
+			r.report(measure.Row{
+				What: "API call, " + call.what + ", " + d.what + ": p50", Value: latency[i+1],
+				Stock: latency[0],
+			})
 		}
 	}
 	return nil
 }
 
 // apiCalls makes one call after the other and returns their latencies.
-func apiCalls(kubeconfig func(string) ([]byte, error), do func(kubernetes.Interface, int) error) (q measure.Quantity, err error) {
+func apiCalls(kubeconfig func(string) ([]byte, error),
+	do func(kubernetes.Interface, int) error,
+) (q measure.Quantity, err error) {
 	q = measure.Of("µs")
 	b, err := kubeconfig("bench")
 	if err != nil {

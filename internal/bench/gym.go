@@ -72,8 +72,14 @@ func benchGym(ctx context.Context, r *run) error {
 		}
 	}
 	rate := float64(n) / time.Since(start).Minutes()
-	r.report(measure.Row{What: "gym: episodes in one environment, a minute", Value: measure.Of("", rate), Target: measure.AtLeast(gymTarget)})
-	r.report(measure.Row{What: "gym: of them with the right reward", Value: measure.Of("%", 100*float64(solved)/float64(n)), Target: measure.AtLeast(100)})
+	r.report(measure.Row{
+		What: "gym: episodes in one environment, a minute", Value: measure.Of("", rate),
+		Target: measure.AtLeast(gymTarget),
+	})
+	r.report(measure.Row{
+		What:  "gym: of them with the right reward",
+		Value: measure.Of("%", 100*float64(solved)/float64(n)), Target: measure.AtLeast(100),
+	})
 	return nil
 }
 
@@ -107,10 +113,12 @@ func benchSessions(ctx context.Context, r *run) error {
 			}
 			prepared.Wait()
 			var o struct{ Class string }
-			if err := s.call(ctx, http.MethodPost, "/sessions/"+session.ID+"/act", map[string]any{"name": "get_logs", "arguments": getLogs}, nil); err != nil {
+			if err := s.call(ctx, http.MethodPost, "/sessions/"+session.ID+"/act",
+				map[string]any{"name": "get_logs", "arguments": getLogs}, nil); err != nil {
 				return err
 			}
-			if err := s.call(ctx, http.MethodPost, "/sessions/"+session.ID+"/submit", map[string]any{"answer": answer}, &o); err != nil {
+			if err := s.call(ctx, http.MethodPost, "/sessions/"+session.ID+"/submit", map[string]any{"answer": answer},
+				&o); err != nil {
 				return err
 			}
 			right[i] = o.Class == "solved"
@@ -126,7 +134,13 @@ func benchSessions(ctx context.Context, r *run) error {
 			n++
 		}
 	}
-	r.report(measure.Row{What: "sessions served at once, each correct", Value: measure.Of("", float64(n)), Target: measure.AtLeast(sessionsAtOnce)})
-	r.report(measure.Row{What: "sessions served at once: all of it", Value: measure.Of("s", time.Since(start).Seconds())})
+	r.report(measure.Row{
+		What: "sessions served at once, each correct", Value: measure.Of("", float64(n)),
+		Target: measure.AtLeast(sessionsAtOnce),
+	})
+	r.report(measure.Row{
+		What:  "sessions served at once: all of it",
+		Value: measure.Of("s", time.Since(start).Seconds()),
+	})
 	return nil
 }

@@ -46,16 +46,18 @@ func runHollowNodes(ctx context.Context, config *rest.Config) error {
 	}
 	queue := workqueue.NewTyped[cache.ObjectName]()
 	context.AfterFunc(ctx, queue.ShutDown)
-	f := informers.NewSharedInformerFactoryWithOptions(c, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
-	}))
+	f := informers.NewSharedInformerFactoryWithOptions(c, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermNotEqualSelector("spec.nodeName", "").String()
+		}))
 	pods := f.Core().V1().Pods()
 	enqueue := func(obj any) {
 		if p, ok := obj.(*v1.Pod); ok {
 			queue.Add(cache.MetaObjectToName(p))
 		}
 	}
-	if _, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }}); err != nil {
+	if _, err := pods.Informer().AddEventHandler(
+		cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, obj any) { enqueue(obj) }}); err != nil {
 		return err
 	}
 	f.Start(ctx.Done())
@@ -78,13 +80,20 @@ func runHollowNodes(ctx context.Context, config *rest.Config) error {
 
 func hollowNode(name string) *v1.Node {
 	capacity := v1.ResourceList{
-		v1.ResourceCPU: resource.MustParse("8"), v1.ResourceMemory: resource.MustParse("32Gi"), v1.ResourcePods: resource.MustParse("110"),
+		v1.ResourceCPU: resource.MustParse("8"), v1.ResourceMemory: resource.MustParse("32Gi"),
+		v1.ResourcePods: resource.MustParse("110"),
 	}
 	return &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1.LabelHostname: name}},
 		Status: v1.NodeStatus{
 			Capacity: capacity, Allocatable: capacity,
-			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: metav1.Now(), LastTransitionTime: metav1.Now()}},
+			Conditions: []v1.NodeCondition{
+				{
+					Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady",
+					LastHeartbeatTime:  metav1.Now(),
+					LastTransitionTime: metav1.Now(),
+				},
+			},
 		},
 	}
 }
@@ -100,7 +109,10 @@ func renewLease(ctx context.Context, c kubernetes.Interface, node string) {
 		} else {
 			_, _ = leases.Create(ctx, &coordinationv1.Lease{
 				ObjectMeta: metav1.ObjectMeta{Name: node},
-				Spec:       coordinationv1.LeaseSpec{HolderIdentity: &node, LeaseDurationSeconds: ptr.To(int32(leaseDuration)), RenewTime: now},
+				Spec: coordinationv1.LeaseSpec{
+					HolderIdentity:       &node,
+					LeaseDurationSeconds: ptr.To(int32(leaseDuration)), RenewTime: now,
+				},
 			}, metav1.CreateOptions{})
 		}
 		select {
@@ -116,13 +128,18 @@ func renewLease(ctx context.Context, c kubernetes.Interface, node string) {
 func hollowSync(ctx context.Context, c kubernetes.Interface, p *v1.Pod) {
 	switch {
 	case p.DeletionTimestamp != nil:
-		_ = c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		_ = c.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name,
+			metav1.DeleteOptions{
+				GracePeriodSeconds: ptr.To(int64(0)),
+				Preconditions:      metav1.NewUIDPreconditions(string(p.UID)),
+			})
 	case p.Status.Phase != v1.PodRunning:
 		p = p.DeepCopy()
 		p.Status.Phase, p.Status.StartTime = v1.PodRunning, ptr.To(metav1.Now())
 		p.Status.PodIP, p.Status.PodIPs = "10.244.0.2", []v1.PodIP{{IP: "10.244.0.2"}}
 		for _, t := range []v1.PodConditionType{v1.PodInitialized, v1.ContainersReady, v1.PodReady} {
-			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: t, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()})
+			p.Status.Conditions = append(p.Status.Conditions,
+				v1.PodCondition{Type: t, Status: v1.ConditionTrue, LastTransitionTime: metav1.Now()})
 		}
 		_, _ = c.CoreV1().Pods(p.Namespace).UpdateStatus(ctx, p, metav1.UpdateOptions{})
 	}

@@ -51,7 +51,10 @@ func benchIdle(ctx context.Context, r *run) error {
 		return err
 	}
 	row := func(what, unit string, u []usage, target measure.Target, value func(usage) float64) {
-		r.report(measure.Row{What: what, Value: measure.Of(unit, value(u[0])), Stock: measure.Of(unit, value(u[1])), Target: target})
+		r.report(measure.Row{
+			What: what, Value: measure.Of(unit, value(u[0])), Stock: measure.Of(unit, value(u[1])),
+			Target: target,
+		})
 	}
 	resident := func(u usage) float64 { return megabytes(u.memory.Resident) }
 	private := func(u usage) float64 { return megabytes(u.memory.Private) }

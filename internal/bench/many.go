@@ -68,15 +68,22 @@ func benchMany(ctx context.Context, r *run) error {
 	var memory int64
 	share, cpu := measure.Of("MB"), measure.Of("%")
 	for i, c := range clusters {
-		if pods, err := readyPods(ctx, c.client, appNamespace); err == nil && pods == appReplicas && isUp(ctx, c.client) {
+		if pods, err := readyPods(ctx, c.client, appNamespace); err == nil && pods == appReplicas &&
+			isUp(ctx, c.client) {
 			up++
 		}
 		memory += list[i].memory.Share
 		share.Add(megabytes(list[i].memory.Share))
 		cpu.Add(list[i].cpu)
 	}
-	r.report(measure.Row{What: "side by side: environments with 30 pods up", Value: measure.Of("", float64(up)), Target: measure.AtLeast(manyEnvironments)})
-	r.report(measure.Row{What: fmt.Sprintf("side by side: %d of them from nothing to all pods Ready", n), Value: measure.Of("s", took.Seconds())})
+	r.report(measure.Row{
+		What: "side by side: environments with 30 pods up", Value: measure.Of("", float64(up)),
+		Target: measure.AtLeast(manyEnvironments),
+	})
+	r.report(measure.Row{
+		What:  fmt.Sprintf("side by side: %d of them from nothing to all pods Ready", n),
+		Value: measure.Of("s", took.Seconds()),
+	})
 	r.report(measure.Row{What: "side by side: memory of all", Value: measure.Of("GB", float64(memory)/1e9)})
 	r.report(measure.Row{What: "side by side: memory of each, its share of common pages included", Value: share})
 	r.report(measure.Row{What: "side by side: idle CPU of each, of a core", Value: cpu})

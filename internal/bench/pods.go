@@ -25,7 +25,10 @@ func benchPods(ctx context.Context, r *run) error {
 	sides := []struct {
 		*cluster
 		took, cpu measure.Quantity
-	}{{cluster: lab, took: measure.Of("s"), cpu: measure.Of("s")}, {cluster: stock, took: measure.Of("s"), cpu: measure.Of("s")}}
+	}{
+		{cluster: lab, took: measure.Of("s"), cpu: measure.Of("s")},
+		{cluster: stock, took: measure.Of("s"), cpu: measure.Of("s")},
+	}
 	for _, s := range sides {
 		if err := makeNamespace(ctx, s.client, appNamespace); err != nil {
 			return err
@@ -55,7 +58,10 @@ func benchPods(ctx context.Context, r *run) error {
 			}
 		}
 	}
-	r.report(measure.Row{What: "30-pod Deployment created to all Ready, warm", Value: sides[0].took, Stock: sides[1].took, Target: measure.AtMost(0.5)})
+	r.report(measure.Row{
+		What: "30-pod Deployment created to all Ready, warm", Value: sides[0].took,
+		Stock: sides[1].took, Target: measure.AtMost(0.5),
+	})
 	r.report(measure.Row{What: "30-pod Deployment: CPU time", Value: sides[0].cpu, Stock: sides[1].cpu})
 	return nil
 }

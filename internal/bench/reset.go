@@ -65,7 +65,10 @@ func benchReset(ctx context.Context, r *run) error {
 	}
 	r.report(measure.Row{What: "reset of a 30-pod application", Value: took, Stock: stock, Target: measure.AtMost(0.5)})
 	r.report(measure.Row{What: "reset: keys that differ at once", Value: differ, Target: measure.AtMost(0)})
-	r.report(measure.Row{What: fmt.Sprintf("reset: keys that differ %.0f s later", calm.Seconds()), Value: later, Target: measure.AtMost(0)})
+	r.report(measure.Row{
+		What: fmt.Sprintf("reset: keys that differ %.0f s later", calm.Seconds()), Value: later,
+		Target: measure.AtMost(0),
+	})
 	return nil
 }
 
@@ -112,7 +115,8 @@ func (r *run) stockReset(ctx context.Context) (q measure.Quantity, err error) {
 		return q, err
 	}
 	err = until(ctx, "the end of the namespace", func() bool {
-		list, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + appNamespace})
+		list, err := c.client.CoreV1().Namespaces().List(ctx,
+			metav1.ListOptions{FieldSelector: "metadata.name=" + appNamespace})
 		return err == nil && len(list.Items) == 0
 	})
 	if err == nil {

@@ -42,7 +42,8 @@ func benchShell(ctx context.Context, r *run) error {
 		}
 		return err
 	}
-	if err := call("exec_shell", map[string]any{"command": "kubectl version"}); err != nil { // It waits for the cluster.
+	// It waits for the cluster.
+	if err := call("exec_shell", map[string]any{"command": "kubectl version"}); err != nil {
 		return err
 	}
 	for _, c := range shellCalls {
@@ -74,9 +75,15 @@ func benchShell(ctx context.Context, r *run) error {
 			q.Add(1000 * s.Took)
 		}
 		steps = steps[c.times:]
-		r.report(measure.Row{What: "exec_shell(\"" + c.command + "\"), median", Value: q, Target: measure.AtMost(c.most)})
+		r.report(measure.Row{
+			What: "exec_shell(\"" + c.command + "\"), median", Value: q,
+			Target: measure.AtMost(c.most),
+		})
 	}
-	r.report(measure.Row{What: "the agent's shell, idle: private memory", Value: measure.Of("MB", megabytes(memory.Private)), Target: measure.AtMost(40)})
+	r.report(measure.Row{
+		What:  "the agent's shell, idle: private memory",
+		Value: measure.Of("MB", megabytes(memory.Private)), Target: measure.AtMost(40),
+	})
 	return nil
 }
 

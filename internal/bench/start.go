@@ -30,7 +30,10 @@ func benchStart(ctx context.Context, r *run) error {
 		stock.Add(c.up.Seconds())
 		stockCPU.Add(c.upCPU.Seconds())
 	}
-	r.report(measure.Row{What: "start: API ready, controllers synced, 3 nodes Ready", Value: lab, Stock: stock, Target: measure.RatioAtMost(0.3)})
+	r.report(measure.Row{
+		What: "start: API ready, controllers synced, 3 nodes Ready", Value: lab, Stock: stock,
+		Target: measure.RatioAtMost(0.3),
+	})
 	r.report(measure.Row{What: "start: CPU time to there", Value: labCPU, Stock: stockCPU})
 	r.report(measure.Row{What: "start: cluster DNS and metrics-server up, too", Value: ready})
 	return nil

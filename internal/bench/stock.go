@@ -56,7 +56,10 @@ func runStock(dir string) error {
 	if err != nil {
 		return err
 	}
-	config := &rest.Config{Host: fmt.Sprintf("https://127.0.0.1:%d", port), BearerToken: stockToken, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	config := &rest.Config{
+		Host: fmt.Sprintf("https://127.0.0.1:%d", port), BearerToken: stockToken,
+		TLSClientConfig: rest.TLSClientConfig{Insecure: true},
+	}
 	if err := stockFiles(dir, config); err != nil {
 		return err
 	}
@@ -142,10 +145,13 @@ func stockFiles(dir string, config *rest.Config) error {
 func stockAPIServer(ctx context.Context, dir, endpoint string, port int) error {
 	s := apiserveroptions.NewServerRunOptions()
 	if err := parse(s.Flags(),
-		"--etcd-servers="+endpoint, "--cert-dir="+dir, fmt.Sprintf("--secure-port=%d", port), "--bind-address=127.0.0.1",
-		"--advertise-address=172.18.0.2", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=RBAC",
-		"--token-auth-file="+filepath.Join(dir, "tokens.csv"), "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-		"--service-account-key-file="+filepath.Join(dir, "sa.key"), "--service-account-signing-key-file="+filepath.Join(dir, "sa.key"),
+		"--etcd-servers="+endpoint, "--cert-dir="+dir, fmt.Sprintf("--secure-port=%d", port),
+		"--bind-address=127.0.0.1", "--advertise-address=172.18.0.2", "--service-cluster-ip-range=10.96.0.0/16",
+		"--authorization-mode=RBAC",
+		"--token-auth-file="+filepath.Join(dir, "tokens.csv"),
+		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+		"--service-account-key-file="+filepath.Join(dir, "sa.key"),
+		"--service-account-signing-key-file="+filepath.Join(dir, "sa.key"),
 	); err != nil {
 		return err
 	}
@@ -167,12 +173,14 @@ func stockControllerManager(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	all, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(), controllermanager.ControllerAliases()
+	all, disabled, aliases := controllermanager.KnownControllers(), controllermanager.ControllersDisabledByDefault(),
+		controllermanager.ControllerAliases()
 	flags := s.Flags(all, disabled, aliases)
 	s.ParsedFlags = &flags
 	if err := parse(flags,
 		"--kubeconfig="+filepath.Join(dir, "kubeconfig"), "--secure-port=0",
-		"--service-account-private-key-file="+filepath.Join(dir, "sa.key"), "--root-ca-file="+filepath.Join(dir, "apiserver.crt"),
+		"--service-account-private-key-file="+filepath.Join(dir, "sa.key"),
+		"--root-ca-file="+filepath.Join(dir, "apiserver.crt"),
 	); err != nil {
 		return err
 	}

@@ -41,7 +41,10 @@ func benchWays(ctx context.Context, r *run) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", w.name, err)
 		}
-		r.report(measure.Row{What: "get_logs over " + w.name + ": added, median", Value: added, Target: measure.AtMost(3)})
+		r.report(measure.Row{
+			What: "get_logs over " + w.name + ": added, median", Value: added,
+			Target: measure.AtMost(3),
+		})
 	}
 	for _, e := range []struct {
 		language, file, from string
@@ -54,7 +57,10 @@ func benchWays(ctx context.Context, r *run) error {
 		if err != nil {
 			return err
 		}
-		r.report(measure.Row{What: "an agent in " + e.language + ", registered: lines", Value: measure.Of("", float64(n)), Target: measure.AtMost(e.most)})
+		r.report(measure.Row{
+			What:  "an agent in " + e.language + ", registered: lines",
+			Value: measure.Of("", float64(n)), Target: measure.AtMost(e.most),
+		})
 	}
 	return nil
 }
@@ -85,7 +91,8 @@ func overHTTP(ctx context.Context, r *run) (q measure.Quantity, err error) {
 	}
 	defer s.close()
 	var session struct{ ID string }
-	if err := s.call(ctx, http.MethodPost, "/sessions", map[string]any{"problem": wayProblem, "max_steps": wayActions + 1}, &session); err != nil {
+	if err := s.call(ctx, http.MethodPost, "/sessions",
+		map[string]any{"problem": wayProblem, "max_steps": wayActions + 1}, &session); err != nil {
 		return q, err
 	}
 	at := "/sessions/" + session.ID
@@ -95,7 +102,8 @@ func overHTTP(ctx context.Context, r *run) (q measure.Quantity, err error) {
 	var asked []time.Duration
 	for range wayActions {
 		start := time.Now()
-		if err := s.call(ctx, http.MethodPost, at+"/act", map[string]any{"name": "get_logs", "arguments": getLogs}, nil); err != nil {
+		if err := s.call(ctx, http.MethodPost, at+"/act", map[string]any{"name": "get_logs", "arguments": getLogs},
+			nil); err != nil {
 			return q, err
 		}
 		asked = append(asked, time.Since(start))
@@ -129,7 +137,10 @@ func overMCP(ctx context.Context, r *run) (q measure.Quantity, err error) {
 		}
 		asked = append(asked, time.Since(start))
 	}
-	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "submit", Arguments: map[string]any{"has_anomaly": "No"}}); err != nil {
+	if _, err := session.CallTool(ctx, &mcp.CallToolParams{
+		Name:      "submit",
+		Arguments: map[string]any{"has_anomaly": "No"},
+	}); err != nil {
 		return q, err
 	}
 	if err := session.Close(); err != nil {
@@ -150,7 +161,8 @@ func overPipes(ctx context.Context, r *run) (q measure.Quantity, err error) {
 		return q, err
 	}
 	results := filepath.Join(r.dir, "child")
-	cmd := exec.CommandContext(ctx, r.binary, "run", wayProblem, "--agent", fmt.Sprintf("exec:'%s' %s", self, childCommand),
+	cmd := exec.CommandContext(ctx, r.binary, "run", wayProblem, "--agent",
+		fmt.Sprintf("exec:'%s' %s", self, childCommand),
 		"--results", results, "--max-steps", fmt.Sprint(wayActions+1), "-o", "json")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return q, fmt.Errorf("%w: %s", err, lastLine(string(out)))

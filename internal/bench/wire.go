@@ -91,7 +91,10 @@ func benchWire(ctx context.Context, r *run) error {
 			host      string
 			p50, p99  measure.Quantity
 		}{
-			{transport: env.HTTPTransport(), host: net.JoinHostPort(address, "8080"), p50: measure.Of("µs"), p99: measure.Of("µs")},
+			{
+				transport: env.HTTPTransport(), host: net.JoinHostPort(address, "8080"), p50: measure.Of("µs"),
+				p99: measure.Of("µs"),
+			},
 			{transport: tcp.Clone(), host: l.Addr().String(), p50: measure.Of("µs"), p99: measure.Of("µs")},
 		}
 		for range r.rounds {
@@ -107,7 +110,10 @@ func benchWire(ctx context.Context, r *run) error {
 				p.p99.Add(latency.Percentile(99))
 			}
 		}
-		r.report(measure.Row{What: "pod-to-pod request, " + t.what + ": p50", Value: paths[0].p50, Stock: paths[1].p50, Target: t.target})
+		r.report(measure.Row{
+			What: "pod-to-pod request, " + t.what + ": p50", Value: paths[0].p50, Stock: paths[1].p50,
+			Target: t.target,
+		})
 		r.report(measure.Row{What: "pod-to-pod request, " + t.what + ": p99", Value: paths[0].p99, Stock: paths[1].p99})
 	}
 	return nil
@@ -153,10 +159,15 @@ func program(name string, p kit.Program) kit.Image {
 // runPod creates a pod and returns its address once it is Ready.
 func runPod(ctx context.Context, c kubernetes.Interface, name, image string) (address string, err error) {
 	pods := c.CoreV1().Pods(metav1.NamespaceDefault)
-	if err := until(ctx, "the service account", func() bool { return namespaceUsable(ctx, c, metav1.NamespaceDefault) }); err != nil {
+	if err := until(ctx, "the service account", func() bool {
+		return namespaceUsable(ctx, c, metav1.NamespaceDefault)
+	}); err != nil {
 		return "", err
 	}
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: name, Image: image}}}}
+	p := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: name, Image: image}}},
+	}
 	if _, err := pods.Create(ctx, p, metav1.CreateOptions{}); err != nil {
 		return "", err
 	}

@@ -23,12 +23,14 @@ const defaultAgent = "runbook"
 func findAgent(s *State, name string) (agent.Entry, error) {
 	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
 		e, err := external.Entry(command)
-		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it speaks with the lab.")
+		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it "+
+			"speaks with the lab.")
 	}
 	if file, ok := strings.CutPrefix(name, replayPrefix); ok {
 		e, err := replay.Entry(file)
 		if err != nil {
-			return e, fail(ExitUsage, fmt.Errorf("--agent %s: %w", name, err), "Name the record of a run, a .jsonl file.")
+			return e, fail(ExitUsage, fmt.Errorf("--agent %s: %w", name, err),
+				"Name the record of a run, a .jsonl file.")
 		}
 		return e, nil
 	}

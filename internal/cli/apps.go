@@ -23,7 +23,8 @@ func findApp(s *State, name string) (*app.App, error) {
 		}
 		names = append(names, a.Name)
 	}
-	return nil, fail(ExitUsage, fmt.Errorf("there is no application %q", name), "There are: "+strings.Join(names, ", ")+".")
+	return nil, fail(ExitUsage, fmt.Errorf("there is no application %q", name),
+		"There are: "+strings.Join(names, ", ")+".")
 }
 
 func newApps(s *State) *cobra.Command {

@@ -114,7 +114,8 @@ func linkSelf(bin string) error {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}
-	return errors.Join(os.Symlink(self, filepath.Join(bin, "kubectl")), os.Symlink(self, filepath.Join(bin, "aiopslab")))
+	return errors.Join(os.Symlink(self, filepath.Join(bin, "kubectl")),
+		os.Symlink(self, filepath.Join(bin, "aiopslab")))
 }
 
 // inForeground reports whether Ctrl-C on the terminal reaches this process and its children.

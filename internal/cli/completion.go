@@ -11,9 +11,10 @@ import (
 
 // completeFlag completes the values of a flag.
 func completeFlag(c *cobra.Command, flag string, names func() []string) {
-	err := c.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return names(), cobra.ShellCompDirectiveNoFileComp
-	})
+	err := c.RegisterFlagCompletionFunc(flag,
+		func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return names(), cobra.ShellCompDirectiveNoFileComp
+		})
 	if err != nil {
 		panic(err) // The flag is not there, or is completed already.
 	}

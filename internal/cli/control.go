@@ -28,7 +28,9 @@ func serveControl(c *embedded.Cloud, socket string) error {
 		return err
 	}
 	m := http.NewServeMux()
-	m.HandleFunc("POST /snapshot", order(func(ctx context.Context, file string) error { return saveSnapshot(ctx, c, file) }))
+	m.HandleFunc("POST /snapshot", order(func(ctx context.Context, file string) error {
+		return saveSnapshot(ctx, c, file)
+	}))
 	m.HandleFunc("POST /reset", order(func(ctx context.Context, file string) error {
 		snap, err := readSnapshot(file)
 		if err != nil {
@@ -56,9 +58,11 @@ func sendOrder(ctx context.Context, s *State, what, file string) error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "unix", e.Control)
-	}}}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", e.Control)
+		},
+	}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://environment/"+what, nil)
 	if err != nil {
 		return err

@@ -84,19 +84,23 @@ func theEnvironment(s *State) (environment, error) {
 				return e, nil
 			}
 		}
-		return environment{}, fail(ExitError, fmt.Errorf("KUBECONFIG=%s does not point to a running environment", config), "Unset KUBECONFIG to use the one that runs.")
+		return environment{}, fail(ExitError,
+			fmt.Errorf("KUBECONFIG=%s does not point to a running environment", config),
+			"Unset KUBECONFIG to use the one that runs.")
 	}
 	switch len(list) {
 	case 1:
 		return list[0], nil
 	case 0:
-		return environment{}, fail(ExitError, fmt.Errorf("no environment is running in %s", tmp), "Start one with 'aiopslab up', or set KUBECONFIG.")
+		return environment{}, fail(ExitError, fmt.Errorf("no environment is running in %s", tmp),
+			"Start one with 'aiopslab up', or set KUBECONFIG.")
 	}
 	var choices []string
 	for _, e := range list {
 		choices = append(choices, "export KUBECONFIG="+e.Kubeconfig)
 	}
-	return environment{}, fail(ExitError, fmt.Errorf("%d environments are running", len(list)), "Say which one you mean with one of: "+strings.Join(choices, "; "))
+	return environment{}, fail(ExitError, fmt.Errorf("%d environments are running", len(list)),
+		"Say which one you mean with one of: "+strings.Join(choices, "; "))
 }
 
 // serverOf returns the server that a kubeconfig's current context points to.

@@ -8,7 +8,8 @@ import (
 
 // Who lists the processes of a machine sees their command lines, and an agent that is a program does
 // so as well: a command line that names the problem would tell it what is wrong. So the process takes
-// its own away, and what the environment says of problems. On Linux the strings of os.Args lie where the kernel reads them.
+// its own away, and what the environment says of problems. On Linux the strings of os.Args lie where the
+// kernel reads them.
 
 // ownArguments copies the arguments of this process, so that the originals can be hidden.
 func ownArguments() []string {

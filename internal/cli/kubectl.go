@@ -44,7 +44,8 @@ func newStockKubectl(s *State, args []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
 	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
-		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(
+			300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
 	})
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
@@ -82,7 +83,8 @@ func namesCluster(arg string) bool {
 func needsCluster(args []string) bool {
 	for _, a := range args[1:] {
 		switch a {
-		case "help", "--help", "-h", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd, "kustomize", "options", "plugin", "--client":
+		case "help", "--help", "-h", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd,
+			"kustomize", "options", "plugin", "--client":
 			return false
 		}
 	}

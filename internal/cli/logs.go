@@ -24,7 +24,8 @@ type logFlags struct{ given, variable logs.Settings }
 func (f *logFlags) add(root *cobra.Command, s *State) {
 	flags := root.PersistentFlags()
 	flags.Var(&wordFlag{&f.given.Level, "level", logs.Levels}, "log-level",
-		"log on standard error from this `level` on: "+alternatives(logs.Levels)+" (default $"+logVariable+", info for serve, else off)")
+		"log on standard error from this `level` on: "+alternatives(logs.Levels)+" (default $"+logVariable+
+			", info for serve, else off)")
 	flags.Var(&wordFlag{&f.given.Format, "format", logs.Formats}, "log-format",
 		"log in this `format`: "+alternatives(logs.Formats)+" (default $"+logVariable+", else text)")
 	completeFlag(root, "log-level", func() []string { return logs.Levels })

@@ -18,7 +18,8 @@ import (
 )
 
 // modelHint says how a model is given.
-const modelHint = "Name one, as --model openai/gpt-4o with OPENAI_API_KEY (and OPENAI_BASE_URL for another endpoint), or --model anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY."
+const modelHint = "Name one, as --model openai/gpt-4o with OPENAI_API_KEY (and OPENAI_BASE_URL for another " +
+	"endpoint), or --model anthropic/claude-sonnet-4-5 with ANTHROPIC_API_KEY."
 
 // modelFlags say which model an agent has, and what it may cost.
 type modelFlags struct {
@@ -35,14 +36,18 @@ type modelFlags struct {
 
 func (f *modelFlags) add(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.model, "model", "", "the agent's `model`: openai/NAME, azure/NAME, anthropic/NAME, or NAME at OPENAI_BASE_URL")
+	flags.StringVar(&f.model, "model", "",
+		"the agent's `model`: openai/NAME, azure/NAME, anthropic/NAME, or NAME at OPENAI_BASE_URL")
 	flags.StringVar(&f.judge, "judge", "", "have a `model` score the agent's reasoning")
 	flags.StringVar(&f.prices, "prices", "", "YAML `file` with prices and windows of models")
 	flags.Float64Var(&f.cost, "max-cost", 0, "how many dollars the agent's model may cost; 0 is no limit")
-	flags.IntVar(&f.tokens, "max-tokens", 0, "how many tokens the agent's model may read and write in all; 0 is no limit")
-	flags.StringVar(&f.cache, "model-cache", "", "keep the replies of models in a `directory`, and give them again when the same is asked")
+	flags.IntVar(&f.tokens, "max-tokens", 0,
+		"how many tokens the agent's model may read and write in all; 0 is no limit")
+	flags.StringVar(&f.cache, "model-cache", "",
+		"keep the replies of models in a `directory`, and give them again when the same is asked")
 	flags.IntVar(&f.window, "context-window", 0, "how many tokens the model reads, if other than known")
-	flags.StringVar(&f.thoughts, "model-thoughts", "", "what becomes of the model's thoughts in its next prompt: `back` or forget; found out if not given")
+	flags.StringVar(&f.thoughts, "model-thoughts", "",
+		"what becomes of the model's thoughts in its next prompt: `back` or forget; found out if not given")
 	flags.DurationVar(&f.timeout, "model-timeout", llm.DefaultPatience.Timeout, "how long a model has for one reply")
 }
 
@@ -62,7 +67,8 @@ func (f *modelFlags) open(s *State, a agent.Entry) (llm.Model, error) {
 	}
 	if f.cost > 0 && !m.Info().Priced() {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-cost: nobody knows what the model %s costs", m.Name()),
-			fmt.Sprintf("Give its prices for a million tokens with --prices FILE, with a line such as '%s: {in: 1, out: 2}'; --max-tokens needs none.", m.Name()))
+			fmt.Sprintf("Give its prices for a million tokens with --prices FILE, with a line such as '%s: {in: 1, "+
+				"out: 2}'; --max-tokens needs none.", m.Name()))
 	}
 	return m, nil
 }
@@ -117,11 +123,14 @@ func modelTrouble(err error, name string) (code int, hint string) {
 	case !ok:
 		return ExitEnvironment, ""
 	case f.Status == http.StatusUnauthorized, f.Status == http.StatusForbidden:
-		return ExitUsage, fmt.Sprintf("Set %s_API_KEY, or the file that %[1]s_API_KEY_FILE names, to a key that the endpoint takes.", prefix)
+		return ExitUsage, fmt.Sprintf("Set %s_API_KEY, or the file that %[1]s_API_KEY_FILE names, to a key that the "+
+			"endpoint takes.", prefix)
 	case f.Status == http.StatusNotFound, f.Code == "model_not_found":
-		return ExitUsage, "Is that the model's name there, and the address right? It is PROVIDER/NAME, or NAME at OPENAI_BASE_URL, which mostly ends in /v1."
+		return ExitUsage, "Is that the model's name there, and the address right? It is PROVIDER/NAME, or NAME at " +
+			"OPENAI_BASE_URL, which mostly ends in /v1."
 	case f.Status == 0:
-		return ExitEnvironment, fmt.Sprintf("Does the endpoint run, and is its address right? %s_BASE_URL or the like says where it is.", prefix)
+		return ExitEnvironment, fmt.Sprintf(
+			"Does the endpoint run, and is its address right? %s_BASE_URL or the like says where it is.", prefix)
 	}
 	return ExitEnvironment, ""
 }
@@ -148,7 +157,8 @@ func (f *modelFlags) config(s *State, name string) (connect.Config, error) {
 		return c, fail(ExitUsage, fmt.Errorf("--model-timeout %v: a model needs some time", f.timeout), "")
 	}
 	if f.thoughts != "" && f.thoughts != llm.Back && f.thoughts != llm.Forget {
-		return c, fail(ExitUsage, fmt.Errorf("--model-thoughts %s: it is %s or %s", f.thoughts, llm.Back, llm.Forget), "")
+		return c, fail(ExitUsage, fmt.Errorf("--model-thoughts %s: it is %s or %s", f.thoughts, llm.Back, llm.Forget),
+			"")
 	}
 	if f.prices != "" {
 		var err error

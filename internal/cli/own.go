@@ -37,11 +37,13 @@ func (f *ownFlags) add(c *cobra.Command, s *State) {
 		return
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.apps, "apps", s.Env(appsVariable), "`directory` of applications of your own; by default $"+appsVariable)
+	flags.StringVar(&f.apps, "apps", s.Env(appsVariable),
+		"`directory` of applications of your own; by default $"+appsVariable)
 	if slices.Contains(appCommands, c.Name()) {
 		return
 	}
-	flags.StringVar(&f.problems, "problems", s.Env(problemsVariable), "`directory` of problems of your own; by default $"+problemsVariable)
+	flags.StringVar(&f.problems, "problems", s.Env(problemsVariable),
+		"`directory` of problems of your own; by default $"+problemsVariable)
 }
 
 // base is the applications and the faults that commands can name, and the program's problems. What is wrong with the
@@ -49,7 +51,8 @@ func (f *ownFlags) add(c *cobra.Command, s *State) {
 func (s *State) base() (*problem.Library, error) {
 	l, err := s.Parts.Library()
 	if err != nil {
-		return nil, fail(ExitUsage, fmt.Errorf("the problems that this program adds: %w", err), "docs/problems.md has the format.")
+		return nil, fail(ExitUsage, fmt.Errorf("the problems that this program adds: %w", err),
+			"docs/problems.md has the format.")
 	}
 	l, err = l.With(s.dirs.apps, "")
 	return l, fail(ExitUsage, err, "docs/apps.md has the format.")

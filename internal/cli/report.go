@@ -85,7 +85,8 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(paths, ", ")), hint)
 	}
 	if r.Runs == 0 {
-		return fail(ExitUsage, fmt.Errorf("none of %d runs is one of the agent and task asked for", read), "Leave out --agent or --task to see all.")
+		return fail(ExitUsage, fmt.Errorf("none of %d runs is one of the agent and task asked for", read),
+			"Leave out --agent or --task to see all.")
 	}
 	if f.svg != "" {
 		if err := r.WriteFigures(f.svg); err != nil {
@@ -100,5 +101,6 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 
 // wants reports whether a run is one of those asked for.
 func (f *reportFlags) wants(r *runs.Run) bool {
-	return (len(f.agents) == 0 || slices.Contains(f.agents, r.Agent) || slices.Contains(f.agents, r.Contestant())) && (f.task == "" || string(r.Task) == f.task)
+	return (len(f.agents) == 0 || slices.Contains(f.agents, r.Agent) || slices.Contains(f.agents, r.Contestant())) &&
+		(f.task == "" || string(r.Task) == f.task)
 }

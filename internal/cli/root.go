@@ -45,8 +45,9 @@ type State struct {
 // Process is the state of this process.
 func Process() *State {
 	return &State{
-		Args: ownArguments(), own: runtime.GOOS == "linux", Env: os.Getenv, LookupEnv: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Terminal: term.IsTerminal(int(os.Stderr.Fd())), OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+		Args: ownArguments(), own: runtime.GOOS == "linux", Env: os.Getenv, LookupEnv: os.LookupEnv, Stdin: os.Stdin,
+		Stdout: os.Stdout, Stderr: os.Stderr, Terminal: term.IsTerminal(int(os.Stderr.Fd())),
+		OutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 	}
 }
 
@@ -59,7 +60,8 @@ func Main(ctx context.Context, s *State) int {
 		return report(s.Stderr, runSubmit(s))
 	}
 	if err := s.Parts.Check(); err != nil {
-		return report(s.Stderr, fail(ExitUsage, fmt.Errorf("this program adds what cannot be added: %w", err), "Give it another name in the call of lab.Main."))
+		return report(s.Stderr, fail(ExitUsage, fmt.Errorf("this program adds what cannot be added: %w", err),
+			"Give it another name in the call of lab.Main."))
 	}
 	root := newRoot(s)
 	root.SetArgs(s.Args[1:])
@@ -97,8 +99,10 @@ up in a second: no Docker, no root, nothing to install.
 		return flagFailure(c, err)
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s), newAgents(s))
-	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s), newReset(s), newVersion(s), newTool(s))
+	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s),
+		newAgents(s))
+	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
+		newReset(s), newVersion(s), newTool(s))
 	root.AddCommand(newServe(s), newWorker(s))
 	for _, c := range root.Commands() {
 		s.dirs.add(c, s)
@@ -140,7 +144,8 @@ func unknownCommand(c *cobra.Command, args []string) error {
 // noArgs refuses arguments of a command that takes none.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return fail(ExitUsage, fmt.Errorf("%s takes no arguments, got %q", c.CommandPath(), args[0]), fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
+		return fail(ExitUsage, fmt.Errorf("%s takes no arguments, got %q", c.CommandPath(), args[0]),
+			fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
 	}
 	return nil
 }
@@ -149,7 +154,8 @@ func noArgs(c *cobra.Command, args []string) error {
 func oneArg(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) != 1 {
-			return fail(ExitUsage, fmt.Errorf("%s needs one argument, %s; got %d", c.CommandPath(), what, len(args)), fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
+			return fail(ExitUsage, fmt.Errorf("%s needs one argument, %s; got %d", c.CommandPath(), what, len(args)),
+				fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
 		}
 		return nil
 	}

@@ -104,8 +104,9 @@ func clip(line string, columns int) string {
 }
 
 // telling is what makes a line of output worth showing before others.
-var telling = regexp.MustCompile(`(?i)\b(error|err|fail\w*|fatal|panic|denied|refused|unauthori[sz]ed|forbidden|timed? ?out|crash\w*|back-?off|` +
-	`unhealthy|evicted|oomkilled|warning|pending|firing|not ?found|no such|unavailable|exit status)\b|\b0/[1-9]`)
+var telling = regexp.MustCompile(
+	`(?i)\b(error|err|fail\w*|fatal|panic|denied|refused|unauthori[sz]ed|forbidden|timed? ?out|crash\w*|back-?off|` +
+		`unhealthy|evicted|oomkilled|warning|pending|firing|not ?found|no such|unavailable|exit status)\b|\b0/[1-9]`)
 
 // collapse keeps as many lines as are asked for: the first, the last, and between them those that
 // tell of trouble, or else those that come first. A line says how many are left out.

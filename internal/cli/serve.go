@@ -66,10 +66,13 @@ and refused request, and more with --log-level debug.`,
 	}
 	flags := c.Flags()
 	flags.StringVar(&f.addr, "addr", defaultAddr, "where to listen; port 0 is any")
-	flags.StringVar(&f.token, "token-file", "", "`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
-	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions, "how many sessions and environments there may be at once")
+	flags.StringVar(&f.token, "token-file", "",
+		"`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
+	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions,
+		"how many sessions and environments there may be at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
-	flags.BoolVar(&f.untilEOF, "until-eof", false, "end when standard input does, and log nothing unless told to, for programs that start the server")
+	flags.BoolVar(&f.untilEOF, "until-eof", false,
+		"end when standard input does, and log nothing unless told to, for programs that start the server")
 	f.memory.add(c)
 	f.models.add(c)
 	return c
@@ -119,7 +122,8 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 func envToken(s *State) (string, error) {
 	token := strings.TrimSpace(s.Env("AIOPSLAB_TOKEN"))
 	if _, set := s.LookupEnv("AIOPSLAB_TOKEN"); set && token == "" {
-		return "", fail(ExitUsage, errors.New("AIOPSLAB_TOKEN is set, and empty"), "Give it a value, or unset it to do without a token.")
+		return "", fail(ExitUsage, errors.New("AIOPSLAB_TOKEN is set, and empty"),
+			"Give it a value, or unset it to do without a token.")
 	}
 	return token, nil
 }
@@ -128,12 +132,14 @@ func envToken(s *State) (string, error) {
 func checkAddr(addr, token, how string) (loopback bool, err error) {
 	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return false, fail(ExitUsage, fmt.Errorf("--addr %s: %w", addr, err), "Write it as HOST:PORT, such as "+defaultAddr+".")
+		return false, fail(ExitUsage, fmt.Errorf("--addr %s: %w", addr, err),
+			"Write it as HOST:PORT, such as "+defaultAddr+".")
 	}
 	ip, err := netip.ParseAddr(host)
 	loopback = host == "localhost" || err == nil && ip.IsLoopback()
 	if !loopback && token == "" {
-		return false, fail(ExitUsage, fmt.Errorf("--addr %s can be reached from other machines, and there is no token", addr),
+		return false, fail(ExitUsage, fmt.Errorf("--addr %s can be reached from other machines, and there is no token",
+			addr),
 			"Whoever reaches the server can use it: give it a token with "+how+", or listen on 127.0.0.1.")
 	}
 	return loopback, nil
@@ -175,13 +181,15 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 		}()
 	}
 	o.Workers = &processes{
-		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir, setups: make(chan struct{}, runtime.NumCPU()),
+		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir,
+		setups: make(chan struct{}, runtime.NumCPU()),
 	}
 	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()
 	web := &http.Server{
-		Handler: front, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout, ErrorLog: logs.ErrorLog(o.Log, slog.LevelWarn, "api"),
+		Handler: front, MaxHeaderBytes: maxHeader, ReadHeaderTimeout: answerTimeout, IdleTimeout: idleTimeout,
+		ErrorLog:    logs.ErrorLog(o.Log, slog.LevelWarn, "api"),
 		BaseContext: func(net.Listener) context.Context { return requests },
 	}
 	failed := make(chan error, 1)

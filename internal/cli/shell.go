@@ -33,12 +33,14 @@ judged all the same.`,
 		Args: func(c *cobra.Command, args []string) error {
 			if at := c.ArgsLenAtDash(); at >= 0 {
 				if at == 1 && len(args) == 1 {
-					return fail(ExitUsage, errors.New("there is no command behind '--'"), "Leave '--' out to have a shell.")
+					return fail(ExitUsage, errors.New("there is no command behind '--'"),
+						"Leave '--' out to have a shell.")
 				}
 				args = args[:at]
 			}
 			if len(args) > 1 {
-				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[1]), "Put the command to run behind '--': aiopslab shell "+args[0]+" -- "+args[1])
+				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[1]),
+					"Put the command to run behind '--': aiopslab shell "+args[0]+" -- "+args[1])
 			}
 			return oneArg("a problem")(c, args)
 		},

@@ -29,7 +29,9 @@ const (
 )
 
 // startInterruptibly starts a cluster and returns when it is ready to use, or a signal comes.
-func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
+func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string,
+	a *app.App,
+) (*embedded.Cloud, environment, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var c *embedded.Cloud
@@ -53,7 +55,9 @@ func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embe
 }
 
 // startCluster starts a cluster, makes it known and deploys the application, if there is one.
-func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string, a *app.App) (*embedded.Cloud, environment, error) {
+func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string,
+	a *app.App,
+) (*embedded.Cloud, environment, error) {
 	c, err := embedded.Start(ctx, opts)
 	if err != nil {
 		return nil, environment{}, startFailure(err)
@@ -94,10 +98,12 @@ func checkTemp(dir string) error {
 		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: %w", dir, err), tempHint)
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < minFree {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir, free>>20, minFree>>20), tempHint)
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s has %d MB free, an environment needs %d", dir,
+			free>>20, minFree>>20), tempHint)
 	}
 	if len(dir) > maxTempLen {
-		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: the name is longer than %d characters", dir, maxTempLen), tempHint)
+		return fail(ExitEnvironment, fmt.Errorf("temporary directory %s: the name is longer than %d characters", dir,
+			maxTempLen), tempHint)
 	}
 	return nil
 }

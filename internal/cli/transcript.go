@@ -99,7 +99,8 @@ func (t *transcript) event(kind string, data any) {
 	case record.Output:
 		t.output(kind, d)
 	case llm.Attempt:
-		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds, d.Error)))
+		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds,
+			d.Error)))
 	case record.Submission:
 		t.answer = d.Answer
 		if !d.Submitted {
@@ -179,7 +180,8 @@ func (t *transcript) shown(text string, most int) []string {
 
 // verbs are what the API calls a write, as people say it.
 var verbs = map[string]string{
-	"create": "created", "update": "changed", "patch": "changed", "delete": "deleted", "deletecollection": "deleted all",
+	"create": "created", "update": "changed", "patch": "changed", "delete": "deleted",
+	"deletecollection": "deleted all",
 }
 
 // write tells of a change that the agent made.
@@ -209,7 +211,8 @@ func (t *transcript) look(kind string, l grade.Look) {
 	sli := l.Load.Total
 	if kind == record.BaselineEvent {
 		t.base = l
-		t.line("healthy: %.0f requests/s, %.1f %% succeed, p95 %v", sli.Rate, 100*sli.Success, sli.P95.Round(time.Millisecond))
+		t.line("healthy: %.0f requests/s, %.1f %% succeed, p95 %v", sli.Rate, 100*sli.Success,
+			sli.P95.Round(time.Millisecond))
 		return
 	}
 	if t.looks++; t.looks == 1 && t.detail != quiet {

@@ -106,7 +106,8 @@ func modelLine(res grade.Result) string {
 		count = fmt.Sprintf(" (%v)", res["model_tokens"])
 	}
 	return fmt.Sprintf("%v: %s, %v tokens in, %v out%s, %s",
-		res["model"], counted(res["model_calls"], "request"), res["model_in_tokens"], res["model_out_tokens"], count, cost)
+		res["model"], counted(res["model_calls"], "request"), res["model_in_tokens"], res["model_out_tokens"], count,
+		cost)
 }
 
 // readResponse tells the thought of a response from its action: a command as one would type it, or

@@ -38,7 +38,8 @@ func version() string {
 			commit += "\n"
 		}
 	}
-	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", ownVersion(), commit, controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", ownVersion(), commit,
+		controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // ownVersion is the version of this program.

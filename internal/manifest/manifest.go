@@ -135,7 +135,9 @@ func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Un
 }
 
 // resource is where an object lives, and the object with its namespace.
-func (c *Client) resource(namespace string, u *unstructured.Unstructured) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
+func (c *Client) resource(namespace string,
+	u *unstructured.Unstructured,
+) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
 	gvk := u.GroupVersionKind()
 	m, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
@@ -180,7 +182,8 @@ func waitReady(ctx context.Context, r dynamic.ResourceInterface, name string) er
 		if ready(u) {
 			return nil
 		}
-		w, err := r.Watch(ctx, metav1.SingleObject(metav1.ObjectMeta{Name: name, ResourceVersion: u.GetResourceVersion()}))
+		w, err := r.Watch(ctx, metav1.SingleObject(
+			metav1.ObjectMeta{Name: name, ResourceVersion: u.GetResourceVersion()}))
 		if err != nil {
 			return err
 		}
@@ -214,5 +217,6 @@ func ready(u *unstructured.Unstructured) bool {
 	if !found {
 		want = 1
 	}
-	return number("status", "readyReplicas") == want && number("status", "updatedReplicas") == want && number("status", "replicas") == want
+	return number("status", "readyReplicas") == want && number("status", "updatedReplicas") == want &&
+		number("status", "replicas") == want
 }

@@ -143,7 +143,8 @@ func (c *Cell) Cause() error {
 	switch {
 	case c.over:
 		return ErrMemory
-	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"), strings.Contains(text, "failed to create new OS thread"):
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
+		strings.Contains(text, "failed to create new OS thread"):
 		c.holder.Exhaust()
 		return ErrMemory
 	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):

@@ -36,7 +36,10 @@ func Run(ctx context.Context, env *kit.Env, name string) error {
 	defer c.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	h := &Host{ctx: ctx, env: env, open: map[int]any{stdin: env.Stdin, stdout: env.Stdout, stderr: env.Stderr}, next: firstHandle}
+	h := &Host{
+		ctx: ctx, env: env, open: map[int]any{stdin: env.Stdin, stdout: env.Stdout, stderr: env.Stderr},
+		next: firstHandle,
+	}
 	defer h.closeAll()
 	server := rpc.NewServer()
 	if err := server.RegisterName("Host", h); err != nil {
@@ -89,7 +92,10 @@ type World struct {
 // World tells the program its world.
 func (h *Host) World(_ int, w *World) error {
 	e := h.env
-	*w = World{Args: e.Args, Vars: e.Vars, Dir: e.Dir, Hostname: e.Hostname, PID: e.PID, User: e.User, Terminal: e.Terminal != nil}
+	*w = World{
+		Args: e.Args, Vars: e.Vars, Dir: e.Dir, Hostname: e.Hostname, PID: e.PID, User: e.User,
+		Terminal: e.Terminal != nil,
+	}
 	if e.CPU != nil {
 		w.CPU = e.CPU.Info()
 	}

@@ -11,8 +11,8 @@ import (
 
 // stops are the reasons for which replies end, in our words.
 var stops = map[sdk.StopReason]llm.Stop{
-	"end_turn": llm.Done, "stop_sequence": llm.Done, "max_tokens": llm.Length, "model_context_window_exceeded": llm.Length,
-	"tool_use": llm.Calling, "refusal": llm.Refused,
+	"end_turn": llm.Done, "stop_sequence": llm.Done, "max_tokens": llm.Length,
+	"model_context_window_exceeded": llm.Length, "tool_use": llm.Calling, "refusal": llm.Refused,
 }
 
 // answer is a reply that is being put together.

@@ -39,7 +39,8 @@ func (m *Model) request(r llm.Request) sdk.MessageNewParams {
 	}
 	for _, t := range r.Tools {
 		params.Tools = append(params.Tools, sdk.ToolUnionParam{OfTool: &sdk.ToolParam{
-			Name: t.Name, Description: param.NewOpt(t.Doc), InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema),
+			Name: t.Name, Description: param.NewOpt(t.Doc),
+			InputSchema: param.Override[sdk.ToolInputSchemaParam](t.Schema),
 		}})
 	}
 	if n := len(params.System); n > 0 {

@@ -75,7 +75,8 @@ var providers = map[string]func(name string, info llm.Info, env func(string) str
 		}
 		url := env("OPENAI_BASE_URL")
 		if key == "" && url == "" {
-			return nil, errors.New("there is no key: set OPENAI_API_KEY or OPENAI_API_KEY_FILE, or OPENAI_BASE_URL for an endpoint that needs none")
+			return nil, errors.New("there is no key: set OPENAI_API_KEY or OPENAI_API_KEY_FILE, or OPENAI_BASE_URL " +
+				"for an endpoint that needs none")
 		}
 		return openai.New(openai.Config{Model: name, Info: info, BaseURL: url, Key: key, Client: client()}), nil
 	},
@@ -86,12 +87,16 @@ var providers = map[string]func(name string, info llm.Info, env func(string) str
 		}
 		endpoint := strings.TrimRight(env("AZURE_OPENAI_ENDPOINT"), "/")
 		if key == "" || endpoint == "" {
-			return nil, errors.New("set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com, and AZURE_OPENAI_API_KEY or AZURE_OPENAI_API_KEY_FILE")
+			return nil, errors.New("set AZURE_OPENAI_ENDPOINT, as https://NAME.openai.azure.com, and " +
+				"AZURE_OPENAI_API_KEY or AZURE_OPENAI_API_KEY_FILE")
 		}
 		if !strings.HasSuffix(endpoint, "/v1") {
 			endpoint += "/openai/v1"
 		}
-		return openai.New(openai.Config{Model: name, Info: info, BaseURL: endpoint, Key: key, KeyHeader: "api-key", Client: client()}), nil
+		return openai.New(openai.Config{
+			Model: name, Info: info, BaseURL: endpoint, Key: key, KeyHeader: "api-key",
+			Client: client(),
+		}), nil
 	},
 	"anthropic": func(name string, info llm.Info, env func(string) string) (llm.Model, error) {
 		key, err := readKey(env, "ANTHROPIC_API_KEY")
@@ -100,7 +105,8 @@ var providers = map[string]func(name string, info llm.Info, env func(string) str
 		}
 		url := env("ANTHROPIC_BASE_URL")
 		if key == "" && url == "" {
-			return nil, errors.New("there is no key: set ANTHROPIC_API_KEY or ANTHROPIC_API_KEY_FILE, or ANTHROPIC_BASE_URL for an endpoint that needs none")
+			return nil, errors.New("there is no key: set ANTHROPIC_API_KEY or ANTHROPIC_API_KEY_FILE, or " +
+				"ANTHROPIC_BASE_URL for an endpoint that needs none")
 		}
 		return anthropic.New(anthropic.Config{Model: name, Info: info, BaseURL: url, Key: key, Client: client()}), nil
 	},

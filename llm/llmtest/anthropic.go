@@ -32,7 +32,10 @@ func serveAnthropic(w http.ResponseWriter, req *http.Request, play func(Request)
 		MaxTokens   int `json:"max_tokens"`
 	}
 	if err := json.NewDecoder(req.Body).Decode(&body); err != nil || body.MaxTokens == 0 {
-		anthropicError(w, Answer{Status: http.StatusBadRequest, Message: fmt.Sprintf("max_tokens: %d, %v", body.MaxTokens, err)})
+		anthropicError(w, Answer{
+			Status:  http.StatusBadRequest,
+			Message: fmt.Sprintf("max_tokens: %d, %v", body.MaxTokens, err),
+		})
 		return
 	}
 	r := Request{Model: body.Model, Stream: body.Stream, Header: req.Header}
@@ -52,14 +55,18 @@ func serveAnthropic(w http.ResponseWriter, req *http.Request, play func(Request)
 				msg.Text += b.Text
 			case "thinking":
 				if b.Signature != signature(b.Thinking) {
-					anthropicError(w, Answer{Status: http.StatusBadRequest, Message: "Invalid `signature` in `thinking` block"})
+					anthropicError(w, Answer{
+						Status:  http.StatusBadRequest,
+						Message: "Invalid `signature` in `thinking` block",
+					})
 					return
 				}
 				msg.Thoughts += b.Thinking
 			case "tool_use":
 				msg.Calls = append(msg.Calls, llm.ToolCall{ID: b.ID, Name: b.Name, Arguments: string(b.Input)})
 			case "tool_result":
-				r.Messages = append(r.Messages, llm.Message{Role: llm.Result, Text: string(b.Content), For: b.ToolUseID})
+				r.Messages = append(r.Messages,
+					llm.Message{Role: llm.Result, Text: string(b.Content), For: b.ToolUseID})
 			}
 		}
 		if msg.Text != "" || len(msg.Calls) > 0 {
@@ -78,7 +85,8 @@ func serveAnthropic(w http.ResponseWriter, req *http.Request, play func(Request)
 		anthropicStream(w, r, a)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(cmp.Or(a.Raw, encode(anthropicMessage(r, a, anthropicBlocks(a), anthropicReasons[a.Stop])))))
+		_, _ = w.Write([]byte(cmp.Or(a.Raw,
+			encode(anthropicMessage(r, a, anthropicBlocks(a), anthropicReasons[a.Stop])))))
 	}
 }
 
@@ -88,18 +96,25 @@ func anthropicError(w http.ResponseWriter, a Answer) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(a.Status)
-	_, _ = w.Write([]byte(encode(map[string]any{"type": "error", "error": map[string]any{"type": cmp.Or(a.Code, "invalid_request_error"), "message": a.Message}})))
+	_, _ = w.Write([]byte(encode(map[string]any{
+		"type":  "error",
+		"error": map[string]any{"type": cmp.Or(a.Code, "invalid_request_error"), "message": a.Message},
+	})))
 }
 
 // anthropicReasons are the reasons for which replies end, in the protocol's words.
-var anthropicReasons = map[llm.Stop]string{llm.Done: "end_turn", llm.Length: "max_tokens", llm.Calling: "tool_use", llm.Refused: "refusal"}
+var anthropicReasons = map[llm.Stop]string{
+	llm.Done: "end_turn", llm.Length: "max_tokens", llm.Calling: "tool_use",
+	llm.Refused: "refusal",
+}
 
 func anthropicMessage(r Request, a Answer, blocks []any, reason any) map[string]any {
 	if a.NoUsage {
 		a.Usage = llm.Usage{}
 	}
 	return map[string]any{
-		"id": "msg_1", "type": "message", "role": "assistant", "model": r.Model, "content": blocks, "stop_reason": reason,
+		"id": "msg_1", "type": "message", "role": "assistant", "model": r.Model, "content": blocks,
+		"stop_reason": reason,
 		"usage": map[string]any{
 			"input_tokens": a.Usage.In - a.Usage.Cached - a.Usage.Written, "cache_read_input_tokens": a.Usage.Cached,
 			"cache_creation_input_tokens": a.Usage.Written, "output_tokens": a.Usage.Out,
@@ -110,14 +125,18 @@ func anthropicMessage(r Request, a Answer, blocks []any, reason any) map[string]
 func anthropicBlocks(a Answer) []any {
 	blocks := []any{}
 	if a.Thoughts != "" {
-		blocks = append(blocks, map[string]any{"type": "thinking", "thinking": a.Thoughts, "signature": signature(a.Thoughts)})
+		blocks = append(blocks, map[string]any{
+			"type": "thinking", "thinking": a.Thoughts,
+			"signature": signature(a.Thoughts),
+		})
 	}
 	if a.Text != "" {
 		blocks = append(blocks, map[string]any{"type": "text", "text": a.Text})
 	}
 	for i, c := range a.Calls {
 		blocks = append(blocks, map[string]any{
-			"type": "tool_use", "id": cmp.Or(c.ID, fmt.Sprintf("toolu_%d", i)), "name": c.Name, "input": json.RawMessage(c.Arguments),
+			"type": "tool_use", "id": cmp.Or(c.ID, fmt.Sprintf("toolu_%d", i)), "name": c.Name,
+			"input": json.RawMessage(c.Arguments),
 		})
 	}
 	return blocks
@@ -163,10 +182,16 @@ func anthropicStream(w http.ResponseWriter, r Request, a Answer) {
 			send("content_block_delta", map[string]any{"index": i, "delta": map[string]any{"type": kind, field: part}})
 		}
 		if block["type"] == "thinking" {
-			send("content_block_delta", map[string]any{"index": i, "delta": map[string]any{"type": "signature_delta", "signature": signature(a.Thoughts)}})
+			send("content_block_delta", map[string]any{
+				"index": i,
+				"delta": map[string]any{"type": "signature_delta", "signature": signature(a.Thoughts)},
+			})
 		}
 		send("content_block_stop", map[string]any{"index": i})
 	}
-	send("message_delta", map[string]any{"delta": map[string]any{"stop_reason": anthropicReasons[a.Stop]}, "usage": map[string]any{"output_tokens": a.Usage.Out}})
+	send("message_delta", map[string]any{
+		"delta": map[string]any{"stop_reason": anthropicReasons[a.Stop]},
+		"usage": map[string]any{"output_tokens": a.Usage.Out},
+	})
 	send("message_stop", map[string]any{})
 }

@@ -21,7 +21,8 @@ type Engineer struct {
 // Play is the play of the engineer.
 func (e Engineer) Play(_ int, r Request) Answer {
 	if len(r.Messages) > 0 && strings.Contains(r.Messages[0].Text, "Hindsight:") {
-		return Answer{Text: fmt.Sprintf("Status: achieved\nHindsight: %d looks are done, take the next.", strings.Count(r.Messages[1].Text, "Thought"))}
+		return Answer{Text: fmt.Sprintf("Status: achieved\nHindsight: %d looks are done, take the next.",
+			strings.Count(r.Messages[1].Text, "Thought"))}
 	}
 	taken, seen := 0, ""
 	for i, m := range r.Messages {

@@ -94,7 +94,9 @@ func Handler(p Play) http.Handler {
 		return p(number, r)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) { serveOpenAI(w, r, play) })
+	mux.HandleFunc("POST /v1/chat/completions", func(w http.ResponseWriter, r *http.Request) {
+		serveOpenAI(w, r, play)
+	})
 	mux.HandleFunc("POST /v1/messages", func(w http.ResponseWriter, r *http.Request) { serveAnthropic(w, r, play) })
 	return mux
 }

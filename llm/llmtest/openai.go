@@ -70,12 +70,16 @@ func serveOpenAI(w http.ResponseWriter, req *http.Request, play func(Request) An
 	for _, m := range body.Messages {
 		msg := llm.Message{Role: m.Role, Text: string(m.Content), For: m.ToolCallID, Thoughts: m.Thoughts + m.Reasoning}
 		for _, c := range m.ToolCalls {
-			msg.Calls = append(msg.Calls, llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+			msg.Calls = append(msg.Calls,
+				llm.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 		}
 		r.Messages = append(r.Messages, msg)
 	}
 	for _, t := range body.Tools {
-		r.Tools = append(r.Tools, llm.Tool{Name: t.Function.Name, Doc: t.Function.Description, Schema: t.Function.Parameters})
+		r.Tools = append(r.Tools, llm.Tool{
+			Name: t.Function.Name, Doc: t.Function.Description,
+			Schema: t.Function.Parameters,
+		})
 	}
 	a := play(r).complete(r)
 	switch {
@@ -102,7 +106,10 @@ func openAIError(w http.ResponseWriter, a Answer) {
 }
 
 // openAIReasons are the reasons for which replies end, in the protocol's words.
-var openAIReasons = map[llm.Stop]string{llm.Done: "stop", llm.Length: "length", llm.Calling: "tool_calls", llm.Refused: "content_filter"}
+var openAIReasons = map[llm.Stop]string{
+	llm.Done: "stop", llm.Length: "length", llm.Calling: "tool_calls",
+	llm.Refused: "content_filter",
+}
 
 func openAICalls(a Answer) []openAICall {
 	var calls []openAICall
@@ -128,7 +135,10 @@ func openAIContent(a Answer, text, thoughts string) any {
 	}
 	list := []any{map[string]any{"type": "text", "text": text}}
 	if thoughts != "" {
-		thinking := map[string]any{"type": "thinking", "thinking": []any{map[string]any{"type": "text", "text": thoughts}}}
+		thinking := map[string]any{
+			"type":     "thinking",
+			"thinking": []any{map[string]any{"type": "text", "text": thoughts}},
+		}
 		list = append([]any{thinking}, list...)
 	}
 	return list
@@ -147,7 +157,10 @@ func openAIWhole(r Request, a Answer) string {
 	}
 	whole := map[string]any{
 		"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": r.Model,
-		"choices": []any{map[string]any{"index": 0, "message": message, "finish_reason": openAIReasons[a.Stop], "logprobs": nil}},
+		"choices": []any{map[string]any{
+			"index": 0, "message": message, "finish_reason": openAIReasons[a.Stop],
+			"logprobs": nil,
+		}},
 	}
 	if !a.NoUsage {
 		whole["usage"] = openAIUsage(a.Usage)
@@ -190,13 +203,16 @@ func openAIStream(w http.ResponseWriter, r Request, a Answer) {
 		c.Function.Arguments = ""
 		chunk(map[string]any{"tool_calls": []any{c}}, nil)
 		for _, piece := range pieces(arguments) {
-			chunk(map[string]any{"tool_calls": []any{map[string]any{"index": c.Index, "function": map[string]any{"arguments": piece}}}}, nil)
+			chunk(map[string]any{"tool_calls": []any{
+				map[string]any{"index": c.Index, "function": map[string]any{"arguments": piece}},
+			}}, nil)
 		}
 	}
 	chunk(map[string]any{}, openAIReasons[a.Stop])
 	if !a.NoUsage {
 		e.send("", encode(map[string]any{
-			"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model, "choices": []any{}, "usage": openAIUsage(a.Usage),
+			"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": r.Model, "choices": []any{},
+			"usage": openAIUsage(a.Usage),
 		}))
 	}
 	e.send("", "[DONE]")

@@ -71,7 +71,10 @@ func New(c Config) *Model {
 	if c.Client == nil {
 		c.Client = http.DefaultClient
 	}
-	options := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client), option.WithMaxRetries(0)}
+	options := []option.RequestOption{
+		option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client),
+		option.WithMaxRetries(0),
+	}
 	switch {
 	case c.Key == "":
 	case c.KeyHeader != "":
@@ -119,10 +122,13 @@ func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 // How endpoints and the templates behind them say that they know no system role, and that they want
 // thoughts back, or not. They say it with any status.
 var (
-	noSystem    = regexp.MustCompile(`(?i)(system|developer) (role|message|prompt|instruction)s?\b.*\bnot (supported|allowed|enabled|available)|(does not|doesn't|not) support.*\bsystem (role|message|prompt|instruction)|(unsupported|unknown|invalid|unexpected) (message )?role:? .{0,3}system`)
-	wantThought = regexp.MustCompile(`(?i)missing .?reasoning(_content)?\b|.?reasoning(_content)?\b.*(is missing|must be (passed|sent|provided)|is required)`)
-	noThought   = regexp.MustCompile("(?i)(unsupported|unknown|unrecogni[sz]ed|unexpected|extra|not (supported|allowed|permitted|expected)|must not|should not|remove)")
-	ofThought   = regexp.MustCompile(`\breasoning(_content)?\b`)
+	noSystem = regexp.MustCompile(
+		`(?i)(system|developer) (role|message|prompt|instruction)s?\b.*\bnot (supported|allowed|enabled|available)|(does not|doesn't|not) support.*\bsystem (role|message|prompt|instruction)|(unsupported|unknown|invalid|unexpected) (message )?role:? .{0,3}system`)
+	wantThought = regexp.MustCompile(
+		`(?i)missing .?reasoning(_content)?\b|.?reasoning(_content)?\b.*(is missing|must be (passed|sent|provided)|is required)`)
+	noThought = regexp.MustCompile("(?i)(unsupported|unknown|unrecogni[sz]ed|unexpected|extra|not " +
+		"(supported|allowed|permitted|expected)|must not|should not|remove)")
+	ofThought = regexp.MustCompile(`\breasoning(_content)?\b`)
 )
 
 // learn notes what an endpoint complains of, and reports whether there is a way without it.
@@ -165,7 +171,9 @@ func (m *Model) newLimit(q quirks) bool {
 }
 
 // ask sends a request and reads the answer, a stream or not. It returns the field that thoughts were in, too.
-func (m *Model) ask(ctx context.Context, params sdk.ChatCompletionNewParams, delta func(string)) (llm.Reply, string, error) {
+func (m *Model) ask(ctx context.Context, params sdk.ChatCompletionNewParams,
+	delta func(string),
+) (llm.Reply, string, error) {
 	if _, err := url.Parse(m.c.BaseURL); err != nil {
 		return llm.Reply{}, "", fmt.Errorf("%w: %w", llm.ErrUnavailable, err)
 	}

@@ -43,7 +43,8 @@ func (p problem) code() string {
 
 // stops are the reasons for which replies end, in our words.
 var stops = map[string]llm.Stop{
-	"stop": llm.Done, "length": llm.Length, "tool_calls": llm.Calling, "function_call": llm.Calling, "content_filter": llm.Refused,
+	"stop": llm.Done, "length": llm.Length, "tool_calls": llm.Calling, "function_call": llm.Calling,
+	"content_filter": llm.Refused,
 }
 
 // answer is a reply that is being put together.
@@ -105,7 +106,10 @@ func (a *answer) addWhole(c sdk.ChatCompletion) {
 }
 
 func (a *answer) usage(u sdk.CompletionUsage) {
-	a.r.Usage = llm.Usage{In: int(u.PromptTokens), Cached: int(u.PromptTokensDetails.CachedTokens), Out: int(u.CompletionTokens)}
+	a.r.Usage = llm.Usage{
+		In: int(u.PromptTokens), Cached: int(u.PromptTokensDetails.CachedTokens),
+		Out: int(u.CompletionTokens),
+	}
 }
 
 func (a *answer) refused(text string) { a.refusal += text }

@@ -78,8 +78,11 @@ func message(msg llm.Message, q quirks) sdk.ChatCompletionMessageParamUnion {
 		for _, c := range msg.Calls {
 			a.ToolCalls = append(a.ToolCalls, sdk.ChatCompletionMessageToolCallUnionParam{
 				OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
-					ID:       c.ID,
-					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{Name: c.Name, Arguments: c.Arguments},
+					ID: c.ID,
+					Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
+						Name:      c.Name,
+						Arguments: c.Arguments,
+					},
 				},
 			})
 		}

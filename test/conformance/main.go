@@ -2,8 +2,8 @@
 //
 // The suite is test/e2e of the k8s.io/kubernetes module that the product links, so suite and control
 // plane are of one version. It is built once, under bin/conformance, with a copy of go.mod: the
-// suite's dependencies never enter the product's. The images that only the suite needs are not in the product either: the
-// program that is tried, test/conformance/lab, adds them. Every group of specs, such as sig-cli, runs in an
+// suite's dependencies never enter the product's. The images that only the suite needs are not in the product
+// either: the program that is tried, test/conformance/lab, adds them. Every group of specs, such as sig-cli, runs in an
 // environment of its own. Specs mostly wait, so several run at a time; Ginkgo runs those marked
 // [Serial] alone.
 //

@@ -85,7 +85,8 @@ func stamp(version string) string {
 	const pkg = "k8s.io/component-base/version"
 	major, rest, _ := strings.Cut(strings.TrimPrefix(version, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
-	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, major, minor)
+	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, major,
+		minor)
 }
 
 func goCommand(ctx context.Context, args ...string) (string, error) {
@@ -123,10 +124,11 @@ func (r *runner) run(ctx context.Context, group string) (summary, error) {
 	kubeconfig := filepath.Join(tmp, "kubeconfig")
 	kubectl := filepath.Join(r.dir, "kubectl")
 	c := exec.CommandContext(ctx, r.product, "up", "--kubeconfig", kubeconfig, "--",
-		filepath.Join(r.dir, "ginkgo"), "--procs="+strconv.Itoa(r.procs), "--no-color", "--timeout="+groupTimeout.String(),
-		"--focus="+focus, "--json-report="+filepath.Base(report), "--output-dir="+r.dir,
-		filepath.Join(r.dir, "e2e.test"), "--",
-		"--provider=skeleton", "--kubeconfig="+kubeconfig, "--kubectl-path="+kubectl, "--num-nodes=3", "--disable-log-dump")
+		filepath.Join(r.dir, "ginkgo"), "--procs="+strconv.Itoa(r.procs), "--no-color",
+		"--timeout="+groupTimeout.String(), "--focus="+focus, "--json-report="+filepath.Base(report),
+		"--output-dir="+r.dir, filepath.Join(r.dir, "e2e.test"), "--",
+		"--provider=skeleton", "--kubeconfig="+kubeconfig, "--kubectl-path="+kubectl, "--num-nodes=3",
+		"--disable-log-dump")
 	c.Env = append(os.Environ(), "PATH="+r.dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	c.Stdout, c.Stderr = log, log
 	c.Cancel = func() error { return c.Process.Signal(syscall.SIGTERM) }

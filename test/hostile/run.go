@@ -123,7 +123,8 @@ func (o *Options) once(ctx context.Context, tricks []*Trick) ([]Result, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, o.Lab, "run", tricks[0].Problem, "--agent", fmt.Sprintf("exec:%s %s %s", o.Agent, planFile, logFile),
+	cmd := exec.CommandContext(ctx, o.Lab, "run", tricks[0].Problem, "--agent",
+		fmt.Sprintf("exec:%s %s %s", o.Agent, planFile, logFile),
 		"--results", dir, "--max-steps", "10000", "--max-time", "1h", "-o", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
@@ -169,7 +170,9 @@ func newPlan(tricks []*Trick) plan {
 }
 
 // results reads what a run came to.
-func (o *Options) results(tricks []*Trick, peaks []uint64, logFile string, stdout []byte, stderr string) ([]Result, error) {
+func (o *Options) results(tricks []*Trick, peaks []uint64, logFile string, stdout []byte,
+	stderr string,
+) ([]Result, error) {
 	notes, err := readNotes(logFile)
 	if err != nil {
 		return nil, err
@@ -207,7 +210,8 @@ func (o *Options) results(tricks []*Trick, peaks []uint64, logFile string, stdou
 				r.Why = fmt.Sprintf("the verdict is %s: %s", v.Class, v.Why)
 			}
 		case !well:
-			r.Why = fmt.Sprintf("the lab did not work afterwards; the verdict is %s: %s", outcome.Verdict.Class, outcome.Verdict.Why)
+			r.Why = fmt.Sprintf("the lab did not work afterwards; the verdict is %s: %s", outcome.Verdict.Class,
+				outcome.Verdict.Why)
 		}
 		if r.Why == "" && r.Peak > o.Most {
 			r.Why = fmt.Sprintf("the lab took %d MB", r.Peak>>20)

@@ -64,7 +64,8 @@ func (l *Lab) Main(m *testing.M, o Options) {
 func runKubectl() int {
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
 	return component.Run(kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
-		Arguments: os.Args, IOStreams: streams, ConfigFlags: genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
+		Arguments: os.Args, IOStreams: streams,
+		ConfigFlags: genericclioptions.NewConfigFlags(true).WithWarningPrinter(streams),
 	}))
 }
 

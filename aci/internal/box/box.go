@@ -196,7 +196,10 @@ func (b *Box) runIn(ctx context.Context, command string, timeout time.Duration, 
 	end()
 	tooLarge := <-watched
 	if err != nil {
-		o := Outcome{Status: 128 + int(syscall.SIGKILL), Ended: sh.cause(), TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+		o := Outcome{
+			Status: 128 + int(syscall.SIGKILL), Ended: sh.cause(),
+			TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded),
+		}
 		b.startShell()
 		return o
 	}

@@ -53,7 +53,10 @@ func (m *machine) child(name string) kit.Program {
 		for i, f := range files {
 			files[i] = r.host(f)
 		}
-		q := &toolRequest{Dir: []byte(env.Dir), Vars: map[string][]byte{"KUBECONFIG": []byte(strings.Join(files, string(filepath.ListSeparator)))}}
+		q := &toolRequest{
+			Dir:  []byte(env.Dir),
+			Vars: map[string][]byte{"KUBECONFIG": []byte(strings.Join(files, string(filepath.ListSeparator)))},
+		}
 		for _, a := range args {
 			q.Args = append(q.Args, []byte(a))
 		}

@@ -36,7 +36,10 @@ func (n node) Info() (fs.FileInfo, error) { return n, nil }
 // devices are the directory /dev and what is in it.
 func devices() map[string]node {
 	all := map[string]node{"/dev": {name: "dev", mode: fs.ModeDir | 0o755}}
-	for name, source := range map[string]io.Reader{"null": nil, "zero": zeros{}, "random": rand.Reader, "urandom": rand.Reader} {
+	for name, source := range map[string]io.Reader{
+		"null": nil, "zero": zeros{}, "random": rand.Reader,
+		"urandom": rand.Reader,
+	} {
 		all["/dev/"+name] = node{name: name, mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, source: source}
 	}
 	return all

@@ -42,7 +42,10 @@ func newHost(b *Box) (*host, error) {
 		return nil, err
 	}
 	defer there.Close()
-	h := &host{box: b, words: &output{}, done: make(chan *report, 1), gone: make(chan struct{}), tools: map[*exec.Cmd]*running{}}
+	h := &host{
+		box: b, words: &output{}, done: make(chan *report, 1), gone: make(chan struct{}),
+		tools: map[*exec.Cmd]*running{},
+	}
 	if h.line, err = newLine(here); err != nil {
 		return nil, err
 	}
@@ -126,7 +129,8 @@ func lastWords(text string) string {
 	switch {
 	case strings.Contains(text, "stack overflow"), strings.Contains(text, "stack exceeds"):
 		return stackOverflow
-	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"), strings.Contains(text, "failed to create new OS thread"):
+	case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"),
+		strings.Contains(text, "failed to create new OS thread"):
 		return outOfMemory
 	}
 	return internalError

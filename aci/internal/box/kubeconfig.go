@@ -55,7 +55,10 @@ func (m *machine) checkConfigs(env *kit.Env, files []string) error {
 }
 
 // pluginFlags are those of `kubectl config set-credentials` that have a program run.
-var pluginFlags = []string{"--exec-command", "--exec-api-version", "--exec-arg", "--exec-env", "--auth-provider", "--auth-provider-arg"}
+var pluginFlags = []string{
+	"--exec-command", "--exec-api-version", "--exec-arg", "--exec-env", "--auth-provider",
+	"--auth-provider-arg",
+}
 
 // judgeConfig refuses to write a kubeconfig that has a program run.
 func judgeConfig(args []string) verdict {
@@ -64,8 +67,10 @@ func judgeConfig(args []string) verdict {
 		return slices.Contains(pluginFlags, name)
 	})
 	if runs {
-		return verdict{refuse: "Error: Cannot use credentials that a program makes: nothing can be run for them here. " +
-			"Use `kubectl config set-credentials NAME --token=TOKEN` instead."}
+		return verdict{
+			refuse: "Error: Cannot use credentials that a program makes: nothing can be run for them here. " +
+				"Use `kubectl config set-credentials NAME --token=TOKEN` instead.",
+		}
 	}
 	return verdict{args: args}
 }

@@ -16,9 +16,11 @@ func judgeKubectl(args []string, left time.Duration) verdict {
 		return verdict{refuse: "Error: Cannot use `kubectl port-forward` because it is an interactive command. " +
 			"Services and pods can be reached from here directly: curl http://SERVICE.NAMESPACE:PORT"}
 	case "proxy":
-		return verdict{refuse: "Error: Cannot use `kubectl proxy` because it is an interactive command. Use `kubectl get --raw PATH` instead."}
+		return verdict{refuse: "Error: Cannot use `kubectl proxy` because it is an interactive command. Use `kubectl " +
+			"get --raw PATH` instead."}
 	case "attach":
-		return verdict{refuse: "Error: Cannot use `kubectl attach` because it is an interactive command. Use `kubectl logs`, or `kubectl exec POD -- COMMAND`."}
+		return verdict{refuse: "Error: Cannot use `kubectl attach` because it is an interactive command. Use " +
+			"`kubectl logs`, or `kubectl exec POD -- COMMAND`."}
 	case "diff":
 		return verdict{refuse: "Error: Cannot use `kubectl diff` because it starts other programs. " +
 			"Use `diff <(kubectl get -f FILE -o yaml) <(kubectl apply -f FILE --dry-run=server -o yaml)`."}
@@ -34,7 +36,8 @@ func judgeKubectl(args []string, left time.Duration) verdict {
 		return boundRollout(args, left)
 	case "create", "apply", "set":
 		if slices.Contains(args, "--edit") || slices.Contains(args, "--edit=true") {
-			return verdict{refuse: "Error: Cannot use `kubectl " + v + " --edit`. Write the manifest to a file and use `kubectl apply -f FILE` instead."}
+			return verdict{refuse: "Error: Cannot use `kubectl " + v +
+				" --edit`. Write the manifest to a file and use `kubectl apply -f FILE` instead."}
 		}
 	}
 	return verdict{args: args}
@@ -48,7 +51,8 @@ func withoutTerminal(args []string, verb string) verdict {
 	}
 	return verdict{
 		args: append([]string{args[0]}, kept...),
-		note: fmt.Sprintf("There is no terminal; `kubectl %s` was run without -t. Give the whole command: kubectl %s ... -- sh -c 'COMMAND'", verb, verb),
+		note: fmt.Sprintf("There is no terminal; `kubectl %s` was run without -t. Give the whole command: kubectl %s "+
+			"... -- sh -c 'COMMAND'", verb, verb),
 	}
 }
 
@@ -70,15 +74,17 @@ func boundRollout(args []string, left time.Duration) verdict {
 
 // kubectlValues are the flags that take a value and may come before kubectl's verb.
 var kubectlValues = []string{
-	"-n", "--namespace", "-s", "--server", "-v", "--v", "--vmodule", "--context", "--cluster", "--user", "--kubeconfig", "--token",
-	"--as", "--as-group", "--as-uid", "--as-user-extra", "--cache-dir", "--certificate-authority", "--client-certificate", "--client-key", "--tls-server-name",
-	"--request-timeout", "--username", "--password", "--profile", "--profile-output", "--log-flush-frequency", "--kuberc",
+	"-n", "--namespace", "-s", "--server", "-v", "--v", "--vmodule", "--context", "--cluster", "--user", "--kubeconfig",
+	"--token", "--as", "--as-group", "--as-uid", "--as-user-extra", "--cache-dir", "--certificate-authority",
+	"--client-certificate", "--client-key", "--tls-server-name", "--request-timeout", "--username", "--password",
+	"--profile", "--profile-output", "--log-flush-frequency", "--kuberc",
 }
 
 // helmValues are the flags that take a value and may come before helm's verb.
 var helmValues = []string{
-	"-n", "--namespace", "--kube-context", "--kubeconfig", "--kube-apiserver", "--kube-as-group", "--kube-as-user", "--kube-ca-file",
-	"--kube-tls-server-name", "--kube-token", "--registry-config", "--repository-cache", "--repository-config", "--burst-limit", "--qps", "--color", "--colour",
+	"-n", "--namespace", "--kube-context", "--kubeconfig", "--kube-apiserver", "--kube-as-group", "--kube-as-user",
+	"--kube-ca-file", "--kube-tls-server-name", "--kube-token", "--registry-config", "--repository-cache",
+	"--repository-config", "--burst-limit", "--qps", "--color", "--colour",
 }
 
 // verb is the first operand of a command.

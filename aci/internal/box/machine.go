@@ -77,7 +77,9 @@ func newMachine(w *tool.World, l *line, s *setting) (*machine, error) {
 	for name := range refused {
 		programs[name] = unreachable
 	}
-	m.fs = newRootFS(root, slices.DeleteFunc(names, func(n string) bool { return absent[n] != "" || refused[n] != "" }), s.Limits.Disk)
+	m.fs = newRootFS(root, slices.DeleteFunc(names, func(n string) bool {
+		return absent[n] != "" || refused[n] != ""
+	}), s.Limits.Disk)
 	m.procs = newTable(programs, s.Limits.Processes)
 	m.procs.judge = m.apply
 	m.shell = shell.NewSession(&kit.Env{
@@ -87,7 +89,8 @@ func newMachine(w *tool.World, l *line, s *setting) (*machine, error) {
 			"USER": "root", "SHELL": "/bin/bash", "TERM": "dumb", "LANG": "C.UTF-8",
 		},
 		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
-		FS: m.fs, Net: &cluster{dial: m.dial, server: s.DNS, search: s.Search}, CPU: processor{}, Memory: memory{}, Procs: m.procs,
+		FS: m.fs, Net: &cluster{dial: m.dial, server: s.DNS, search: s.Search}, CPU: processor{}, Memory: memory{},
+		Procs: m.procs,
 	})
 	return m, nil
 }

@@ -10,12 +10,14 @@ import (
 // pathFlags are the flags of kubectl and helm whose value is a file or a directory.
 var pathFlags = map[string][]string{
 	"kubectl": {
-		"-f", "--filename", "-k", "--kustomize", "--from-env-file", "--cert", "--key", "--kubeconfig", "--patch-file", "--cache-dir",
-		"--certificate-authority", "--client-certificate", "--client-key", "--profile-output", "--output-directory", "--kuberc", "--template", "--custom", "--env-file",
+		"-f", "--filename", "-k", "--kustomize", "--from-env-file", "--cert", "--key", "--kubeconfig", "--patch-file",
+		"--cache-dir", "--certificate-authority", "--client-certificate", "--client-key", "--profile-output",
+		"--output-directory", "--kuberc", "--template", "--custom", "--env-file",
 	},
 	"helm": {
-		"-f", "--values", "--kubeconfig", "-d", "--destination", "--output-dir", "--ca-file", "--cert-file", "--key-file", "--keyring", "--kube-ca-file", "--registry-config",
-		"--repository-cache", "--repository-config", "--untardir", "--app-readme", "--starter", "-p", "--content-cache",
+		"-f", "--values", "--kubeconfig", "-d", "--destination", "--output-dir", "--ca-file", "--cert-file",
+		"--key-file", "--keyring", "--kube-ca-file", "--registry-config", "--repository-cache", "--repository-config",
+		"--untardir", "--app-readme", "--starter", "-p", "--content-cache",
 	},
 }
 
@@ -62,7 +64,9 @@ func (r *rewriter) host(name string) string {
 
 // isURL reports whether kubectl and helm would take a name for an address.
 func isURL(name string) bool {
-	return slices.ContainsFunc([]string{"http://", "https://", "oci://"}, func(p string) bool { return strings.HasPrefix(name, p) })
+	return slices.ContainsFunc([]string{"http://", "https://", "oci://"}, func(p string) bool {
+		return strings.HasPrefix(name, p)
+	})
 }
 
 // list is host for the files of a list.

@@ -27,7 +27,8 @@ func judge(args []string, left time.Duration) verdict {
 	}
 	if alternative, ok := absent[name]; ok {
 		if name == "docker" && follows(args[1:], "logs") {
-			return verdict{refuse: "Error: Cannot use `docker logs -f`. Use `docker logs` instead. There is no Docker here, though: use `kubectl logs`."}
+			return verdict{refuse: "Error: Cannot use `docker logs -f`. Use `docker logs` instead. There is no " +
+				"Docker here, though: use `kubectl logs`."}
 		}
 		return verdict{refuse: fmt.Sprintf("Error: There is no `%s` here. %s", name, alternative)}
 	}
@@ -42,7 +43,10 @@ func judge(args []string, left time.Duration) verdict {
 		return drop(args, []string{"f", "F", "follow", "retry"}, "tail -f")
 	case "ping":
 		if !hasFlag(args[1:], "c") {
-			return verdict{args: append([]string{args[0], "-c", "4"}, args[1:]...), note: "`ping` without -c never ends; it was run with -c 4."}
+			return verdict{
+				args: append([]string{args[0], "-c", "4"}, args[1:]...),
+				note: "`ping` without -c never ends; it was run with -c 4.",
+			}
 		}
 	}
 	return verdict{args: args}
@@ -73,7 +77,8 @@ var absent = map[string]string{
 	"python3":    interpreters,
 	"perl":       interpreters,
 	"node":       interpreters,
-	"apt":        packages, "apt-get": packages, "apk": packages, "yum": packages, "pip": packages, "pip3": packages, "npm": packages,
+	"apt":        packages, "apt-get": packages, "apk": packages, "yum": packages, "pip": packages, "pip3": packages,
+	"npm": packages,
 }
 
 const (
@@ -102,7 +107,9 @@ func judgeSleep(args []string, left time.Duration) verdict {
 		total += d
 	}
 	if total+maxSleep > left {
-		return verdict{refuse: fmt.Sprintf("Error: Cannot sleep for %s: %s of the time limit are left. Sleep less, or call exec_shell(command, timeout=...) with a larger timeout in seconds.", total, left.Round(time.Second))}
+		return verdict{refuse: fmt.Sprintf(
+			"Error: Cannot sleep for %s: %s of the time limit are left. Sleep less, or call exec_shell(command, "+
+				"timeout=...) with a larger timeout in seconds.", total, left.Round(time.Second))}
 	}
 	return verdict{args: args}
 }
@@ -111,7 +118,8 @@ func judgeSleep(args []string, left time.Duration) verdict {
 func judgeHelm(args []string) verdict {
 	for _, a := range args[1:] {
 		if strings.HasPrefix(a, "--post-renderer") {
-			return verdict{refuse: "Error: Cannot use `helm --post-renderer`. Use `helm template`, `sed` and `kubectl apply -f -` instead."}
+			return verdict{refuse: "Error: Cannot use `helm --post-renderer`. Use `helm template`, `sed` and " +
+				"`kubectl apply -f -` instead."}
 		}
 	}
 	if verb(args, helmValues) == "plugin" {
@@ -128,7 +136,10 @@ func drop(args, names []string, what string) verdict {
 		return verdict{args: args}
 	}
 	plain, _, _ := strings.Cut(what, " -")
-	return verdict{args: append([]string{args[0]}, kept...), note: fmt.Sprintf("Cannot use `%s`, which never ends; `%s` was used instead.", what, plain)}
+	return verdict{
+		args: append([]string{args[0]}, kept...),
+		note: fmt.Sprintf("Cannot use `%s`, which never ends; `%s` was used instead.", what, plain),
+	}
 }
 
 // without removes boolean flags, up to "--".

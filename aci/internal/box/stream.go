@@ -97,7 +97,10 @@ func (s *stream) ended() error {
 	}
 	s.end = io.EOF
 	if errno := binary.BigEndian.Uint32(frame[4:]); errno != 0 {
-		s.end = &net.OpError{Op: "read", Net: s.network, Source: s.local, Addr: s.remote, Err: os.NewSyscallError("read", syscall.Errno(errno))}
+		s.end = &net.OpError{
+			Op: "read", Net: s.network, Source: s.local, Addr: s.remote,
+			Err: os.NewSyscallError("read", syscall.Errno(errno)),
+		}
 	}
 	return s.end
 }
@@ -105,7 +108,10 @@ func (s *stream) ended() error {
 // broken is the error for a connection whose carrier failed: the other process is gone.
 func (s *stream) broken(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		return &net.OpError{Op: "read", Net: s.network, Source: s.local, Addr: s.remote, Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+		return &net.OpError{
+			Op: "read", Net: s.network, Source: s.local, Addr: s.remote,
+			Err: os.NewSyscallError("read", syscall.ECONNRESET),
+		}
 	}
 	return err
 }
@@ -118,7 +124,10 @@ func (s *stream) Write(p []byte) (written int, err error) {
 		frame := net.Buffers{binary.BigEndian.AppendUint32(nil, uint32(len(part))), part}
 		if _, err := frame.WriteTo(s.Conn); err != nil {
 			if errno, ok := errors.AsType[syscall.Errno](err); ok {
-				err = &net.OpError{Op: "write", Net: s.network, Source: s.local, Addr: s.remote, Err: os.NewSyscallError("write", errno)}
+				err = &net.OpError{
+					Op: "write", Net: s.network, Source: s.local, Addr: s.remote,
+					Err: os.NewSyscallError("write", errno),
+				}
 			}
 			return written, err
 		}

@@ -57,7 +57,8 @@ func New(b agent.Briefing, p *Prompt, actions []*aci.Action, tools bool) (*Conve
 	for _, a := range actions {
 		docs = append(docs, a.Text())
 	}
-	system, user := p.Fill("description", b.Description, "instructions", b.Instructions, "actions", strings.Join(docs, "\n\n"))
+	system, user := p.Fill("description", b.Description, "instructions", b.Instructions, "actions",
+		strings.Join(docs, "\n\n"))
 	c := &Conversation{model: b.Model, note: b.Note, limit: limit(b.Model.Info().Window)}
 	c.counter.Thoughts = b.Model.Info().Thoughts == llm.Back
 	if c.note == nil {
@@ -85,7 +86,10 @@ func (c *Conversation) Next(ctx context.Context, observation string) (llm.Reply,
 		return reply, err
 	}
 	c.hurried = reply.Stop == llm.Length
-	said := llm.Message{Role: llm.Assistant, Text: reply.Text, Calls: reply.Calls, Thoughts: reply.Thoughts, Sealed: reply.Sealed}
+	said := llm.Message{
+		Role: llm.Assistant, Text: reply.Text, Calls: reply.Calls, Thoughts: reply.Thoughts,
+		Sealed: reply.Sealed,
+	}
 	if strings.TrimSpace(said.Text) == "" && len(said.Calls) == 0 {
 		said.Text = nothing
 	}
@@ -145,7 +149,8 @@ func (c *Conversation) messages() []llm.Message {
 		list = append(list, t.observation...)
 	}
 	if dropped > 0 {
-		list[len(c.head)-1].Text += fmt.Sprintf("\n\n[The first %d turns are left out, to keep the conversation within the model's window.]", dropped)
+		list[len(c.head)-1].Text += fmt.Sprintf(
+			"\n\n[The first %d turns are left out, to keep the conversation within the model's window.]", dropped)
 	}
 	return list
 }

@@ -83,7 +83,8 @@ func (c *Conversation) fit() (tokens int, err error) {
 		}
 	}
 	if size > c.limit {
-		return size, fmt.Errorf("%w: about %d tokens are left after all cuts, and %d fit; use a model with a larger window, or say --context-window if it is larger", llm.ErrTooLong, size, c.limit)
+		return size, fmt.Errorf("%w: about %d tokens are left after all cuts, and %d fit; use a model with a larger "+
+			"window, or say --context-window if it is larger", llm.ErrTooLong, size, c.limit)
 	}
 	done.Tokens, done.Limit = size, c.limit
 	c.note(record.CutEvent, done)
@@ -93,7 +94,8 @@ func (c *Conversation) fit() (tokens int, err error) {
 // cut replaces the observation of n tokens by a line.
 func (t *turn) cut(n int) {
 	t.state = cut
-	t.observation[0].Text = fmt.Sprintf("[This observation, of about %d tokens, was cut to keep the conversation within the model's window.]", n)
+	t.observation[0].Text = fmt.Sprintf(
+		"[This observation, of about %d tokens, was cut to keep the conversation within the model's window.]", n)
 }
 
 // shorten takes the middle out of the observation of a turn, so that about as many tokens are left,

@@ -57,7 +57,8 @@ func onThread(f func()) {
 func enterDomain() error {
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_SIGNAL}
 	// The kernel takes a longer struct than it knows if the rest is zero.
-	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr),
+		0)
 	if errno != 0 {
 		return errno
 	}

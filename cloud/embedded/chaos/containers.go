@@ -109,12 +109,14 @@ func part(percent, degree float64) float64 {
 }
 
 func (e *Engine) ioEffect(c *cloud.IOChaos, pod string, degree float64) cri.Effect {
-	hits, errno, wait, root := e.chance(pod, part(c.Percent, degree)), errnoOf(c.Errno), scale(c.Latency, degree), path.Clean(c.Path)
+	hits, errno, wait, root := e.chance(pod, part(c.Percent, degree)), errnoOf(c.Errno), scale(c.Latency, degree),
+		path.Clean(c.Path)
 	below := func(name string) bool {
 		return root == "/" || name == root || strings.HasPrefix(name, root+"/")
 	}
 	return cri.Effect{Files: func(method string, paths ...string) (time.Duration, syscall.Errno) {
-		if len(c.Methods) > 0 && !slices.Contains(c.Methods, method) || !slices.ContainsFunc(paths, below) || !hits("io "+method) {
+		if len(c.Methods) > 0 && !slices.Contains(c.Methods, method) || !slices.ContainsFunc(paths, below) ||
+			!hits("io "+method) {
 			return 0, 0
 		}
 		return wait, errno

@@ -127,7 +127,9 @@ func (e *Engine) ask(ctx context.Context, s cloud.Selector) (*v1.Service, []v1.P
 	if err != nil {
 		return nil, nil, err
 	}
-	pods := slices.DeleteFunc(list.Items, func(p v1.Pod) bool { return p.DeletionTimestamp != nil || !chooses(s, service, &p) })
+	pods := slices.DeleteFunc(list.Items, func(p v1.Pod) bool {
+		return p.DeletionTimestamp != nil || !chooses(s, service, &p)
+	})
 	if len(pods) == 0 {
 		return nil, nil, errors.New("no pod matches " + describe(s))
 	}
@@ -149,7 +151,8 @@ func (e *Engine) findContainers(d cloud.Disturbance) error {
 	}
 	for _, name := range d.Pod.Containers {
 		if !names[name] {
-			return fmt.Errorf("pod.containers: %q is not one of %s", name, strings.Join(slices.Sorted(maps.Keys(names)), ", "))
+			return fmt.Errorf("pod.containers: %q is not one of %s", name,
+				strings.Join(slices.Sorted(maps.Keys(names)), ", "))
 		}
 	}
 	return nil

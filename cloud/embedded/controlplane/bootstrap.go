@@ -50,14 +50,20 @@ func bootstrap(ctx context.Context, c clientset.Interface, serviceCIDR string) e
 		return err
 	})
 	for _, p := range schedulingv1.SystemPriorityClasses() {
-		create("priority class", func() error { _, err := c.SchedulingV1().PriorityClasses().Create(ctx, p, opts); return err })
+		create("priority class", func() error {
+			_, err := c.SchedulingV1().PriorityClasses().Create(ctx, p, opts)
+			return err
+		})
 	}
 	rbac := c.RbacV1()
 	for _, r := range append(bootstrappolicy.ClusterRoles(), bootstrappolicy.ControllerRoles()...) {
 		create("cluster role", func() error { _, err := rbac.ClusterRoles().Create(ctx, &r, opts); return err })
 	}
 	for _, b := range append(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()...) {
-		create("cluster role binding", func() error { _, err := rbac.ClusterRoleBindings().Create(ctx, &b, opts); return err })
+		create("cluster role binding", func() error {
+			_, err := rbac.ClusterRoleBindings().Create(ctx, &b, opts)
+			return err
+		})
 	}
 	for ns, roles := range bootstrappolicy.NamespaceRoles() {
 		for _, r := range roles {

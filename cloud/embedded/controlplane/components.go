@@ -58,8 +58,8 @@ func (c *components) install(server genericapiserver.DelegationTarget, etcds []s
 	scope := &handlers.RequestScope{
 		Namer:      handlers.ContextBasedNaming{Namer: meta.NewAccessor(), ClusterScoped: true},
 		Serializer: legacyscheme.Codecs, ParameterCodec: legacyscheme.ParameterCodec,
-		Creater: scheme, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: scheme, TableConvertor: storage,
-		Resource: gv.WithResource("componentstatuses"), Kind: gv.WithKind("ComponentStatus"),
+		Creater: scheme, Convertor: scheme, Defaulter: scheme, Typer: scheme, UnsafeConvertor: scheme,
+		TableConvertor: storage, Resource: gv.WithResource("componentstatuses"), Kind: gv.WithKind("ComponentStatus"),
 		HubGroupVersion: core.SchemeGroupVersion, MetaGroupVersion: metav1.SchemeGroupVersion,
 	}
 	const path = "/api/v1/componentstatuses"

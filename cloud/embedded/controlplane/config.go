@@ -37,7 +37,9 @@ const openAPITitle = "Kubernetes"
 // over the loopback transport. Stock, it makes an RSA certificate for that and shakes hands over
 // TCP, which is a good part of its start. Compare with app.NewConfig and with BuildGenericConfig of
 // k8s.io/kubernetes/pkg/controlplane/apiserver when the version of Kubernetes changes.
-func newConfig(opts options.CompletedOptions, types common.GetOpenAPIDefinitions, self *loopback.Transport) (*app.Config, error) {
+func newConfig(opts options.CompletedOptions, types common.GetOpenAPIDefinitions,
+	self *loopback.Transport,
+) (*app.Config, error) {
 	generic, informers, storage, err := genericConfig(opts, types, self)
 	if err != nil {
 		return nil, err
@@ -47,20 +49,28 @@ func newConfig(opts options.CompletedOptions, types common.GetOpenAPIDefinitions
 		return nil, err
 	}
 	cp := &kube.ControlPlane
-	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(cp.ProxyTransport, cp.Generic.EgressSelector, cp.Generic.LoopbackClientConfig, cp.Generic.TracerProvider)
-	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*cp.Generic, cp.VersionedInformers, initializers, opts.CompletedOptions, opts.MasterCount, resolver, authInfo)
+	authInfo := webhook.NewDefaultAuthenticationInfoResolverWrapper(cp.ProxyTransport, cp.Generic.EgressSelector,
+		cp.Generic.LoopbackClientConfig, cp.Generic.TracerProvider)
+	extensions, err := controlplaneapiserver.CreateAPIExtensionsConfig(*cp.Generic, cp.VersionedInformers, initializers,
+		opts.CompletedOptions, opts.MasterCount, resolver, authInfo)
 	if err != nil {
 		return nil, err
 	}
-	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*cp.Generic, opts.CompletedOptions, cp.VersionedInformers, resolver, cp.ProxyTransport, cp.Extra.PeerProxy, initializers)
+	aggregator, err := controlplaneapiserver.CreateAggregatorConfig(*cp.Generic, opts.CompletedOptions,
+		cp.VersionedInformers, resolver, cp.ProxyTransport, cp.Extra.PeerProxy, initializers)
 	if err != nil {
 		return nil, err
 	}
 	return &app.Config{Options: opts, KubeAPIs: kube, ApiExtensions: extensions, Aggregator: aggregator}, nil
 }
 
-func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinitions, self *loopback.Transport) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
-	fail := func(err error) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory, *serverstorage.DefaultStorageFactory, error) {
+func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinitions,
+	self *loopback.Transport) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory,
+	*serverstorage.DefaultStorageFactory, error,
+) {
+	fail := func(err error) (*genericapiserver.Config, clientgoinformers.SharedInformerFactory,
+		*serverstorage.DefaultStorageFactory, error,
+	) {
 		return nil, nil, nil, fmt.Errorf("configure kube-apiserver: %w", err)
 	}
 	resources := controlplane.DefaultAPIResourceConfigSource()
@@ -79,7 +89,8 @@ func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinition
 	if err != nil {
 		return fail(err)
 	}
-	informers := clientgoinformers.NewSharedInformerFactoryWithOptions(client, 10*time.Minute, clientgoinformers.WithTransform(headStart))
+	informers := clientgoinformers.NewSharedInformerFactoryWithOptions(client, 10*time.Minute,
+		clientgoinformers.WithTransform(headStart))
 
 	if err := s.Features.ApplyTo(g, client, informers); err != nil {
 		return fail(err)
@@ -94,12 +105,14 @@ func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinition
 		return fail(err)
 	}
 	types = openapi.GetOpenAPIDefinitionsWithoutDisabledFeatures(types)
-	namer := openapinamer.NewDefinitionNamer([]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}...)
+	namer := openapinamer.NewDefinitionNamer(
+		[]*runtime.Scheme{legacyscheme.Scheme, apiextensionsapiserver.Scheme, aggregatorscheme.Scheme}...)
 	g.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(types, namer)
 	g.OpenAPIConfig.Info.Title = openAPITitle
 	g.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(types, namer)
 	g.OpenAPIV3Config.Info.Title = openAPITitle
-	g.LongRunningFunc = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+	g.LongRunningFunc = filters.BasicLongRunningRequestCheck(sets.NewString("watch", "proxy"),
+		sets.NewString("attach", "exec", "proxy", "log", "portforward"))
 
 	s.Etcd.StorageConfig.Transport.TracerProvider = g.TracerProvider
 	storageConfig := kubeapiserver.NewStorageFactoryConfigEffectiveVersion(g.EffectiveVersion)
@@ -114,10 +127,12 @@ func genericConfig(s options.CompletedOptions, types common.GetOpenAPIDefinition
 		return fail(err)
 	}
 	ctx := wait.ContextForChannel(g.DrainedNotify())
-	if err := s.Authentication.ApplyTo(ctx, &g.Authentication, g.SecureServing, g.EgressSelector, g.OpenAPIConfig, g.OpenAPIV3Config, client, informers, g.APIServerID); err != nil {
+	if err := s.Authentication.ApplyTo(ctx, &g.Authentication, g.SecureServing, g.EgressSelector, g.OpenAPIConfig,
+		g.OpenAPIV3Config, client, informers, g.APIServerID); err != nil {
 		return fail(err)
 	}
-	g.Authorization.Authorizer, g.RuleResolver, _, err = controlplaneapiserver.BuildAuthorizer(ctx, s.CompletedOptions, g.EgressSelector, g.APIServerID, informers)
+	g.Authorization.Authorizer, g.RuleResolver, _, err = controlplaneapiserver.BuildAuthorizer(ctx, s.CompletedOptions,
+		g.EgressSelector, g.APIServerID, informers)
 	if err != nil {
 		return fail(err)
 	}

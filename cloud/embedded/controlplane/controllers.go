@@ -59,7 +59,9 @@ func newControllerKit(config *rest.Config, f informers.SharedInformerFactory, cf
 		config: config, client: c, metadata: md, informers: f, started: make(chan struct{}),
 		pki: cfg.PKI, dir: cfg.Dir, timing: cfg.Timing,
 	}
-	k.objects = informerfactory.NewInformerFactory(k.informers, metadatainformer.NewSharedInformerFactoryWithOptions(md, informerResync, metadatainformer.WithTransform(dropManagedFields)))
+	k.objects = informerfactory.NewInformerFactory(k.informers,
+		metadatainformer.NewSharedInformerFactoryWithOptions(md, informerResync,
+			metadatainformer.WithTransform(dropManagedFields)))
 	k.mapper = restmapper.NewDeferredDiscoveryRESTMapper(cacheddiscovery.NewMemCacheClient(c.Discovery()))
 	return k, nil
 }
@@ -71,7 +73,9 @@ type builtControllers struct {
 }
 
 // buildControllers builds all controllers, which register what they watch.
-func buildControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory, cfg Config) (*builtControllers, error) {
+func buildControllers(ctx context.Context, config *rest.Config, f informers.SharedInformerFactory,
+	cfg Config,
+) (*builtControllers, error) {
 	k, err := newControllerKit(config, f, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("build controllers: %w", err)

@@ -72,43 +72,50 @@ func workers(run func(context.Context, int), n int) []func(context.Context) {
 var controllers = []controller{
 	{"deployment", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		apps := k.informers.Apps().V1()
-		c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(), k.informers.Core().V1().Pods(), k.client)
+		c, err := deployment.NewDeploymentController(ctx, apps.Deployments(), apps.ReplicaSets(),
+			k.informers.Core().V1().Pods(), k.client)
 		if err != nil {
 			return nil, err
 		}
 		return workers(c.Run, 4), nil
 	}},
 	{"replicaset", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c := replicaset.NewReplicaSetController(ctx, k.informers.Apps().V1().ReplicaSets(), k.informers.Core().V1().Pods(), k.client, replicaset.BurstReplicas)
+		c := replicaset.NewReplicaSetController(ctx, k.informers.Apps().V1().ReplicaSets(),
+			k.informers.Core().V1().Pods(), k.client, replicaset.BurstReplicas)
 		return workers(c.Run, 4), nil
 	}},
 	{"replicationcontroller", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c := replication.NewReplicationManager(ctx, core.Pods(), core.ReplicationControllers(), k.client, replication.BurstReplicas)
+		c := replication.NewReplicationManager(ctx, core.Pods(), core.ReplicationControllers(), k.client,
+			replication.BurstReplicas)
 		return workers(c.Run, 1), nil
 	}},
 	{"statefulset", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core, apps := k.informers.Core().V1(), k.informers.Apps().V1()
-		c := statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(), apps.ControllerRevisions(), k.client)
+		c := statefulset.NewStatefulSetController(ctx, core.Pods(), apps.StatefulSets(), core.PersistentVolumeClaims(),
+			apps.ControllerRevisions(), k.client)
 		return workers(c.Run, 4), nil
 	}},
 	{"daemonset", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core, apps := k.informers.Core().V1(), k.informers.Apps().V1()
-		c, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(), core.Nodes(), k.client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
+		c, err := daemon.NewDaemonSetsController(ctx, apps.DaemonSets(), apps.ControllerRevisions(), core.Pods(),
+			core.Nodes(), k.client, flowcontrol.NewBackOff(time.Second, 15*time.Minute))
 		if err != nil {
 			return nil, err
 		}
 		return workers(c.Run, 2), nil
 	}},
 	{"job", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c, err := job.NewController(ctx, k.client, k.informers.Core().V1().Pods(), k.informers.Batch().V1().Jobs(), nil, nil)
+		c, err := job.NewController(ctx, k.client, k.informers.Core().V1().Pods(), k.informers.Batch().V1().Jobs(), nil,
+			nil)
 		if err != nil {
 			return nil, err
 		}
 		return workers(c.Run, 2), nil
 	}},
 	{"cronjob", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c, err := cronjob.NewControllerV2(ctx, k.informers.Batch().V1().Jobs(), k.informers.Batch().V1().CronJobs(), k.client)
+		c, err := cronjob.NewControllerV2(ctx, k.informers.Batch().V1().Jobs(), k.informers.Batch().V1().CronJobs(),
+			k.client)
 		if err != nil {
 			return nil, err
 		}
@@ -120,16 +127,19 @@ var controllers = []controller{
 
 	{"endpoints", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		return workers(endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), k.client, 0).Run, 2), nil
+		return workers(endpoint.NewEndpointController(ctx, core.Pods(), core.Services(), core.Endpoints(), k.client,
+			0).Run, 2), nil
 	}},
 	{"endpointslice", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(), k.informers.Discovery().V1().EndpointSlices(), 100, k.client, 0)
+		c := endpointslice.NewController(ctx, core.Pods(), core.Services(), core.Nodes(),
+			k.informers.Discovery().V1().EndpointSlices(), 100, k.client, 0)
 		return workers(c.Run, 4), nil
 	}},
 	{"endpointslice-mirroring", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c := endpointslicemirroring.NewController(ctx, core.Endpoints(), k.informers.Discovery().V1().EndpointSlices(), core.Services(), 1000, k.client, 0)
+		c := endpointslicemirroring.NewController(ctx, core.Endpoints(), k.informers.Discovery().V1().EndpointSlices(),
+			core.Services(), 1000, k.client, 0)
 		return workers(c.Run, 1), nil
 	}},
 	{"service-cidr", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
@@ -138,11 +148,16 @@ var controllers = []controller{
 	}},
 
 	{"namespace", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c := namespace.NewNamespaceController(ctx, k.client, k.metadata, k.client.Discovery().ServerPreferredNamespacedResources, k.informers.Core().V1().Namespaces(), 5*time.Minute, v1.FinalizerKubernetes)
+		c := namespace.NewNamespaceController(ctx, k.client, k.metadata,
+			k.client.Discovery().ServerPreferredNamespacedResources, k.informers.Core().V1().Namespaces(),
+			5*time.Minute, v1.FinalizerKubernetes)
 		return workers(c.Run, 5), nil
 	}},
 	{"garbage-collector", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		ignored := map[schema.GroupResource]struct{}{{Resource: "events"}: {}, {Group: "events.k8s.io", Resource: "events"}: {}}
+		ignored := map[schema.GroupResource]struct{}{
+			{Resource: "events"}:                         {},
+			{Group: "events.k8s.io", Resource: "events"}: {},
+		}
 		graph := garbagecollector.NewDependencyGraphBuilder(ctx, k.metadata, k.mapper, ignored, k.objects, k.started)
 		c, err := garbagecollector.NewComposedGarbageCollector(ctx, k.client, k.metadata, k.mapper, graph)
 		if err != nil {
@@ -159,7 +174,8 @@ var controllers = []controller{
 	}},
 	{"node-lifecycle", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c, err := nodelifecycle.NewNodeLifecycleController(ctx, k.informers.Coordination().V1().Leases(), core.Pods(), core.Nodes(), k.informers.Apps().V1().DaemonSets(), k.client,
+		c, err := nodelifecycle.NewNodeLifecycleController(ctx, k.informers.Coordination().V1().Leases(), core.Pods(),
+			core.Nodes(), k.informers.Apps().V1().DaemonSets(), k.client,
 			k.timing.NodeMonitorPeriod, time.Minute, k.timing.NodeMonitorGrace, 0.1, 0.01, 50, 0.55)
 		if err != nil {
 			return nil, err
@@ -177,7 +193,8 @@ var controllers = []controller{
 
 	{"serviceaccount", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(), core.Namespaces(), k.client, serviceaccount.DefaultServiceAccountsControllerOptions())
+		c, err := serviceaccount.NewServiceAccountsController(klog.FromContext(ctx), core.ServiceAccounts(),
+			core.Namespaces(), k.client, serviceaccount.DefaultServiceAccountsControllerOptions())
 		if err != nil {
 			return nil, err
 		}
@@ -193,7 +210,8 @@ var controllers = []controller{
 			return nil, err
 		}
 		core := k.informers.Core().V1()
-		c, err := serviceaccount.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(), k.client, serviceaccount.TokensControllerOptions{TokenGenerator: generator, RootCA: k.pki.CACert})
+		c, err := serviceaccount.NewTokensController(klog.FromContext(ctx), core.ServiceAccounts(), core.Secrets(),
+			k.client, serviceaccount.TokensControllerOptions{TokenGenerator: generator, RootCA: k.pki.CACert})
 		if err != nil {
 			return nil, err
 		}
@@ -210,7 +228,8 @@ var controllers = []controller{
 	// Of the signers of Kubernetes the only one is that of clients. Certificates of kubelets would let
 	// whoever can approve them pass for a node; they are made when nodes are.
 	{"certificatesigningrequest-signing", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c, err := signer.NewKubeAPIServerClientCSRSigningController(ctx, k.client, k.informers.Certificates().V1().CertificateSigningRequests(),
+		c, err := signer.NewKubeAPIServerClientCSRSigningController(ctx, k.client,
+			k.informers.Certificates().V1().CertificateSigningRequests(),
 			filepath.Join(k.dir, "ca.crt"), filepath.Join(k.dir, "ca.key"), 365*24*time.Hour)
 		if err != nil {
 			return nil, err
@@ -219,14 +238,21 @@ var controllers = []controller{
 	}},
 	{"certificatesigningrequest-cleaner", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		requests := k.informers.Certificates().V1().CertificateSigningRequests()
-		return workers(cleaner.NewCSRCleanerController(k.client.CertificatesV1().CertificateSigningRequests(), requests).Run, 1), nil
+		return workers(cleaner.NewCSRCleanerController(k.client.CertificatesV1().CertificateSigningRequests(),
+			requests).Run, 1), nil
 	}},
 	{"clusterrole-aggregation", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		return workers(clusterroleaggregation.NewClusterRoleAggregation(k.informers.Rbac().V1().ClusterRoles(), k.client.RbacV1()).Run, 1), nil
+		return workers(clusterroleaggregation.NewClusterRoleAggregation(k.informers.Rbac().V1().ClusterRoles(),
+			k.client.RbacV1()).Run, 1), nil
 	}},
 	{"validatingadmissionpolicy-status", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		checker := &pluginvalidating.TypeChecker{RestMapper: k.mapper, SchemaResolver: &lazySchemas{client: resolver.ClientDiscoveryResolver{Discovery: k.client.Discovery()}}}
-		c, err := validatingadmissionpolicystatus.NewController(k.informers.Admissionregistration().V1().ValidatingAdmissionPolicies(), k.client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), checker)
+		checker := &pluginvalidating.TypeChecker{
+			RestMapper:     k.mapper,
+			SchemaResolver: &lazySchemas{client: resolver.ClientDiscoveryResolver{Discovery: k.client.Discovery()}},
+		}
+		c, err := validatingadmissionpolicystatus.NewController(
+			k.informers.Admissionregistration().V1().ValidatingAdmissionPolicies(),
+			k.client.AdmissionregistrationV1().ValidatingAdmissionPolicies(), checker)
 		if err != nil {
 			return nil, err
 		}
@@ -241,15 +267,18 @@ var controllers = []controller{
 			return nil, err
 		}
 		core, apps := k.informers.Core().V1(), k.informers.Apps().V1()
-		c := disruption.NewDisruptionController(ctx, core.Pods(), k.informers.Policy().V1().PodDisruptionBudgets(), core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), k.client, k.mapper, sc, k.client.Discovery())
+		c := disruption.NewDisruptionController(ctx, core.Pods(), k.informers.Policy().V1().PodDisruptionBudgets(),
+			core.ReplicationControllers(), apps.ReplicaSets(), apps.Deployments(), apps.StatefulSets(), k.client,
+			k.mapper, sc, k.client.Discovery())
 		return workers(c.Run, 1), nil
 	}},
 
 	{"persistentvolume-binder", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
 		c, err := persistentvolume.NewController(ctx, persistentvolume.ControllerParameters{
-			KubeClient: k.client, SyncPeriod: 15 * time.Second, VolumeInformer: core.PersistentVolumes(), ClaimInformer: core.PersistentVolumeClaims(),
-			ClassInformer: k.informers.Storage().V1().StorageClasses(), PodInformer: core.Pods(), NodeInformer: core.Nodes(), EnableDynamicProvisioning: true,
+			KubeClient: k.client, SyncPeriod: 15 * time.Second, VolumeInformer: core.PersistentVolumes(),
+			ClaimInformer: core.PersistentVolumeClaims(), ClassInformer: k.informers.Storage().V1().StorageClasses(),
+			PodInformer: core.Pods(), NodeInformer: core.Nodes(), EnableDynamicProvisioning: true,
 		})
 		if err != nil {
 			return nil, err
@@ -258,14 +287,16 @@ var controllers = []controller{
 	}},
 	{"persistentvolumeclaim-protection", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), core.PersistentVolumeClaims(), core.Pods(), k.client)
+		c, err := pvcprotection.NewPVCProtectionController(klog.FromContext(ctx), core.PersistentVolumeClaims(),
+			core.Pods(), k.client)
 		if err != nil {
 			return nil, err
 		}
 		return workers(c.Run, 1), nil
 	}},
 	{"persistentvolume-protection", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
-		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx), k.informers.Core().V1().PersistentVolumes(), k.client)
+		c, err := pvprotection.NewPVProtectionController(klog.FromContext(ctx),
+			k.informers.Core().V1().PersistentVolumes(), k.client)
 		if err != nil {
 			return nil, err
 		}
@@ -273,7 +304,9 @@ var controllers = []controller{
 	}},
 	{"volumeattributesclass-protection", func(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 		core := k.informers.Core().V1()
-		c, err := vacprotection.NewVACProtectionController(klog.FromContext(ctx), k.client, core.PersistentVolumeClaims(), core.PersistentVolumes(), k.informers.Storage().V1().VolumeAttributesClasses())
+		c, err := vacprotection.NewVACProtectionController(klog.FromContext(ctx), k.client,
+			core.PersistentVolumeClaims(), core.PersistentVolumes(),
+			k.informers.Storage().V1().VolumeAttributesClasses())
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +341,8 @@ func newAutoscaler(ctx context.Context, k *controllerKit) ([]func(context.Contex
 		return nil, err
 	}
 	apis := custom_metrics.NewAvailableAPIsGetter(k.client.Discovery())
-	metrics := hpametrics.NewRESTMetricsClient(resources, custom_metrics.NewForConfig(k.config, k.mapper, apis), external)
+	metrics := hpametrics.NewRESTMetricsClient(resources, custom_metrics.NewForConfig(k.config, k.mapper, apis),
+		external)
 	c := podautoscaler.NewHorizontalController(ctx, k.client.CoreV1(), sc, k.client.AutoscalingV2(), k.mapper, metrics,
 		k.informers.Autoscaling().V2().HorizontalPodAutoscalers(), k.informers.Core().V1().Pods(),
 		k.timing.AutoscalerSync, 5*time.Minute, 0.1, k.timing.AutoscalerCPUInitialization, 30*time.Second)
@@ -322,7 +356,8 @@ func newAutoscaler(ctx context.Context, k *controllerKit) ([]func(context.Contex
 
 func newQuota(ctx context.Context, k *controllerKit) ([]func(context.Context), error) {
 	discover := k.client.Discovery().ServerPreferredNamespacedResources
-	quotas, err := quotainstall.NewQuotaConfigurationForControllers(quotageneric.ListerFuncForResourceFunc(k.informers.ForResource), k.informers)
+	quotas, err := quotainstall.NewQuotaConfigurationForControllers(
+		quotageneric.ListerFuncForResourceFunc(k.informers.ForResource), k.informers)
 	if err != nil {
 		return nil, err
 	}
@@ -352,7 +387,8 @@ type lazySchemas struct {
 // ResolveSchema is called by one worker only.
 func (l *lazySchemas) ResolveSchema(gvk schema.GroupVersionKind) (*spec.Schema, error) {
 	if l.inner == nil {
-		l.inner = resolver.NewDefinitionsSchemaResolver(definitions.Get, k8sscheme.Scheme, apiextensionsscheme.Scheme).Combine(&l.client)
+		l.inner = resolver.NewDefinitionsSchemaResolver(definitions.Get, k8sscheme.Scheme,
+			apiextensionsscheme.Scheme).Combine(&l.client)
 	}
 	return l.inner.ResolveSchema(gvk)
 }

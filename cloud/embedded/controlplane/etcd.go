@@ -136,8 +136,10 @@ func newDirectStore(s *etcdserver.EtcdServer) *directStore {
 func (d *directStore) client() *clientv3.Client {
 	c := clientv3.NewCtxClient(context.Background(), clientv3.WithZapLogger(d.server.Logger()))
 	c.KV = clientv3.NewKVFromKVClient(adapter.KvServerToKvClient(v3rpc.NewQuotaKVServer(d.server)), c)
-	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(v3rpc.NewQuotaLeaseServer(d.server)), c, time.Second)
-	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(adapter.MaintenanceServerToMaintenanceClient(v3rpc.NewMaintenanceServer(d.server, nil)), c)
+	c.Lease = clientv3.NewLeaseFromLeaseClient(adapter.LeaseServerToLeaseClient(v3rpc.NewQuotaLeaseServer(d.server)), c,
+		time.Second)
+	c.Maintenance = clientv3.NewMaintenanceFromMaintenanceClient(
+		adapter.MaintenanceServerToMaintenanceClient(v3rpc.NewMaintenanceServer(d.server, nil)), c)
 	c.Watcher = sharedWatcher{d.watcher}
 	return c
 }

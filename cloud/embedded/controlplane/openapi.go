@@ -103,7 +103,8 @@ func (l *lazyOpenAPI) serveIndex(w http.ResponseWriter, r *http.Request, next ht
 		index.Paths = map[string]handler3.OpenAPIV3DiscoveryGroupVersion{}
 	}
 	for path, g := range l.groups {
-		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: "/openapi/v3/" + path + "?hash=" + g.hash}
+		index.Paths[path] = handler3.OpenAPIV3DiscoveryGroupVersion{ServerRelativeURL: "/openapi/v3/" + path +
+			"?hash=" + g.hash}
 	}
 	b, err := json.Marshal(index)
 	if err != nil {

@@ -34,7 +34,9 @@ func startScheduler(ctx context.Context, config *rest.Config) (done <-chan struc
 	dynInformers := dynamicinformer.NewDynamicSharedInformerFactory(dyn, 0)
 	broadcaster := events.NewEventBroadcasterAdapterWithContext(ctx, c)
 	broadcaster.StartRecordingToSink(ctx.Done())
-	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger { return broadcaster.NewRecorder(name) })
+	recorders := profile.RecorderFactory(func(name string) events.EventRecorderLogger {
+		return broadcaster.NewRecorder(name)
+	})
 	s, err := scheduler.New(ctx, c, informers, dynInformers, recorders,
 		scheduler.WithKubeConfig(config), scheduler.WithProfiles(defaults.Profiles...), scheduler.WithParallelism(2))
 	if err != nil {

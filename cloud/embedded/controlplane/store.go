@@ -92,7 +92,10 @@ func changedKeys(now, want State) []string {
 		}
 	}
 	rank := func(key string) int {
-		for i, kind := range []string{"apiextensions.k8s.io/", "namespaces/", "services/", "deployments/", "statefulsets/", "daemonsets/", "replicasets/"} {
+		for i, kind := range []string{
+			"apiextensions.k8s.io/", "namespaces/", "services/", "deployments/",
+			"statefulsets/", "daemonsets/", "replicasets/",
+		} {
 			if strings.HasPrefix(key, registry+kind) {
 				return i
 			}

@@ -81,7 +81,9 @@ func containerDir(id string) string {
 }
 
 // CreateContainer implements the CRI.
-func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *runtimeapi.ContainerConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	s, err := r.sandbox(sandboxID)
 	if err != nil {
 		return "", err
@@ -175,7 +177,10 @@ func (c *Container) mountAll() error {
 		opts  vfs.MountOptions
 	}{
 		{"/dev", c.devTree, vfs.MountOptions{}},
-		{"/proc", proc{r, c.procs.space, c.files, c.sandbox.hostname, c.sandbox.config.GetLinux().GetSysctls()}.tree, vfs.MountOptions{}},
+		{
+			"/proc", proc{r, c.procs.space, c.files, c.sandbox.hostname, c.sandbox.config.GetLinux().GetSysctls()}.tree,
+			vfs.MountOptions{},
+		},
 		{"/sys", sysTree, vfs.MountOptions{ReadOnly: true}},
 		{"/sys/fs/cgroup", c.groupTree, vfs.MountOptions{ReadOnly: true, Source: "cgroup"}},
 	} {
@@ -246,7 +251,8 @@ func (c *Container) environment(argv []string) *kit.Env {
 	return &kit.Env{
 		Args: argv, Vars: vars, Dir: c.workDir(), Stdin: nothing{}, Stdout: io.Discard, Stderr: io.Discard,
 		Hostname: c.sandbox.hostname, User: c.user, FS: files,
-		Net: network{c.stack.Load(), c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: c.group.ledger(), Procs: c.procs,
+		Net: network{c.stack.Load(), c.files.As(kit.User{})}, CPU: groupCPU{c.group}, Memory: c.group.ledger(),
+		Procs:   c.procs,
 		Scratch: c.hostFile(".scratch"),
 	}
 }

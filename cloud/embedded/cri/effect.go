@@ -94,7 +94,8 @@ func (c *Container) suffers() (s suffering) {
 	effects := c.runtime.effects[c.sandbox.podUID()]
 	c.runtime.mu.Unlock()
 	for _, e := range effects {
-		if len(e.Containers) > 0 && !slices.Contains(e.Containers, c.config.GetMetadata().GetName()) || len(e.Containers) == 0 && c.looksOn() {
+		if len(e.Containers) > 0 && !slices.Contains(e.Containers, c.config.GetMetadata().GetName()) ||
+			len(e.Containers) == 0 && c.looksOn() {
 			continue
 		}
 		s.cpu += e.CPU

@@ -58,7 +58,10 @@ func (i *Images) tree(image *kit.Image) (*vfs.Tree, error) {
 	}
 	t := vfs.NewTree(vfs.Options{Type: "overlay"})
 	env := &kit.Env{FS: t.Root(), Dir: "/"}
-	for _, dir := range []string{"/bin", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr/bin", "/var/run"} {
+	for _, dir := range []string{
+		"/bin", "/dev", "/etc", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/usr/bin",
+		"/var/run",
+	} {
 		if err := env.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
@@ -133,7 +136,10 @@ func (p *pulledImage) repoDigest() string {
 }
 
 func (p *pulledImage) api() *runtimeapi.Image {
-	i := &runtimeapi.Image{Id: p.id, RepoTags: []string{p.full}, RepoDigests: []string{p.repoDigest()}, Size: uint64(p.image.Size)}
+	i := &runtimeapi.Image{
+		Id: p.id, RepoTags: []string{p.full}, RepoDigests: []string{p.repoDigest()},
+		Size: uint64(p.image.Size),
+	}
 	user, _, _ := strings.Cut(p.image.User, ":")
 	if uid, err := strconv.ParseInt(user, 10, 64); err == nil {
 		i.Uid = &runtimeapi.Int64Value{Value: uid}
@@ -157,7 +163,9 @@ func (r *Runtime) findImage(name string) *pulledImage {
 }
 
 // PullImage implements the CRI.
-func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig, _ *runtimeapi.PodSandboxConfig) (string, error) {
+func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *runtimeapi.AuthConfig,
+	_ *runtimeapi.PodSandboxConfig,
+) (string, error) {
 	full, image, err := r.cfg.Images.registry.Resolve(spec.Image)
 	if err != nil {
 		return "", pullError(full, spec.Image, err)
@@ -176,16 +184,19 @@ func (r *Runtime) PullImage(_ context.Context, spec *runtimeapi.ImageSpec, _ *ru
 // pullError is how containerd reports that an image cannot be had.
 func pullError(full, given string, err error) error {
 	resolve := func(c codes.Code, cause string) error {
-		return status.Errorf(c, "failed to pull and unpack image %q: failed to resolve reference %q: %s", full, full, cause)
+		return status.Errorf(c, "failed to pull and unpack image %q: failed to resolve reference %q: %s", full, full,
+			cause)
 	}
 	registry, _, _ := strings.Cut(full, "/")
 	switch {
 	case errors.Is(err, kit.ErrInvalidImage):
-		return status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", given, kit.ErrInvalidImage)
+		return status.Errorf(codes.InvalidArgument, "failed to parse image reference %q: %v", given,
+			kit.ErrInvalidImage)
 	case errors.Is(err, kit.ErrNoSuchVersion):
 		return resolve(codes.NotFound, full+": not found")
 	case slices.Contains([]string{"docker.io", "ghcr.io", "quay.io"}, registry):
-		return resolve(codes.Unknown, "pull access denied, repository does not exist or may require authorization: server message: insufficient_scope: authorization failed")
+		return resolve(codes.Unknown, "pull access denied, repository does not exist or may require authorization: "+
+			"server message: insufficient_scope: authorization failed")
 	case slices.Contains([]string{"registry.k8s.io", "gcr.io", "mcr.microsoft.com", "public.ecr.aws"}, registry):
 		return resolve(codes.NotFound, full+": not found")
 	}
@@ -194,11 +205,15 @@ func pullError(full, given string, err error) error {
 		repository, tag = repository[:i], repository[i+1:]
 	}
 	host, _, _ := strings.Cut(registry, ":")
-	return resolve(codes.Unknown, fmt.Sprintf("failed to do request: Head \"https://%s/v2/%s/manifests/%s\": dial tcp: lookup %s: no such host", registry, repository, tag, host))
+	return resolve(codes.Unknown, fmt.Sprintf(
+		"failed to do request: Head \"https://%s/v2/%s/manifests/%s\": dial tcp: lookup %s: no such host", registry,
+		repository, tag, host))
 }
 
 // ImageStatus implements the CRI.
-func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec, _ bool) (*runtimeapi.ImageStatusResponse, error) {
+func (r *Runtime) ImageStatus(_ context.Context, spec *runtimeapi.ImageSpec,
+	_ bool,
+) (*runtimeapi.ImageStatusResponse, error) {
 	if p := r.findImage(spec.Image); p != nil {
 		return &runtimeapi.ImageStatusResponse{Image: p.api()}, nil
 	}

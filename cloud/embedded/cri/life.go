@@ -41,7 +41,9 @@ func (c *Container) start(at time.Time) error {
 	s := c.suffers()
 	c.began, c.hanging = time.Now(), s.hang
 	if err := c.launch(s, at); err != nil {
-		err = status.Errorf(codes.Unknown, "failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: %v", err)
+		err = status.Errorf(codes.Unknown,
+			"failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "+
+				"failed: unable to start container process: error during container init: %v", err)
 		c.exited(exitStartError, reasonStartError, status.Convert(err).Message())
 		return err
 	}

@@ -43,7 +43,10 @@ func newNodeSpace(booted time.Time) *pidSpace {
 	s.enter(first, map[*pidSpace]int{s: firstPID})
 	for pid, args := range map[int][]string{
 		412: {"/usr/bin/containerd"},
-		655: {"/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml", "--container-runtime-endpoint=unix://" + Endpoint},
+		655: {
+			"/usr/bin/kubelet", "--config=/var/lib/kubelet/config.yaml",
+			"--container-runtime-endpoint=unix://" + Endpoint,
+		},
 	} {
 		p := &process{info: kit.ProcessInfo{Args: args, Started: booted}, parent: first}
 		s.enter(p, map[*pidSpace]int{s: pid})
@@ -204,7 +207,10 @@ func (c *Container) collapse() {
 func (r *Runtime) populate(s *sandbox) {
 	end := func(error) { go func() { _ = r.StopPodSandbox(context.Background(), s.id) }() }
 	s.shim = &process{cancel: end, info: kit.ProcessInfo{
-		Args:    []string{"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", s.id, "-address", Endpoint},
+		Args: []string{
+			"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", s.id, "-address",
+			Endpoint,
+		},
 		Started: s.created,
 	}, parent: r.space.get(firstPID)}
 	r.space.enter(s.shim, nil)

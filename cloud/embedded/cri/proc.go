@@ -35,15 +35,20 @@ func (p proc) tree() (*vfs.Tree, error) {
 		"/cpuinfo": func() string {
 			var b strings.Builder
 			for i := range machine.Cores {
-				fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: GenuineIntel\nmodel name\t: Virtual CPU\ncpu MHz\t\t: 2400.000\n\n", i)
+				fmt.Fprintf(&b, "processor\t: %d\nvendor_id\t: GenuineIntel\nmodel name\t: Virtual CPU\ncpu "+
+					"MHz\t\t: 2400.000\n\n", i)
 			}
 			return b.String()
 		},
 		"/meminfo": func() string {
 			total, used := machine.Memory>>10, machine.MemoryUsed()>>10
-			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nSwapTotal:             0 kB\nSwapFree:              0 kB\n", total, total-used, total-used)
+			return fmt.Sprintf("MemTotal:       %8d kB\nMemFree:        %8d kB\nMemAvailable:   %8d kB\nSwapTotal:   "+
+				"          0 kB\nSwapFree:              0 kB\n", total, total-used, total-used)
 		},
-		"/uptime":              func() string { up := time.Since(p.runtime.booted).Seconds(); return fmt.Sprintf("%.2f %.2f\n", up, up) },
+		"/uptime": func() string {
+			up := time.Since(p.runtime.booted).Seconds()
+			return fmt.Sprintf("%.2f %.2f\n", up, up)
+		},
 		"/loadavg":             func() string { return fmt.Sprintf("0.00 0.00 0.00 1/%d 1\n", len(p.space.list())) },
 		"/version":             func() string { return "Linux version " + KernelVersion + "\n" },
 		"/filesystems":         func() string { return "nodev\tproc\nnodev\ttmpfs\nnodev\toverlay\n\text4\n" },
@@ -111,9 +116,11 @@ func (p proc) open(name string) *vfs.LiveDir {
 		"cmdline": func() string { return strings.Join(info.Args, "\x00") + "\x00" },
 		"comm":    func() string { return comm(info) + "\n" },
 		"status":  func() string { return target.status(info) },
-		"stat":    func() string { return fmt.Sprintf("%d (%s) S %d %d %d 0 -1\n", pid, comm(info), info.Parent, pid, pid) },
-		"cgroup":  func() string { return "0::/\n" },
-		"mounts":  func() string { return mountTable(files) },
+		"stat": func() string {
+			return fmt.Sprintf("%d (%s) S %d %d %d 0 -1\n", pid, comm(info), info.Parent, pid, pid)
+		},
+		"cgroup": func() string { return "0::/\n" },
+		"mounts": func() string { return mountTable(files) },
 	} {
 		d.Files[name] = vfs.LiveFile{Device: generated(content), Mode: 0o444}
 	}
@@ -148,7 +155,8 @@ func (p *process) status(info kit.ProcessInfo) string {
 	for _, g := range info.User.Groups {
 		fmt.Fprintf(&groups, "%d ", g)
 	}
-	s := fmt.Sprintf("Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\nUid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nGroups:\t%s\n",
+	s := fmt.Sprintf("Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\n"+
+		"Uid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nGroups:\t%s\n",
 		comm(info), info.PID, info.PID, info.Parent, uid, uid, uid, uid, gid, gid, gid, gid, groups.String())
 	if p.main {
 		s += fmt.Sprintf("VmRSS:\t%8d kB\n", groupMemory{group: p.container.group}.Info().Used>>10)

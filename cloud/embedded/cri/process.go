@@ -188,7 +188,9 @@ func (ps *processes) runFirst(ctx context.Context, env *kit.Env, prog kit.Progra
 	return p
 }
 
-func (ps *processes) begin(ctx context.Context, p *process, env *kit.Env, prog kit.Program, started time.Time, ids map[*pidSpace]int) *process {
+func (ps *processes) begin(ctx context.Context, p *process, env *kit.Env, prog kit.Program, started time.Time,
+	ids map[*pidSpace]int,
+) *process {
 	ctx, p.cancel = context.WithCancelCause(ctx)
 	p.container, p.done, p.environ = ps.container, make(chan struct{}), env.Environ()
 	p.info = kit.ProcessInfo{Args: slices.Clone(env.Args), User: env.User, Started: started}

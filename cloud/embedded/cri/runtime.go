@@ -72,8 +72,9 @@ var (
 func New(cfg Config) *Runtime {
 	booted := time.Now()
 	return &Runtime{
-		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: booted, space: newNodeSpace(booted), interrupted: make(chan struct{}),
-		logs: vfs.NewTree(vfs.Options{Type: "ext4", Disk: cfg.Disk.Disk()}), sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
+		cfg: cfg, addresses: newAddresses(cfg.Pods), booted: booted, space: newNodeSpace(booted),
+		interrupted: make(chan struct{}), logs: vfs.NewTree(vfs.Options{Type: "ext4", Disk: cfg.Disk.Disk()}),
+		sandboxes: map[string]*sandbox{}, containers: map[string]*Container{}, images: map[string]*pulledImage{},
 		effects: map[string][]Effect{},
 	}
 }
@@ -109,7 +110,10 @@ func newID() string {
 
 // Version implements the CRI.
 func (r *Runtime) Version(context.Context, string) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: Name, RuntimeVersion: Version, RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{
+		Version: "0.1.0", RuntimeName: Name, RuntimeVersion: Version,
+		RuntimeApiVersion: "v1",
+	}, nil
 }
 
 // Status implements the CRI.
@@ -124,7 +128,9 @@ func (r *Runtime) UpdateRuntimeConfig(context.Context, *runtimeapi.RuntimeConfig
 
 // UpdatePodSandboxResources implements the CRI. Limits are enforced per container, so there is
 // nothing to do for the pod.
-func (r *Runtime) UpdatePodSandboxResources(context.Context, *runtimeapi.UpdatePodSandboxResourcesRequest) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
+func (r *Runtime) UpdatePodSandboxResources(context.Context,
+	*runtimeapi.UpdatePodSandboxResourcesRequest,
+) (*runtimeapi.UpdatePodSandboxResourcesResponse, error) {
 	return &runtimeapi.UpdatePodSandboxResourcesResponse{}, nil
 }
 
@@ -136,9 +142,13 @@ func (r *Runtime) ImageFsInfo(context.Context) (*runtimeapi.ImageFsInfoResponse,
 	bytes, files := r.cfg.Disk.Used()
 	usage := &runtimeapi.FilesystemUsage{
 		Timestamp: time.Now().UnixNano(), FsId: &runtimeapi.FilesystemIdentifier{Mountpoint: "/var/lib/containerd"},
-		UsedBytes: &runtimeapi.UInt64Value{Value: uint64(bytes)}, InodesUsed: &runtimeapi.UInt64Value{Value: uint64(files)},
+		UsedBytes:  &runtimeapi.UInt64Value{Value: uint64(bytes)},
+		InodesUsed: &runtimeapi.UInt64Value{Value: uint64(files)},
 	}
-	return &runtimeapi.ImageFsInfoResponse{ImageFilesystems: []*runtimeapi.FilesystemUsage{usage}, ContainerFilesystems: []*runtimeapi.FilesystemUsage{usage}}, nil
+	return &runtimeapi.ImageFsInfoResponse{
+		ImageFilesystems:     []*runtimeapi.FilesystemUsage{usage},
+		ContainerFilesystems: []*runtimeapi.FilesystemUsage{usage},
+	}, nil
 }
 
 // Close implements the CRI.
@@ -160,7 +170,9 @@ func (unsupported) Attach(context.Context, *runtimeapi.AttachRequest) (*runtimea
 	return nil, errUnsupported("Attach")
 }
 
-func (unsupported) PortForward(context.Context, *runtimeapi.PortForwardRequest) (*runtimeapi.PortForwardResponse, error) {
+func (unsupported) PortForward(context.Context,
+	*runtimeapi.PortForwardRequest,
+) (*runtimeapi.PortForwardResponse, error) {
 	return nil, errUnsupported("PortForward")
 }
 
@@ -176,7 +188,9 @@ func (unsupported) RestorePod(context.Context, *runtimeapi.RestorePodRequest) (*
 	return nil, errUnsupported("RestorePod")
 }
 
-func (unsupported) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse, func(runtimeapi.RuntimeService_GetContainerEventsClient)) error {
+func (unsupported) GetContainerEvents(context.Context, chan *runtimeapi.ContainerEventResponse,
+	func(runtimeapi.RuntimeService_GetContainerEventsClient),
+) error {
 	return errUnsupported("GetContainerEvents")
 }
 
@@ -184,7 +198,9 @@ func (unsupported) ContainerStats(context.Context, string) (*runtimeapi.Containe
 	return nil, errUnsupported("ContainerStats")
 }
 
-func (unsupported) ListContainerStats(context.Context, *runtimeapi.ContainerStatsFilter) ([]*runtimeapi.ContainerStats, error) {
+func (unsupported) ListContainerStats(context.Context,
+	*runtimeapi.ContainerStatsFilter,
+) ([]*runtimeapi.ContainerStats, error) {
 	return nil, errUnsupported("ListContainerStats")
 }
 
@@ -192,7 +208,9 @@ func (unsupported) PodSandboxStats(context.Context, string) (*runtimeapi.PodSand
 	return nil, errUnsupported("PodSandboxStats")
 }
 
-func (unsupported) ListPodSandboxStats(context.Context, *runtimeapi.PodSandboxStatsFilter) ([]*runtimeapi.PodSandboxStats, error) {
+func (unsupported) ListPodSandboxStats(context.Context,
+	*runtimeapi.PodSandboxStatsFilter,
+) ([]*runtimeapi.PodSandboxStats, error) {
 	return nil, errUnsupported("ListPodSandboxStats")
 }
 

@@ -36,11 +36,17 @@ func (s *sandbox) dir() string {
 }
 
 // RunPodSandbox implements the CRI.
-func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig, handler string) (string, error) {
+func (r *Runtime) RunPodSandbox(_ context.Context, config *runtimeapi.PodSandboxConfig,
+	handler string,
+) (string, error) {
 	if handler != "" && handler != DefaultHandler {
-		return "", status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured", handler)
+		return "", status.Errorf(codes.Unknown, "failed to get sandbox runtime: no runtime for %q is configured",
+			handler)
 	}
-	s := &sandbox{id: newID(), config: config, handler: handler, created: r.creationTime(), hostname: config.Hostname, ready: true}
+	s := &sandbox{
+		id: newID(), config: config, handler: handler, created: r.creationTime(), hostname: config.Hostname,
+		ready: true,
+	}
 	if config.GetLinux().GetSecurityContext().GetNamespaceOptions().GetNetwork() == runtimeapi.NamespaceMode_NODE {
 		s.host, s.shared = r.cfg.Host, true
 		s.hostname = r.cfg.NodeName
@@ -164,7 +170,9 @@ func (r *Runtime) PodSandboxStatus(_ context.Context, id string, _ bool) (*runti
 	st := &runtimeapi.PodSandboxStatus{
 		Id: s.id, Metadata: s.config.Metadata, State: s.state(), CreatedAt: s.created.UnixNano(),
 		Labels: s.config.Labels, Annotations: s.config.Annotations, RuntimeHandler: s.handler,
-		Linux: &runtimeapi.LinuxPodSandboxStatus{Namespaces: &runtimeapi.Namespace{Options: s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()}},
+		Linux: &runtimeapi.LinuxPodSandboxStatus{
+			Namespaces: &runtimeapi.Namespace{Options: s.config.GetLinux().GetSecurityContext().GetNamespaceOptions()},
+		},
 	}
 	if s.ready && !s.shared {
 		st.Network = &runtimeapi.PodSandboxNetworkStatus{Ip: s.host.Addr().String()}
@@ -180,7 +188,8 @@ func (r *Runtime) ListPodSandbox(_ context.Context, f *runtimeapi.PodSandboxFilt
 	defer r.mu.Unlock()
 	var list []*runtimeapi.PodSandbox
 	for _, s := range r.sandboxes {
-		if f.GetId() != "" && f.Id != s.id || f.GetState() != nil && f.State.State != s.state() || !selects(f.GetLabelSelector(), s.config.Labels) {
+		if f.GetId() != "" && f.Id != s.id || f.GetState() != nil && f.State.State != s.state() ||
+			!selects(f.GetLabelSelector(), s.config.Labels) {
 			continue
 		}
 		list = append(list, &runtimeapi.PodSandbox{

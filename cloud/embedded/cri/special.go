@@ -114,9 +114,12 @@ func (c *Container) groupTree() (*vfs.Tree, error) {
 			return fmt.Sprintf("%s %d\n", orMax(l.quota.Microseconds()), cfsPeriod.Microseconds())
 		},
 		// The kernel's mapping of cgroup v1 shares to v2 weights.
-		"cpu.weight": func(l limits, _ groupStats, _ int64) string { return fmt.Sprintln(1 + (l.shares-2)*9999/262142) },
+		"cpu.weight": func(l limits, _ groupStats, _ int64) string {
+			return fmt.Sprintln(1 + (l.shares-2)*9999/262142)
+		},
 		"cpu.stat": func(_ limits, s groupStats, _ int64) string {
-			return fmt.Sprintf("usage_usec %d\nuser_usec %d\nsystem_usec 0\nnr_periods %d\nnr_throttled %d\nthrottled_usec %d\n",
+			return fmt.Sprintf("usage_usec %d\nuser_usec %d\nsystem_usec 0\nnr_periods %d\nnr_throttled %d\n"+
+				"throttled_usec %d\n",
 				s.used.Microseconds(), s.used.Microseconds(), s.periods, s.throttledPeriods, s.throttled.Microseconds())
 		},
 	} {

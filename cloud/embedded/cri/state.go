@@ -55,7 +55,8 @@ func (r *Runtime) Save() (State, error) {
 			err = merr
 		}
 		st.Sandboxes = append(st.Sandboxes, SandboxState{
-			ID: s.id, Handler: s.handler, Hostname: s.hostname, Config: b, Created: s.created, Address: s.host.Addr(), Shared: s.shared, Ready: s.ready,
+			ID: s.id, Handler: s.handler, Hostname: s.hostname, Config: b, Created: s.created, Address: s.host.Addr(),
+			Shared: s.shared, Ready: s.ready,
 		})
 	}
 	r.mu.Unlock()
@@ -66,8 +67,8 @@ func (r *Runtime) Save() (State, error) {
 		}
 		c.mu.Lock()
 		st.Containers = append(st.Containers, ContainerState{
-			ID: c.id, Sandbox: c.sandbox.id, Image: c.image.full, Config: b, Created: c.created, Started: c.started, Finished: c.finished,
-			State: c.state, ExitCode: c.exitCode, Reason: c.reason, Message: c.message,
+			ID: c.id, Sandbox: c.sandbox.id, Image: c.image.full, Config: b, Created: c.created, Started: c.started,
+			Finished: c.finished, State: c.state, ExitCode: c.exitCode, Reason: c.reason, Message: c.message,
 		})
 		c.mu.Unlock()
 	}
@@ -93,7 +94,8 @@ func (r *Runtime) Restore(st State) error {
 // RestoreContainers makes the containers of a state that was restored. Those that ran are started.
 func (r *Runtime) RestoreContainers(st State) error {
 	older := func(a, b ContainerState) int { return a.Created.Compare(b.Created) }
-	for _, saved := range slices.SortedFunc(slices.Values(st.Containers), older) { // One may share the processes of an older one.
+	// One may share the processes of an older one.
+	for _, saved := range slices.SortedFunc(slices.Values(st.Containers), older) {
 		if err := r.restoreContainer(saved); err != nil {
 			return fmt.Errorf("restore container %s: %w", saved.ID, err)
 		}
@@ -106,7 +108,10 @@ func (r *Runtime) restoreSandbox(saved SandboxState) error {
 	if err := proto.Unmarshal(saved.Config, config); err != nil {
 		return err
 	}
-	s := &sandbox{id: saved.ID, config: config, handler: saved.Handler, created: saved.Created, hostname: saved.Hostname, shared: saved.Shared, ready: saved.Ready}
+	s := &sandbox{
+		id: saved.ID, config: config, handler: saved.Handler, created: saved.Created,
+		hostname: saved.Hostname, shared: saved.Shared, ready: saved.Ready,
+	}
 	var err error
 	switch {
 	case saved.Shared:

@@ -73,7 +73,10 @@ func (r *Runtime) Stats() []PodStats {
 	for _, s := range r.sandboxes {
 		if s.ready {
 			m := s.config.GetMetadata()
-			pods[s.id] = &PodStats{UID: m.GetUid(), Namespace: m.GetNamespace(), Name: m.GetName(), Created: s.created, HostNetwork: s.shared, Network: s.host.Counters()}
+			pods[s.id] = &PodStats{
+				UID: m.GetUid(), Namespace: m.GetNamespace(), Name: m.GetName(), Created: s.created,
+				HostNetwork: s.shared, Network: s.host.Counters(),
+			}
 		}
 	}
 	r.mu.Unlock()
@@ -92,15 +95,17 @@ func (r *Runtime) Stats() []PodStats {
 		slices.SortFunc(p.Containers, func(a, b ContainerStats) int { return strings.Compare(a.Name, b.Name) })
 		list = append(list, *p)
 	}
-	slices.SortFunc(list, func(a, b PodStats) int { return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name) })
+	slices.SortFunc(list, func(a, b PodStats) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
 	return list
 }
 
 func (c *Container) stats(started time.Time) ContainerStats {
 	pod := c.sandbox.config.GetMetadata()
 	s := ContainerStats{
-		ID: c.id, Name: c.config.GetMetadata().GetName(), PodUID: pod.GetUid(), Namespace: pod.GetNamespace(), Pod: pod.GetName(),
-		Image: c.image.full, Started: started, Processes: c.procs.count(),
+		ID: c.id, Name: c.config.GetMetadata().GetName(), PodUID: pod.GetUid(), Namespace: pod.GetNamespace(),
+		Pod: pod.GetName(), Image: c.image.full, Started: started, Processes: c.procs.count(),
 	}
 	s.Files, s.FileCount = c.runtime.cfg.Disk.UsedBy(containerDir(c.id) + "/rootfs")
 	g := c.group

@@ -22,8 +22,10 @@ func (r *Runtime) ContainerStatus(_ context.Context, id string, _ bool) (*runtim
 		Image:    &runtimeapi.ImageSpec{Image: c.image.full, UserSpecifiedImage: c.config.Image.UserSpecifiedImage},
 		ImageRef: c.image.repoDigest(), ImageId: c.image.id,
 		Labels: c.config.Labels, Annotations: c.config.Annotations, LogPath: c.hostFile(".log"),
-		Resources:  &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
-		User:       &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{Uid: int64(c.user.UID), Gid: int64(c.user.GID)}},
+		Resources: &runtimeapi.ContainerResources{Linux: c.config.GetLinux().GetResources()},
+		User: &runtimeapi.ContainerUser{
+			Linux: &runtimeapi.LinuxContainerUser{Uid: int64(c.user.UID), Gid: int64(c.user.GID)},
+		},
 		StopSignal: c.config.StopSignal,
 	}
 	s.User.Linux.SupplementalGroups = append(s.User.Linux.SupplementalGroups, int64(c.user.GID))
@@ -56,12 +58,14 @@ func (r *Runtime) ListContainers(_ context.Context, f *runtimeapi.ContainerFilte
 		c.mu.Lock()
 		state := c.state
 		c.mu.Unlock()
-		if f.GetId() != "" && f.Id != c.id || f.GetState() != nil && f.State.State != state || !selects(f.GetLabelSelector(), c.config.Labels) {
+		if f.GetId() != "" && f.Id != c.id || f.GetState() != nil && f.State.State != state ||
+			!selects(f.GetLabelSelector(), c.config.Labels) {
 			continue
 		}
 		list = append(list, &runtimeapi.Container{
-			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.Metadata, Image: c.config.Image, ImageRef: c.image.repoDigest(), ImageId: c.image.id,
-			State: state, CreatedAt: c.created.UnixNano(), Labels: c.config.Labels, Annotations: c.config.Annotations,
+			Id: c.id, PodSandboxId: c.sandbox.id, Metadata: c.config.Metadata, Image: c.config.Image,
+			ImageRef: c.image.repoDigest(), ImageId: c.image.id, State: state, CreatedAt: c.created.UnixNano(),
+			Labels: c.config.Labels, Annotations: c.config.Annotations,
 		})
 	}
 	return list, nil

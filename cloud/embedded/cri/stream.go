@@ -64,7 +64,9 @@ func (r *Runtime) Run(ctx context.Context, id string, argv []string, s Streams) 
 	}
 	prog, err := c.procs.lookup(env)
 	if err != nil {
-		return status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec %q: OCI runtime exec failed: exec failed: unable to start container process: %v", newID(), err)
+		return status.Errorf(codes.Unknown,
+			"failed to exec in container: failed to start exec %q: OCI runtime exec failed: exec failed: unable to "+
+				"start container process: %v", newID(), err)
 	}
 	p := c.procs.run(ctx, env, prog)
 	select {
@@ -83,7 +85,9 @@ func (r *Runtime) Run(ctx context.Context, id string, argv []string, s Streams) 
 }
 
 // ExecSync implements the CRI.
-func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string, timeout time.Duration) (stdout, stderr []byte, err error) {
+func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string,
+	timeout time.Duration,
+) (stdout, stderr []byte, err error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
@@ -105,7 +109,8 @@ func (r *Runtime) ExecSync(ctx context.Context, id string, argv []string, timeou
 		return nil, nil, errInterrupted
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %v exceeded: %v", timeout, err)
+		err = status.Errorf(codes.DeadlineExceeded, "failed to exec in container: timeout %v exceeded: %v", timeout,
+			err)
 	}
 	return out.bytes(), errOut.bytes(), err
 }

@@ -218,7 +218,10 @@ func (p *Proxy) onPod(obj any, gone bool) {
 				continue
 			}
 			to := endpoint{addr: netip.AddrPortFrom(addr, uint16(port.ContainerPort)), node: pod.Spec.NodeName}
-			r := &route{name: "hostPort", endpoints: endpoints{ready: []endpoint{to}, serving: []netip.AddrPort{to.addr}}}
+			r := &route{
+				name:      "hostPort",
+				endpoints: endpoints{ready: []endpoint{to}, serving: []netip.AddrPort{to.addr}},
+			}
 			for _, k := range hostKeys(pod, port) {
 				routes[k] = r
 			}
@@ -275,7 +278,8 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 	if s.Spec.SessionAffinity == v1.ServiceAffinityClientIP {
 		affinity = time.Duration(v1.DefaultClientIPServiceAffinitySeconds) * time.Second
 		if c := s.Spec.SessionAffinityConfig; c != nil && c.ClientIP != nil {
-			affinity = time.Duration(ptr.Deref(c.ClientIP.TimeoutSeconds, v1.DefaultClientIPServiceAffinitySeconds)) * time.Second
+			affinity = time.Duration(ptr.Deref(c.ClientIP.TimeoutSeconds,
+				v1.DefaultClientIPServiceAffinitySeconds)) * time.Second
 		}
 	}
 	for i := range s.Spec.Ports {
@@ -283,13 +287,17 @@ func (p *Proxy) rebuild(name types.NamespacedName) {
 		endpoints := p.endpoints(name, port)
 		add := func(addr netip.Addr, number int32, local, external bool) {
 			k := key{protocol: strings.ToLower(string(port.Protocol)), addr: addr, port: uint16(number)}
-			r := &route{name: name.String() + ":" + k.protocol + strconv.Itoa(int(port.Port)), endpoints: endpoints, local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{}}
+			r := &route{
+				name: name.String() + ":" + k.protocol + strconv.Itoa(int(port.Port)), endpoints: endpoints,
+				local: local, external: external, affinity: affinity, sticky: map[netip.Addr]choice{},
+			}
 			if o := old[k]; o != nil {
 				r.sticky = o.sticky // Nobody uses o any more: that takes p.mu.
 			}
 			routes[k], p.routes[k] = r, r
 		}
-		inside := ptr.Deref(s.Spec.InternalTrafficPolicy, v1.ServiceInternalTrafficPolicyCluster) == v1.ServiceInternalTrafficPolicyLocal
+		inside := ptr.Deref(s.Spec.InternalTrafficPolicy,
+			v1.ServiceInternalTrafficPolicyCluster) == v1.ServiceInternalTrafficPolicyLocal
 		outside := s.Spec.ExternalTrafficPolicy == v1.ServiceExternalTrafficPolicyLocal
 		for _, ip := range s.Spec.ClusterIPs {
 			if a, err := netip.ParseAddr(ip); err == nil {

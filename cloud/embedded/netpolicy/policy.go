@@ -191,7 +191,9 @@ func selects(s *metav1.LabelSelector, set labels.Set) bool {
 }
 
 // peers reports whether one end of the traffic is among those a rule names; none means all.
-func (p *Policy) peers(np *networkingv1.NetworkPolicy, list []networkingv1.NetworkPolicyPeer, pod *v1.Pod, addr netip.Addr) bool {
+func (p *Policy) peers(np *networkingv1.NetworkPolicy, list []networkingv1.NetworkPolicyPeer, pod *v1.Pod,
+	addr netip.Addr,
+) bool {
 	if len(list) == 0 {
 		return true
 	}

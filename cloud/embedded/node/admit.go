@@ -26,7 +26,8 @@ func (k *kubelet) admit(pod *v1.Pod, running bool) (reason, message string) {
 	}
 	var others []*v1.Pod
 	for _, w := range k.all() {
-		if other := w.current(); other.UID != pod.UID && !w.terminated() && !podutil.IsPodTerminal(other) && w.hasStarted() {
+		if other := w.current(); other.UID != pod.UID && !w.terminated() && !podutil.IsPodTerminal(other) &&
+			w.hasStarted() {
 			others = append(others, other)
 		}
 	}
@@ -66,17 +67,20 @@ func refusal(logger klog.Logger, node *v1.Node, others []*v1.Pod, pod *v1.Pod) (
 			return failure(r.Name, r.Reason)
 		}
 		if _, known := node.Status.Allocatable[short.ResourceName]; known { // The rest is not the node's to give.
-			return lifecycle.InsufficientResourcePrefix + string(short.ResourceName), (&lifecycle.InsufficientResourceError{
-				ResourceName: short.ResourceName, Requested: short.Requested, Used: short.Used, Capacity: short.Capacity,
-			}).Error()
+			return lifecycle.InsufficientResourcePrefix + string(short.ResourceName),
+				(&lifecycle.InsufficientResourceError{
+					ResourceName: short.ResourceName, Requested: short.Requested, Used: short.Used,
+					Capacity: short.Capacity,
+				}).Error()
 		}
 	}
 	if r := safeParameters.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod}); !r.Admit {
 		return r.Reason, r.Message
 	}
-	if _, untolerated := v1helper.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations, func(t *v1.Taint) bool {
-		return t.Effect == v1.TaintEffectNoExecute
-	}, true); untolerated {
+	if _, untolerated := v1helper.FindMatchingUntoleratedTaint(logger, node.Spec.Taints, pod.Spec.Tolerations,
+		func(t *v1.Taint) bool {
+			return t.Effect == v1.TaintEffectNoExecute
+		}, true); untolerated {
 		return failure(tainttoleration.Name, tainttoleration.ErrReasonNotMatch)
 	}
 	return "", ""

@@ -41,7 +41,8 @@ func (k *kubelet) authorized(next http.Handler) http.Handler {
 		}
 		if !slices.Contains(who.Groups, user.SystemPrivilegedGroup) && !k.allowed(r, who) {
 			verb, resource := access(r)
-			http.Error(w, "Forbidden (user="+who.Username+", verb="+verb+", resource=nodes, subresource="+resource+")", http.StatusForbidden)
+			http.Error(w, "Forbidden (user="+who.Username+", verb="+verb+", resource=nodes, subresource="+resource+")",
+				http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -58,7 +59,8 @@ func (k *kubelet) authenticate(r *http.Request) (authenticationv1.UserInfo, bool
 		return authenticationv1.UserInfo{}, false
 	}
 	review, err := k.node.fleet.cfg.Client.AuthenticationV1().TokenReviews().Create(r.Context(),
-		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: strings.TrimSpace(token)}}, metav1.CreateOptions{})
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: strings.TrimSpace(token)}},
+		metav1.CreateOptions{})
 	if err != nil || !review.Status.Authenticated {
 		return authenticationv1.UserInfo{}, false
 	}
@@ -67,8 +69,14 @@ func (k *kubelet) authenticate(r *http.Request) (authenticationv1.UserInfo, bool
 
 // access is what a request needs permission for.
 func access(r *http.Request) (verb, subresource string) {
-	verb = map[string]string{http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update", http.MethodPatch: "patch", http.MethodDelete: "delete"}[r.Method]
-	for prefix, name := range map[string]string{"/stats": "stats", "/metrics": "metrics", "/logs": "log", "/pods": "pods", "/healthz": "healthz", "/configz": "configz"} {
+	verb = map[string]string{
+		http.MethodGet: "get", http.MethodPost: "create", http.MethodPut: "update",
+		http.MethodPatch: "patch", http.MethodDelete: "delete",
+	}[r.Method]
+	for prefix, name := range map[string]string{
+		"/stats": "stats", "/metrics": "metrics", "/logs": "log",
+		"/pods": "pods", "/healthz": "healthz", "/configz": "configz",
+	} {
 		if strings.HasPrefix(r.URL.Path, prefix) {
 			return verb, name
 		}
@@ -90,9 +98,13 @@ func (k *kubelet) review(ctx context.Context, who authenticationv1.UserInfo, ver
 	for key, value := range who.Extra {
 		extra[key] = authorizationv1.ExtraValue(value)
 	}
-	res, err := k.node.fleet.cfg.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: who.Username, Groups: who.Groups, UID: who.UID, Extra: extra,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Version: "v1", Resource: "nodes", Subresource: subresource, Name: k.node.spec.Name},
-	}}, metav1.CreateOptions{})
+	res, err := k.node.fleet.cfg.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
+		&authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: who.Username, Groups: who.Groups, UID: who.UID, Extra: extra,
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Version: "v1", Resource: "nodes",
+				Subresource: subresource, Name: k.node.spec.Name,
+			},
+		}}, metav1.CreateOptions{})
 	return err == nil && res.Status.Allowed
 }

@@ -19,11 +19,13 @@ import (
 // called for the first pod that wants one, since most clusters never see such a pod.
 func (k *kubelet) startCertificates() *podcertificate.IssuingManager {
 	cfg, name := k.node.fleet.cfg, k.node.spec.Name
-	own := informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
-	}))
+	own := informers.NewSharedInformerFactoryWithOptions(cfg.Client, 0,
+		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", name).String()
+		}))
 	m := podcertificate.NewIssuingManager(cfg.Client, k, k.recorder,
-		own.Certificates().V1().PodCertificateRequests(), k.watches.factory.Core().V1().Nodes(), types.NodeName(name), cfg.Clock)
+		own.Certificates().V1().PodCertificateRequests(), k.watches.factory.Core().V1().Nodes(), types.NodeName(name),
+		cfg.Clock)
 	own.Start(k.ctx.Done())
 	k.wg.Go(func() {
 		m.Run(k.ctx)
@@ -43,10 +45,13 @@ func (k *kubelet) GetPods() []*v1.Pod {
 
 // certificateFiles are the key and the certificate chain of a source of a projected volume, once a
 // signer has issued them.
-func (v *podVolumes) certificateFiles(ctx context.Context, pod *v1.Pod, volume string, source int, s *v1.PodCertificateProjection, mode *int32) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) certificateFiles(ctx context.Context, pod *v1.Pod, volume string, source int,
+	s *v1.PodCertificateProjection, mode *int32,
+) (map[string]volumeutil.FileProjection, error) {
 	m := v.worker.kubelet.certificates()
 	m.TrackPod(ctx, pod)
-	key, chain, err := m.GetPodCertificateCredentialBundle(ctx, pod.Namespace, pod.Name, string(pod.UID), volume, source)
+	key, chain, err := m.GetPodCertificateCredentialBundle(ctx, pod.Namespace, pod.Name, string(pod.UID), volume,
+		source)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +69,9 @@ func (v *podVolumes) certificateFiles(ctx context.Context, pod *v1.Pod, volume s
 }
 
 // trustFile holds the trust anchors of one bundle, or of all bundles of a signer that match.
-func (v *podVolumes) trustFile(ctx context.Context, pod *v1.Pod, s *v1.ClusterTrustBundleProjection, mode *int32) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) trustFile(ctx context.Context, pod *v1.Pod, s *v1.ClusterTrustBundleProjection,
+	mode *int32,
+) (map[string]volumeutil.FileProjection, error) {
 	trust := v.worker.kubelet.watches.trust
 	optional := ptr.Deref(s.Optional, false)
 	var anchors []byte
@@ -86,7 +93,9 @@ func (v *podVolumes) trustFile(ctx context.Context, pod *v1.Pod, s *v1.ClusterTr
 // forgetCertificates drops what a removed pod was issued.
 func (k *kubelet) forgetCertificates(ctx context.Context, pod *v1.Pod) {
 	for _, v := range pod.Spec.Volumes {
-		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool { return s.PodCertificate != nil }) {
+		if v.Projected != nil && slices.ContainsFunc(v.Projected.Sources, func(s v1.VolumeProjection) bool {
+			return s.PodCertificate != nil
+		}) {
 			k.certificates().ForgetPod(ctx, pod)
 			return
 		}

@@ -21,14 +21,18 @@ func newDisk(cfg Config, spec Spec) (*vfs.Tree, error) {
 	t := vfs.NewTree(vfs.Options{Type: "ext4"})
 	env := &kit.Env{FS: t.Root(), Dir: "/"}
 	for _, dir := range []string{
-		"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/home", "/mnt", "/opt", "/root", "/run/containerd", "/srv", "/tmp",
-		"/usr/bin", "/usr/lib", "/usr/sbin", kubeletDir + "/pods", "/var/lib/containerd", "/var/log/pods", "/var/log/containers", "/var/tmp",
+		"/etc/kubernetes/manifests", "/etc/kubernetes/pki", "/home", "/mnt", "/opt", "/root", "/run/containerd", "/srv",
+		"/tmp", "/usr/bin", "/usr/lib", "/usr/sbin", kubeletDir + "/pods", "/var/lib/containerd", "/var/log/pods",
+		"/var/log/containers", "/var/tmp",
 	} {
 		if err := env.MkdirAll(dir, 0o755); err != nil {
 			return nil, err
 		}
 	}
-	for name, target := range map[string]string{"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib", "/var/run": "/run"} {
+	for name, target := range map[string]string{
+		"/bin": "usr/bin", "/sbin": "usr/sbin", "/lib": "usr/lib",
+		"/var/run": "/run",
+	} {
 		if err := env.FS.Symlink(target, name); err != nil {
 			return nil, err
 		}
@@ -50,13 +54,15 @@ func diskFiles(cfg Config, spec Spec) map[string]string {
 		"/etc/hostname":   spec.Name + "\n",
 		"/etc/hosts":      fmt.Sprintf("127.0.0.1\tlocalhost\n%s\t%s\n", spec.Address, spec.Name),
 		"/etc/machine-id": machineID(spec.Name) + "\n",
-		"/etc/os-release": "PRETTY_NAME=\"" + osImage + "\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nVERSION=\"13 (trixie)\"\n" +
+		"/etc/os-release": "PRETTY_NAME=\"" + osImage +
+			"\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"13\"\nVERSION=\"13 (trixie)\"\n" +
 			"VERSION_CODENAME=trixie\nID=debian\nHOME_URL=\"https://www.debian.org/\"\n",
 		"/etc/debian_version": "13.1\n",
-		"/etc/passwd":         "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-		"/etc/group":          "root:x:0:\ndaemon:x:1:\nadm:x:4:\nnogroup:x:65534:\n",
-		"/etc/crictl.yaml":    "runtime-endpoint: unix://" + cri.Endpoint + "\n",
-		serverCA:              string(cfg.CA),
+		"/etc/passwd": "root:x:0:0:root:/root:/bin/bash\ndaemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin\n" +
+			"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+		"/etc/group":       "root:x:0:\ndaemon:x:1:\nadm:x:4:\nnogroup:x:65534:\n",
+		"/etc/crictl.yaml": "runtime-endpoint: unix://" + cri.Endpoint + "\n",
+		serverCA:           string(cfg.CA),
 		kubeletConfig: fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 address: 0.0.0.0

@@ -22,7 +22,9 @@ import (
 
 // environment returns a container's variables: those of the services it can see, of envFrom, and of
 // env, each overriding the ones before.
-func (k *kubelet) environment(pod *v1.Pod, c *v1.Container, podIP string, podIPs []string) ([]kubecontainer.EnvVar, error) {
+func (k *kubelet) environment(pod *v1.Pod, c *v1.Container, podIP string,
+	podIPs []string,
+) ([]kubecontainer.EnvVar, error) {
 	services, err := k.serviceVars(pod)
 	if err != nil {
 		return nil, err
@@ -108,7 +110,9 @@ func (k *kubelet) envFrom(pod *v1.Pod, c *v1.Container, vars map[string]string) 
 }
 
 // valueFrom resolves the source of a variable. skip means that it is optional and not there.
-func (k *kubelet) valueFrom(from *v1.EnvVarSource, pod *v1.Pod, c *v1.Container, podIP string, podIPs []string) (value string, skip bool, err error) {
+func (k *kubelet) valueFrom(from *v1.EnvVarSource, pod *v1.Pod, c *v1.Container, podIP string,
+	podIPs []string,
+) (value string, skip bool, err error) {
 	switch {
 	case from.FieldRef != nil:
 		value, err = k.podField(from.FieldRef, pod, podIP, podIPs)

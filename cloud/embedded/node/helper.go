@@ -30,7 +30,9 @@ type runtimeHelper struct{ kubelet *kubelet }
 var _ kubecontainer.RuntimeHelper = (*runtimeHelper)(nil)
 
 // GenerateRunContainerOptions returns a container's environment and mounts.
-func (h *runtimeHelper) GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod, c *v1.Container, podIP string, podIPs []string, images kubecontainer.ImageVolumes) (*kubecontainer.RunContainerOptions, func(), error) {
+func (h *runtimeHelper) GenerateRunContainerOptions(ctx context.Context, pod *v1.Pod, c *v1.Container, podIP string,
+	podIPs []string, images kubecontainer.ImageVolumes,
+) (*kubecontainer.RunContainerOptions, func(), error) {
 	k := h.kubelet
 	w := k.worker(pod.UID)
 	if w == nil {
@@ -83,7 +85,8 @@ func (h *runtimeHelper) hosts(pod *v1.Pod, podIPs []string) (*kubecontainer.Moun
 		}
 		fmt.Fprintf(&b, "# Kubernetes-managed hosts file (host network).\n%s", node)
 	} else {
-		b.WriteString("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		b.WriteString("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost " +
+			"ip6-localhost ip6-loopback\n" +
 			"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n")
 		for _, ip := range podIPs {
 			if domain != "" {
@@ -174,7 +177,8 @@ func (h *runtimeHelper) GeneratePodHostNameAndDomain(_ klog.Logger, pod *v1.Pod)
 	hostname = pod.Name
 	if pod.Spec.Hostname != "" {
 		if msgs := validation.IsDNS1123Label(pod.Spec.Hostname); len(msgs) != 0 {
-			return "", "", fmt.Errorf("pod Hostname %q is not a valid DNS label: %s", pod.Spec.Hostname, strings.Join(msgs, ";"))
+			return "", "", fmt.Errorf("pod Hostname %q is not a valid DNS label: %s", pod.Spec.Hostname,
+				strings.Join(msgs, ";"))
 		}
 		hostname = pod.Spec.Hostname
 	}
@@ -202,7 +206,9 @@ func (h *runtimeHelper) GetPodCgroupParent(pod *v1.Pod) string {
 func (h *runtimeHelper) GetExtraSupplementalGroupsForPod(*v1.Pod) []int64 { return nil }
 
 // GetOrCreateUserNamespaceMappings: pods run in the node's user namespace.
-func (h *runtimeHelper) GetOrCreateUserNamespaceMappings(_ klog.Logger, pod *v1.Pod, _ string) (*runtimeapi.UserNamespace, error) {
+func (h *runtimeHelper) GetOrCreateUserNamespaceMappings(_ klog.Logger, pod *v1.Pod,
+	_ string,
+) (*runtimeapi.UserNamespace, error) {
 	return nil, nil
 }
 
@@ -224,7 +230,9 @@ func (h *runtimeHelper) RequestPodReinspect(uid types.UID) { h.kubelet.wake(uid)
 func (h *runtimeHelper) OnPodSandboxReady(_ context.Context, pod *v1.Pod) error { return nil }
 
 // PodCPUAndMemoryStats returns what a pod uses, by which a shrinking of its memory is judged.
-func (h *runtimeHelper) PodCPUAndMemoryStats(_ context.Context, pod *v1.Pod, _ *kubecontainer.PodStatus) (*statsapi.PodStats, error) {
+func (h *runtimeHelper) PodCPUAndMemoryStats(_ context.Context, pod *v1.Pod,
+	_ *kubecontainer.PodStatus,
+) (*statsapi.PodStats, error) {
 	return h.kubelet.podStats(pod), nil
 }
 

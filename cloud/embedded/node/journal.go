@@ -135,7 +135,8 @@ func (j *journal) write(w io.Writer, q journalQuery) error {
 		return err
 	}
 	for _, l := range chosen {
-		if _, err := fmt.Fprintf(w, "%s %s %s[%d]: %s\n", l.at.Format("Jan 02 15:04:05.000000"), j.host, l.unit, kubeletPID, l.text); err != nil {
+		if _, err := fmt.Fprintf(w, "%s %s %s[%d]: %s\n", l.at.Format("Jan 02 15:04:05.000000"), j.host, l.unit,
+			kubeletPID, l.text); err != nil {
 			return err
 		}
 	}

@@ -96,11 +96,16 @@ func newKubelet(ctx context.Context, n *Node, w *watches) (*kubelet, error) {
 	k.runtime, _, err = kuberuntime.NewKubeGenericRuntimeManager(
 		ctx, k.recorder, k.probes.liveness, k.probes.readiness, k.probes.startup, root, "/var/log/pods",
 		&cadvisorapi.MachineInfo{NumCores: n.spec.Cores, MemoryCapacity: uint64(n.spec.Memory)}, k, maxPods,
-		nodeOS{k.machine}, &runtimeHelper{k}, &http.Client{Transport: &http.Transport{DialContext: stack.DialContext, DisableKeepAlives: true}, Timeout: 30 * time.Second},
-		flowcontrol.NewFakeBackOff(backOffInitial, backOffMax, clk), false, nil, 0, 0,
-		string(kubeletconfig.NeverVerify), nil, "", "", ptr.To(false), true, metav1.Duration{Duration: 100 * time.Millisecond}, nil,
-		k.machine.runtime, k.machine.runtime, k.containers, logs.NewStubContainerLogManager(), w.classes, false, "",
-		func() v1.ResourceList { return n.allocatable() }, nil, kubeletconfig.NoneMemoryReservationPolicy,
+		nodeOS{k.machine}, &runtimeHelper{k},
+		&http.Client{
+			Transport: &http.Transport{DialContext: stack.DialContext, DisableKeepAlives: true},
+			Timeout:   30 * time.Second,
+		}, flowcontrol.NewFakeBackOff(backOffInitial, backOffMax, clk), false, nil, 0, 0,
+		string(kubeletconfig.NeverVerify), nil, "", "", ptr.To(false), true,
+		metav1.Duration{Duration: 100 * time.Millisecond}, nil, k.machine.runtime, k.machine.runtime, k.containers,
+		logs.NewStubContainerLogManager(), w.classes, false, "", func() v1.ResourceList {
+			return n.allocatable()
+		}, nil, kubeletconfig.NoneMemoryReservationPolicy,
 		ignoreLatency{}, noop.NewTracerProvider(), nil, nil, ignoreLatency{})
 	if err != nil {
 		cancel()
@@ -251,7 +256,9 @@ func (k *kubelet) TranslatePodUID(uid types.UID) kubetypes.ResolvedPodUID {
 }
 
 // GetUIDTranslations implements status.PodManager.
-func (k *kubelet) GetUIDTranslations() (map[kubetypes.ResolvedPodUID]kubetypes.MirrorPodUID, map[kubetypes.MirrorPodUID]kubetypes.ResolvedPodUID) {
+func (k *kubelet) GetUIDTranslations() (
+	map[kubetypes.ResolvedPodUID]kubetypes.MirrorPodUID, map[kubetypes.MirrorPodUID]kubetypes.ResolvedPodUID,
+) {
 	return nil, nil
 }
 

@@ -52,7 +52,10 @@ func (k *kubelet) serveLogs(w http.ResponseWriter, r *http.Request) {
 }
 
 func (k *kubelet) logOptions(o *v1.PodLogOptions) cri.LogOptions {
-	opts := cri.LogOptions{Tail: ptr.Deref(o.TailLines, -1), LimitBytes: ptr.Deref(o.LimitBytes, 0), Timestamps: o.Timestamps, Follow: o.Follow}
+	opts := cri.LogOptions{
+		Tail: ptr.Deref(o.TailLines, -1), LimitBytes: ptr.Deref(o.LimitBytes, 0),
+		Timestamps: o.Timestamps, Follow: o.Follow,
+	}
 	switch {
 	case o.SinceSeconds != nil:
 		opts.Since = k.node.fleet.cfg.Clock.Now().Add(-time.Duration(*o.SinceSeconds) * time.Second)

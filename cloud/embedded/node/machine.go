@@ -50,7 +50,8 @@ func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	cfg := n.fleet.cfg
 	m := &machine{
 		spec: n.spec, booted: cfg.Clock.Now(), host: n.host, cpu: cri.NewMachine(n.spec.Cores, n.spec.Memory),
-		disk: &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realPart(len(cfg.Nodes))}}, memory: map[string]*memoryVolume{},
+		disk:   &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realPart(len(cfg.Nodes))}},
+		memory: map[string]*memoryVolume{},
 	}
 	var err error
 	if err = os.MkdirAll(cfg.Dir, 0o700); err != nil {
@@ -63,8 +64,10 @@ func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	m.tree = disk.Clone(m.disk)
 	m.files = vfs.NewNamespace(m.tree)
 	m.runtime = cri.New(cri.Config{
-		NodeName: n.spec.Name, Images: cfg.Images, Machine: m.cpu, Network: cfg.Network, Host: n.host, Pods: n.spec.Pods,
-		Disk: m.tree, Files: m.files, Dir: m.dir, Now: cfg.Clock.Now, OnChange: func(uid string) { n.wake(types.UID(uid)) },
+		NodeName: n.spec.Name, Images: cfg.Images, Machine: m.cpu, Network: cfg.Network, Host: n.host,
+		Pods: n.spec.Pods, Disk: m.tree, Files: m.files, Dir: m.dir, Now: cfg.Clock.Now, OnChange: func(uid string) {
+			n.wake(types.UID(uid))
+		},
 	})
 	if err := m.runtime.Mount(); err != nil {
 		return nil, err

@@ -90,7 +90,8 @@ func parseLogQuery(query url.Values) (q journalQuery, services, files []string, 
 	if text := query.Get("tailLines"); text != "" {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 0 || n > maxTailLines {
-			return q, nil, nil, fmt.Errorf("tailLines: Invalid value: %q: must be between 0 and %d, inclusive", text, maxTailLines)
+			return q, nil, nil, fmt.Errorf("tailLines: Invalid value: %q: must be between 0 and %d, inclusive", text,
+				maxTailLines)
 		}
 		q.tail = &n
 	}
@@ -111,11 +112,14 @@ func parseLogQuery(query url.Values) (q journalQuery, services, files []string, 
 // writeServiceLogs prints the journal of services, and the files of those that do not log there.
 func (k *kubelet) writeServiceLogs(w io.Writer, q journalQuery, services []string, options bool) {
 	others := slices.DeleteFunc(slices.Clone(services), k.machine.journal.has)
-	if q.units = slices.DeleteFunc(services, func(s string) bool { return !k.machine.journal.has(s) }); len(q.units) > 0 {
+	if q.units = slices.DeleteFunc(services, func(s string) bool {
+		return !k.machine.journal.has(s)
+	}); len(q.units) > 0 {
 		_ = k.machine.journal.write(w, q) // There is nobody to tell.
 	}
 	if len(others) > 0 && options {
-		fmt.Fprintf(w, "\noptions present and query resolved to log files for %v\ntry without specifying options\n", others)
+		fmt.Fprintf(w, "\noptions present and query resolved to log files for %v\ntry without specifying options\n",
+			others)
 		return
 	}
 	for _, s := range others {

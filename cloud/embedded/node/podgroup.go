@@ -21,7 +21,10 @@ type containerManager struct {
 
 func newContainerManager() *containerManager {
 	stub := cm.NewStubContainerManager()
-	return &containerManager{stub, &podGroups{PodContainerManager: stub.NewPodContainerManager(), limits: map[types.UID]cm.ResourceConfig{}}}
+	return &containerManager{stub, &podGroups{
+		PodContainerManager: stub.NewPodContainerManager(),
+		limits:              map[types.UID]cm.ResourceConfig{},
+	}}
 }
 
 // NewPodContainerManager implements cm.ContainerManager.
@@ -39,8 +42,12 @@ type podGroups struct {
 // create makes the group of a pod.
 func (g *podGroups) create(pod *v1.Pod) {
 	// What is not limited reads as the kernel has it.
-	limits := cm.ResourceConfig{Memory: ptr.To(int64(math.MaxInt64)), CPUQuota: ptr.To(int64(-1)), CPUShares: ptr.To(uint64(cm.MinShares))}
-	if want := cm.ResourceConfigForPod(pod, true, cm.QuotaPeriod, false, kubeletconfig.NoneMemoryReservationPolicy); want != nil {
+	limits := cm.ResourceConfig{
+		Memory: ptr.To(int64(math.MaxInt64)), CPUQuota: ptr.To(int64(-1)),
+		CPUShares: ptr.To(uint64(cm.MinShares)),
+	}
+	if want := cm.ResourceConfigForPod(pod, true, cm.QuotaPeriod, false,
+		kubeletconfig.NoneMemoryReservationPolicy); want != nil {
 		limits = merged(limits, want)
 	}
 	g.mu.Lock()

@@ -17,7 +17,10 @@ const (
 )
 
 // evictionHard are the kubelet's default thresholds.
-var evictionHard = map[string]string{"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%", "nodefs.inodesFree": "5%"}
+var evictionHard = map[string]string{
+	"memory.available": "100Mi", "nodefs.available": "10%", "imagefs.available": "15%",
+	"nodefs.inodesFree": "5%",
+}
 
 // newEvictions returns the kubelet's own eviction manager over the node's figures.
 func (k *kubelet) newEvictions() (eviction.Manager, error) {
@@ -26,7 +29,8 @@ func (k *kubelet) newEvictions() (eviction.Manager, error) {
 		return nil, err
 	}
 	cfg := eviction.Config{PressureTransitionPeriod: pressureTransition, Thresholds: thresholds}
-	m, _ := eviction.NewManager(k, cfg, k.killPod, garbage{k}, garbage{k}, k.recorder, nodeRef(k.node.spec.Name), k.node.fleet.cfg.Clock, true)
+	m, _ := eviction.NewManager(k, cfg, k.killPod, garbage{k}, garbage{k}, k.recorder, nodeRef(k.node.spec.Name),
+		k.node.fleet.cfg.Clock, true)
 	return m, nil
 }
 

@@ -32,7 +32,9 @@ import (
 const maxProbeOutput = 10 * 1024
 
 // check runs one probe of a container once, over the cluster's network. The texts are the kubelet's.
-func (k *kubelet) check(ctx context.Context, p *v1.Probe, pod *v1.Pod, c *v1.Container, containerID, podIP string) (probe.Result, string, error) {
+func (k *kubelet) check(ctx context.Context, p *v1.Probe, pod *v1.Pod, c *v1.Container, containerID,
+	podIP string,
+) (probe.Result, string, error) {
 	timeout := time.Duration(p.TimeoutSeconds) * time.Second
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -85,24 +87,31 @@ func (k *kubelet) probeClient(timeout time.Duration) httpprobe.GetHTTPInterface 
 	}
 }
 
-func (k *kubelet) checkGRPC(ctx context.Context, host, service string, port int, timeout time.Duration) (probe.Result, string, error) {
+func (k *kubelet) checkGRPC(ctx context.Context, host, service string, port int,
+	timeout time.Duration,
+) (probe.Result, string, error) {
 	addr := net.JoinHostPort(host, strconv.Itoa(port))
 	v := version.Get()
 	conn, err := grpc.NewClient("passthrough:"+addr,
 		grpc.WithUserAgent(fmt.Sprintf("kube-probe/%s.%s", v.Major, v.Minor)),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) { return k.dial(ctx, "tcp", addr) }))
+		grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
+			return k.dial(ctx, "tcp", addr)
+		}))
 	if err != nil {
 		return probe.Failure, err.Error(), nil
 	}
 	defer conn.Close()
-	res, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service}, grpc.WaitForReady(true))
+	res, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{Service: service},
+		grpc.WaitForReady(true))
 	if err != nil {
 		switch s, _ := status.FromError(err); {
 		case s.Code() == codes.Unimplemented:
-			return probe.Failure, fmt.Sprintf("server at %q does not implement the grpc health protocol (grpc.health.v1.Health)", addr), nil
+			return probe.Failure, fmt.Sprintf(
+				"server at %q does not implement the grpc health protocol (grpc.health.v1.Health)", addr), nil
 		case s.Code() == codes.DeadlineExceeded:
-			return probe.Failure, fmt.Sprintf("timeout: failed to connect service %q within %v: %s", addr, timeout, err.Error()), nil
+			return probe.Failure, fmt.Sprintf("timeout: failed to connect service %q within %v: %s", addr, timeout,
+				err.Error()), nil
 		}
 		return probe.Failure, fmt.Sprintf("health rpc probe failed: %s", err.Error()), nil
 	}
@@ -113,7 +122,9 @@ func (k *kubelet) checkGRPC(ctx context.Context, host, service string, port int,
 }
 
 // checkExec runs a command in a container.
-func (k *kubelet) checkExec(ctx context.Context, argv []string, containerID string, timeout time.Duration) (probe.Result, string, error) {
+func (k *kubelet) checkExec(ctx context.Context, argv []string, containerID string,
+	timeout time.Duration,
+) (probe.Result, string, error) {
 	var out bytes.Buffer
 	limited := ioutils.LimitWriter(&out, maxProbeOutput)
 	err := k.machine.runtime.Run(ctx, containerID, argv, cri.Streams{Stdout: limited, Stderr: limited})
@@ -121,7 +132,8 @@ func (k *kubelet) checkExec(ctx context.Context, argv []string, containerID stri
 	case err == nil:
 		return probe.Success, out.String(), nil
 	case ctx.Err() != nil:
-		return probe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(argv, " "), timeout), nil
+		return probe.Failure, fmt.Sprintf("command timed out: %q timed out after %s", strings.Join(argv, " "), timeout),
+			nil
 	case exited:
 		return probe.Failure, out.String(), nil
 	}

@@ -135,14 +135,17 @@ func (p *prober) ensure(key probeKey, spec *v1.Probe, running *kubecontainer.Sta
 }
 
 // run probes a container until ctx ends.
-func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubecontainer.ContainerID, started time.Time) {
+func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubecontainer.ContainerID,
+	started time.Time,
+) {
 	clk := p.kubelet.node.fleet.cfg.Clock
 	period := time.Duration(max(spec.PeriodSeconds, 1)) * time.Second
 	// A kubelet that adopts a container spreads its probes, by what the cluster draws; one that started it
 	// probes soon.
 	wait := time.Duration(spec.InitialDelaySeconds)*time.Second - clk.Since(started)
 	if clk.Since(started) > period {
-		wait = time.Duration(p.kubelet.node.fleet.cfg.Network.Chance().Draw(fmt.Sprint("probe ", key)) * float64(period))
+		wait = time.Duration(p.kubelet.node.fleet.cfg.Network.Chance().Draw(fmt.Sprint("probe ", key)) * float64(
+			period))
 	}
 	wait = max(wait, 0) + firstProbe
 	early := firstProbe // until when, doubled each time, failures do not count
@@ -216,7 +219,9 @@ func containerSpec(pod *v1.Pod, name string) *v1.Container {
 }
 
 // check runs a probe.
-func (p *prober) check(ctx context.Context, key probeKey, spec *v1.Probe, id kubecontainer.ContainerID) (answer probe.Result, output string, err error) {
+func (p *prober) check(ctx context.Context, key probeKey, spec *v1.Probe,
+	id kubecontainer.ContainerID,
+) (answer probe.Result, output string, err error) {
 	pod, c := p.subject(key)
 	if c == nil {
 		return probe.Unknown, "", context.Canceled
@@ -241,7 +246,9 @@ func (p *prober) subject(key probeKey) (*v1.Pod, *v1.Container) {
 }
 
 // once runs a probe and records what an operator should see. ok is false if it said nothing.
-func (p *prober) once(ctx context.Context, key probeKey, spec *v1.Probe, id kubecontainer.ContainerID) (result results.Result, ok bool) {
+func (p *prober) once(ctx context.Context, key probeKey, spec *v1.Probe,
+	id kubecontainer.ContainerID,
+) (result results.Result, ok bool) {
 	answer, output, err := p.check(ctx, key, spec, id)
 	pod, c := p.subject(key)
 	if ctx.Err() != nil || c == nil {
@@ -249,7 +256,8 @@ func (p *prober) once(ctx context.Context, key probeKey, spec *v1.Probe, id kube
 	}
 	switch {
 	case err != nil:
-		p.event(pod, c, events.ContainerUnhealthy, "%s probe errored and resulted in %s state: %s", key.kind, answer, err)
+		p.event(pod, c, events.ContainerUnhealthy, "%s probe errored and resulted in %s state: %s", key.kind, answer,
+			err)
 		return results.Failure, true
 	case answer == probe.Success:
 		return results.Success, true
@@ -322,7 +330,8 @@ func (p *prober) fillOne(pod *v1.Pod, c *v1.ContainerStatus) {
 
 // adopt takes over what an earlier kubelet knew of a container.
 func (p *prober) adopt(pod *v1.Pod) {
-	for _, c := range append(append([]v1.ContainerStatus(nil), pod.Status.ContainerStatuses...), pod.Status.InitContainerStatuses...) {
+	for _, c := range append(append([]v1.ContainerStatus(nil), pod.Status.ContainerStatuses...),
+		pod.Status.InitContainerStatuses...) {
 		if c.State.Running == nil {
 			continue
 		}

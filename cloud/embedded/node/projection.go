@@ -34,10 +34,12 @@ func (v *podVolumes) project(ctx context.Context, pod *v1.Pod, spec *v1.Volume) 
 	switch s := &spec.VolumeSource; {
 	case s.ConfigMap != nil:
 		plugin = "configmap"
-		files, err = v.configMapFiles(pod, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.DefaultMode, ptr.Deref(s.ConfigMap.Optional, false))
+		files, err = v.configMapFiles(pod, s.ConfigMap.Name, s.ConfigMap.Items, s.ConfigMap.DefaultMode,
+			ptr.Deref(s.ConfigMap.Optional, false))
 	case s.Secret != nil:
 		plugin = "secret"
-		files, err = v.secretFiles(pod, s.Secret.SecretName, s.Secret.Items, s.Secret.DefaultMode, ptr.Deref(s.Secret.Optional, false))
+		files, err = v.secretFiles(pod, s.Secret.SecretName, s.Secret.Items, s.Secret.DefaultMode,
+			ptr.Deref(s.Secret.Optional, false))
 	case s.DownwardAPI != nil:
 		plugin = "downward-api"
 		files, err = v.downwardFiles(pod, s.DownwardAPI.Items, s.DownwardAPI.DefaultMode)
@@ -59,7 +61,9 @@ func (v *podVolumes) project(ctx context.Context, pod *v1.Pod, spec *v1.Volume) 
 	return m, nil
 }
 
-func (v *podVolumes) configMapFiles(pod *v1.Pod, name string, items []v1.KeyToPath, mode *int32, optional bool) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) configMapFiles(pod *v1.Pod, name string, items []v1.KeyToPath, mode *int32,
+	optional bool,
+) (map[string]volumeutil.FileProjection, error) {
 	m, err := v.worker.kubelet.watches.configs.ConfigMaps(pod.Namespace).Get(name)
 	if apierrors.IsNotFound(err) && optional {
 		m, err = &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}, nil
@@ -70,7 +74,9 @@ func (v *podVolumes) configMapFiles(pod *v1.Pod, name string, items []v1.KeyToPa
 	return configmap.MakePayload(items, m, mode, nil, optional)
 }
 
-func (v *podVolumes) secretFiles(pod *v1.Pod, name string, items []v1.KeyToPath, mode *int32, optional bool) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) secretFiles(pod *v1.Pod, name string, items []v1.KeyToPath, mode *int32,
+	optional bool,
+) (map[string]volumeutil.FileProjection, error) {
 	s, err := v.worker.kubelet.watches.secrets.Secrets(pod.Namespace).Get(name)
 	if apierrors.IsNotFound(err) && optional {
 		s, err = &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: name}}, nil
@@ -81,7 +87,9 @@ func (v *podVolumes) secretFiles(pod *v1.Pod, name string, items []v1.KeyToPath,
 	return secret.MakePayload(items, s, mode, nil, optional)
 }
 
-func (v *podVolumes) downwardFiles(pod *v1.Pod, items []v1.DownwardAPIVolumeFile, mode *int32) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) downwardFiles(pod *v1.Pod, items []v1.DownwardAPIVolumeFile,
+	mode *int32,
+) (map[string]volumeutil.FileProjection, error) {
 	k := v.worker.kubelet
 	files := map[string]volumeutil.FileProjection{}
 	var errs []error
@@ -92,13 +100,17 @@ func (v *podVolumes) downwardFiles(pod *v1.Pod, items []v1.DownwardAPIVolumeFile
 		case item.FieldRef != nil:
 			value, err = k.podField(item.FieldRef, pod, pod.Status.PodIP, nil)
 		case item.ResourceFieldRef != nil:
-			value, err = k.resourceField(item.ResourceFieldRef, pod, &v1.Container{Name: item.ResourceFieldRef.ContainerName})
+			value, err = k.resourceField(item.ResourceFieldRef, pod,
+				&v1.Container{Name: item.ResourceFieldRef.ContainerName})
 		}
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		f := volumeutil.FileProjection{Data: []byte(value), Mode: ptr.Deref(mode, v1.DownwardAPIVolumeSourceDefaultMode)}
+		f := volumeutil.FileProjection{
+			Data: []byte(value),
+			Mode: ptr.Deref(mode, v1.DownwardAPIVolumeSourceDefaultMode),
+		}
 		if item.Mode != nil {
 			f.Mode = *item.Mode
 		}
@@ -107,7 +119,9 @@ func (v *podVolumes) downwardFiles(pod *v1.Pod, items []v1.DownwardAPIVolumeFile
 	return files, utilerrors.NewAggregate(errs)
 }
 
-func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, volume string, s *v1.ProjectedVolumeSource) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, volume string,
+	s *v1.ProjectedVolumeSource,
+) (map[string]volumeutil.FileProjection, error) {
 	files := map[string]volumeutil.FileProjection{}
 	var errs []error
 	for i, source := range s.Sources {
@@ -115,9 +129,11 @@ func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, volume str
 		var err error
 		switch {
 		case source.ConfigMap != nil:
-			part, err = v.configMapFiles(pod, source.ConfigMap.Name, source.ConfigMap.Items, s.DefaultMode, ptr.Deref(source.ConfigMap.Optional, false))
+			part, err = v.configMapFiles(pod, source.ConfigMap.Name, source.ConfigMap.Items, s.DefaultMode,
+				ptr.Deref(source.ConfigMap.Optional, false))
 		case source.Secret != nil:
-			part, err = v.secretFiles(pod, source.Secret.Name, source.Secret.Items, s.DefaultMode, ptr.Deref(source.Secret.Optional, false))
+			part, err = v.secretFiles(pod, source.Secret.Name, source.Secret.Items, s.DefaultMode,
+				ptr.Deref(source.Secret.Optional, false))
 		case source.DownwardAPI != nil:
 			part, err = v.downwardFiles(pod, source.DownwardAPI.Items, s.DefaultMode)
 		case source.ServiceAccountToken != nil:
@@ -138,15 +154,21 @@ func (v *podVolumes) projectedFiles(ctx context.Context, pod *v1.Pod, volume str
 
 // tokenFile asks the API server for a token that is bound to the pod. The token manager keeps it
 // until it has to be renewed.
-func (v *podVolumes) tokenFile(pod *v1.Pod, s *v1.ServiceAccountTokenProjection, mode *int32) (map[string]volumeutil.FileProjection, error) {
+func (v *podVolumes) tokenFile(pod *v1.Pod, s *v1.ServiceAccountTokenProjection,
+	mode *int32,
+) (map[string]volumeutil.FileProjection, error) {
 	req := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: s.ExpirationSeconds,
-		BoundObjectRef:    &authenticationv1.BoundObjectReference{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID},
+		BoundObjectRef: &authenticationv1.BoundObjectReference{
+			APIVersion: "v1", Kind: "Pod", Name: pod.Name,
+			UID: pod.UID,
+		},
 	}}
 	if s.Audience != "" {
 		req.Spec.Audiences = []string{s.Audience}
 	}
-	res, err := v.worker.kubelet.node.fleet.tokens.GetServiceAccountToken(pod.Namespace, pod.Spec.ServiceAccountName, req)
+	res, err := v.worker.kubelet.node.fleet.tokens.GetServiceAccountToken(pod.Namespace, pod.Spec.ServiceAccountName,
+		req)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +177,10 @@ func (v *podVolumes) tokenFile(pod *v1.Pod, s *v1.ServiceAccountTokenProjection,
 
 // credential is a file for the pod's own eyes. Its group, if the volume has one, may read it as well.
 func credential(pod *v1.Pod, data []byte, mode *int32) volumeutil.FileProjection {
-	f := volumeutil.FileProjection{Data: data, Mode: ptr.Deref(mode, v1.ProjectedVolumeSourceDefaultMode), FsUser: runsAs(pod)}
+	f := volumeutil.FileProjection{
+		Data: data, Mode: ptr.Deref(mode, v1.ProjectedVolumeSourceDefaultMode),
+		FsUser: runsAs(pod),
+	}
 	if sc := pod.Spec.SecurityContext; f.FsUser != nil || sc != nil && sc.FSGroup != nil {
 		f.Mode = 0o600
 	}

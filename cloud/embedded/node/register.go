@@ -91,8 +91,12 @@ func (k *kubelet) register() error {
 	switch {
 	case err == nil:
 		k.recorder.Event(nodeRef(n.spec.Name), v1.EventTypeNormal, events.StartingKubelet, "Starting kubelet.")
-		for _, reason := range []string{"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", events.NodeReady} {
-			k.recorder.Eventf(nodeRef(n.spec.Name), v1.EventTypeNormal, reason, "Node %s status is now: %s", n.spec.Name, reason)
+		for _, reason := range []string{
+			"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID",
+			events.NodeReady,
+		} {
+			k.recorder.Eventf(nodeRef(n.spec.Name), v1.EventTypeNormal, reason, "Node %s status is now: %s",
+				n.spec.Name, reason)
 		}
 		return nil
 	case apierrors.IsAlreadyExists(err):
@@ -107,7 +111,10 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 	now := metav1.NewTime(n.fleet.cfg.Clock.Now())
 	s := v1.NodeStatus{
 		Capacity: v1.ResourceList{}, Allocatable: v1.ResourceList{},
-		Addresses:       []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: n.spec.Address.String()}, {Type: v1.NodeHostName, Address: n.spec.Name}},
+		Addresses: []v1.NodeAddress{
+			{Type: v1.NodeInternalIP, Address: n.spec.Address.String()},
+			{Type: v1.NodeHostName, Address: n.spec.Name},
+		},
 		DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: KubeletPort}},
 		NodeInfo: v1.NodeSystemInfo{
 			MachineID: machineID(n.spec.Name), SystemUUID: machineID(n.spec.Name), BootID: machineID(n.spec.Name),
@@ -124,7 +131,10 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 	maps.Copy(s.Allocatable, n.allocatable())
 	memory, disk := k.conditions.get()
 	condition := func(kind v1.NodeConditionType, bad bool, badReason, badMessage, goodReason, goodMessage string) {
-		c := v1.NodeCondition{Type: kind, Status: v1.ConditionFalse, Reason: goodReason, Message: goodMessage, LastHeartbeatTime: now, LastTransitionTime: now}
+		c := v1.NodeCondition{
+			Type: kind, Status: v1.ConditionFalse, Reason: goodReason, Message: goodMessage,
+			LastHeartbeatTime: now, LastTransitionTime: now,
+		}
 		if bad {
 			c.Status, c.Reason, c.Message = v1.ConditionTrue, badReason, badMessage
 		}
@@ -135,8 +145,11 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 		}
 		s.Conditions = append(s.Conditions, c)
 	}
-	condition(v1.NodeMemoryPressure, memory, "KubeletHasInsufficientMemory", "kubelet has insufficient memory available", "KubeletHasSufficientMemory", "kubelet has sufficient memory available")
-	condition(v1.NodeDiskPressure, disk, "KubeletHasDiskPressure", "kubelet has disk pressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure")
+	condition(v1.NodeMemoryPressure, memory, "KubeletHasInsufficientMemory",
+		"kubelet has insufficient memory available", "KubeletHasSufficientMemory",
+		"kubelet has sufficient memory available")
+	condition(v1.NodeDiskPressure, disk, "KubeletHasDiskPressure", "kubelet has disk pressure",
+		"KubeletHasNoDiskPressure", "kubelet has no disk pressure")
 	condition(v1.NodePIDPressure, false, "", "", "KubeletHasSufficientPID", "kubelet has sufficient PID available")
 	condition(v1.NodeReady, true, "KubeletReady", "kubelet is posting ready status", "", "")
 	for _, c := range old.Conditions { // Others may have theirs.
@@ -148,7 +161,9 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 	}
 	images, _ := k.machine.runtime.ListImages(k.ctx, nil)
 	for _, i := range images[:min(len(images), maxImagesInState)] {
-		s.Images = append(s.Images, v1.ContainerImage{Names: append(append([]string{}, i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size)})
+		s.Images = append(s.Images, v1.ContainerImage{
+			Names: append(append([]string{}, i.RepoDigests...), i.RepoTags...), SizeBytes: int64(i.Size),
+		})
 	}
 	return s
 }
@@ -156,7 +171,8 @@ func (k *kubelet) nodeStatus(old v1.NodeStatus) v1.NodeStatus {
 // heartbeat renews the node's lease and keeps its status current.
 func (k *kubelet) heartbeat() {
 	cfg := k.node.fleet.cfg
-	renewals := lease.NewController(clock.RealClock{}, cfg.Client, k.node.spec.Name, leaseDuration, nil, leaseRenew, k.node.spec.Name, v1.NamespaceNodeLease, k.ownLease)
+	renewals := lease.NewController(clock.RealClock{}, cfg.Client, k.node.spec.Name, leaseDuration, nil, leaseRenew,
+		k.node.spec.Name, v1.NamespaceNodeLease, k.ownLease)
 	k.wg.Go(func() { renewals.Run(k.ctx) })
 	reported := time.Now()
 	t := time.NewTicker(statusPeriod)
@@ -193,9 +209,11 @@ func (k *kubelet) reportStatus(due bool) bool {
 		return false
 	}
 	changed := node.DeepCopy()
-	s.VolumesAttached, s.VolumesInUse, s.Config, s.DeclaredFeatures = node.Status.VolumesAttached, node.Status.VolumesInUse, node.Status.Config, node.Status.DeclaredFeatures
+	s.VolumesAttached, s.VolumesInUse, s.Config, s.DeclaredFeatures = node.Status.VolumesAttached,
+		node.Status.VolumesInUse, node.Status.Config, node.Status.DeclaredFeatures
 	changed.Status = s
-	_, _, err = nodeutil.PatchNodeStatus(k.node.fleet.cfg.Client.CoreV1(), types.NodeName(k.node.spec.Name), node, changed)
+	_, _, err = nodeutil.PatchNodeStatus(k.node.fleet.cfg.Client.CoreV1(), types.NodeName(k.node.spec.Name), node,
+		changed)
 	return err == nil
 }
 
@@ -210,7 +228,9 @@ func statusChanged(a, b *v1.NodeStatus) bool {
 	}
 	ca, ia := strip(a)
 	cb, ib := strip(b)
-	return !reflect.DeepEqual(ca, cb) || ia != ib || !equality.Semantic.DeepEqual(a.Capacity, b.Capacity) || !equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable) || a.NodeInfo.KubeletVersion != b.NodeInfo.KubeletVersion
+	return !reflect.DeepEqual(ca, cb) || ia != ib || !equality.Semantic.DeepEqual(a.Capacity, b.Capacity) ||
+		!equality.Semantic.DeepEqual(a.Allocatable, b.Allocatable) ||
+		a.NodeInfo.KubeletVersion != b.NodeInfo.KubeletVersion
 }
 
 // machineID derives the identifiers of a machine from its name.

@@ -39,13 +39,21 @@ func (k *kubelet) summary() *statsapi.Summary {
 	up := n.fleet.cfg.Clock.Since(k.machine.booted)
 	s.Node = statsapi.NodeStats{
 		NodeName: n.spec.Name, StartTime: metav1.NewTime(k.machine.booted),
-		CPU: &statsapi.CPUStats{Time: at, UsageNanoCores: nano(cpu + systemCPU), UsageCoreNanoSeconds: ptr.To(uint64(used + time.Duration(float64(up)*systemCPU)))},
+		CPU: &statsapi.CPUStats{
+			Time: at, UsageNanoCores: nano(cpu + systemCPU),
+			UsageCoreNanoSeconds: ptr.To(uint64(used + time.Duration(float64(up)*systemCPU))),
+		},
 		Memory: &statsapi.MemoryStats{
 			Time: at, AvailableBytes: ptr.To(uint64(max(0, n.spec.Memory-memory))), UsageBytes: ptr.To(uint64(memory)),
-			WorkingSetBytes: ptr.To(uint64(memory)), RSSBytes: ptr.To(uint64(memory)), PageFaults: ptr.To(uint64(0)), MajorPageFaults: ptr.To(uint64(0)),
+			WorkingSetBytes: ptr.To(uint64(memory)), RSSBytes: ptr.To(uint64(memory)), PageFaults: ptr.To(uint64(0)),
+			MajorPageFaults: ptr.To(uint64(0)),
 		},
-		Network: networkStats(at, k.machine.host.Counters()), Fs: k.diskStats(at), Runtime: &statsapi.RuntimeStats{ImageFs: k.diskStats(at), ContainerFs: k.diskStats(at)},
-		Rlimit: &statsapi.RlimitStats{Time: at, MaxPID: ptr.To(int64(4194304)), NumOfRunningProcesses: ptr.To(int64(100))},
+		Network: networkStats(at, k.machine.host.Counters()), Fs: k.diskStats(at),
+		Runtime: &statsapi.RuntimeStats{ImageFs: k.diskStats(at), ContainerFs: k.diskStats(at)},
+		Rlimit: &statsapi.RlimitStats{
+			Time: at, MaxPID: ptr.To(int64(4194304)),
+			NumOfRunningProcesses: ptr.To(int64(100)),
+		},
 	}
 	return s
 }
@@ -58,7 +66,8 @@ func (k *kubelet) diskStats(at metav1.Time) *statsapi.FsStats {
 	return &statsapi.FsStats{
 		Time: at, CapacityBytes: ptr.To(uint64(k.machine.disk.Total)), UsedBytes: ptr.To(uint64(k.machine.disk.Used())),
 		AvailableBytes: ptr.To(uint64(max(0, k.machine.disk.Total-k.machine.disk.Used()))),
-		Inodes:         ptr.To(uint64(inodes)), InodesUsed: ptr.To(uint64(files)), InodesFree: ptr.To(uint64(inodes - files)),
+		Inodes:         ptr.To(uint64(inodes)), InodesUsed: ptr.To(uint64(files)),
+		InodesFree: ptr.To(uint64(inodes - files)),
 	}
 }
 
@@ -85,7 +94,10 @@ func (k *kubelet) convertStats(at metav1.Time, p *cri.PodStats) *statsapi.PodSta
 		logs.UsedBytes, logs.InodesUsed = ptr.To(uint64(0)), ptr.To(uint64(0))
 		s.Containers = append(s.Containers, statsapi.ContainerStats{
 			Name: c.Name, StartTime: metav1.NewTime(c.Started),
-			CPU:    &statsapi.CPUStats{Time: at, UsageNanoCores: nano(c.CPURate), UsageCoreNanoSeconds: ptr.To(uint64(c.CPU))},
+			CPU: &statsapi.CPUStats{
+				Time: at, UsageNanoCores: nano(c.CPURate),
+				UsageCoreNanoSeconds: ptr.To(uint64(c.CPU)),
+			},
 			Memory: containerMemory(at, c.Memory, c.MemoryLimit), Rootfs: root, Logs: logs,
 		})
 	}
@@ -97,8 +109,8 @@ func (k *kubelet) convertStats(at metav1.Time, p *cri.PodStats) *statsapi.PodSta
 
 func containerMemory(at metav1.Time, used, limit int64) *statsapi.MemoryStats {
 	m := &statsapi.MemoryStats{
-		Time: at, UsageBytes: ptr.To(uint64(used)), WorkingSetBytes: ptr.To(uint64(used)), RSSBytes: ptr.To(uint64(used)),
-		PageFaults: ptr.To(uint64(0)), MajorPageFaults: ptr.To(uint64(0)),
+		Time: at, UsageBytes: ptr.To(uint64(used)), WorkingSetBytes: ptr.To(uint64(used)),
+		RSSBytes: ptr.To(uint64(used)), PageFaults: ptr.To(uint64(0)), MajorPageFaults: ptr.To(uint64(0)),
 	}
 	if limit > 0 {
 		m.AvailableBytes = ptr.To(uint64(max(0, limit-used)))
@@ -150,7 +162,10 @@ func (k *kubelet) podStats(pod *v1.Pod) *statsapi.PodStats {
 			return k.convertStats(at, &p)
 		}
 	}
-	return &statsapi.PodStats{PodRef: statsapi.PodReference{Name: pod.Name, Namespace: pod.Namespace, UID: string(pod.UID)}}
+	return &statsapi.PodStats{PodRef: statsapi.PodReference{
+		Name: pod.Name, Namespace: pod.Namespace,
+		UID: string(pod.UID),
+	}}
 }
 
 // Get implements the eviction manager's source of figures.

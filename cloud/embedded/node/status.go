@@ -99,7 +99,9 @@ func (w *worker) conditions(pod *v1.Pod, observed *kubecontainer.PodStatus, old,
 }
 
 // containerStatuses describes containers in the order of their specification.
-func (w *worker) containerStatuses(pod *v1.Pod, specs []v1.Container, observed *kubecontainer.PodStatus, before []v1.ContainerStatus) []v1.ContainerStatus {
+func (w *worker) containerStatuses(pod *v1.Pod, specs []v1.Container, observed *kubecontainer.PodStatus,
+	before []v1.ContainerStatus,
+) []v1.ContainerStatus {
 	var list []v1.ContainerStatus
 	for i := range specs {
 		old, _ := podutil.GetContainerStatus(before, specs[i].Name)
@@ -108,9 +110,14 @@ func (w *worker) containerStatuses(pod *v1.Pod, specs []v1.Container, observed *
 	return list
 }
 
-func (w *worker) containerStatus(pod *v1.Pod, spec *v1.Container, observed *kubecontainer.PodStatus, old v1.ContainerStatus) v1.ContainerStatus {
+func (w *worker) containerStatus(pod *v1.Pod, spec *v1.Container, observed *kubecontainer.PodStatus,
+	old v1.ContainerStatus,
+) v1.ContainerStatus {
 	runs := runsOf(observed, spec.Name)
-	s := v1.ContainerStatus{Name: spec.Name, Image: spec.Image, RestartCount: old.RestartCount, LastTerminationState: old.LastTerminationState}
+	s := v1.ContainerStatus{
+		Name: spec.Name, Image: spec.Image, RestartCount: old.RestartCount,
+		LastTerminationState: old.LastTerminationState,
+	}
 	s.VolumeMounts = mountStatuses(spec)
 	switch {
 	case len(runs) > 0:
@@ -126,7 +133,8 @@ func (w *worker) containerStatus(pod *v1.Pod, spec *v1.Container, observed *kube
 	default:
 		s.State.Waiting = &v1.ContainerStateWaiting{Reason: containerCreating}
 	}
-	if len(runs) > 0 && runs[0].State == kubecontainer.ContainerStateExited && runs[0].ExitCode == 0 && isInit(pod, spec) {
+	if len(runs) > 0 && runs[0].State == kubecontainer.ContainerStateExited && runs[0].ExitCode == 0 &&
+		isInit(pod, spec) {
 		return s
 	}
 	if !kubecontainer.ShouldContainerBeRestarted(w.kubelet.logger, spec, pod, observed) {
@@ -171,11 +179,15 @@ func mountStatuses(spec *v1.Container) (list []v1.VolumeMountStatus) {
 // convert describes one run of a container.
 func convert(run *kubecontainer.Status, spec *v1.Container, mounts []v1.VolumeMountStatus) v1.ContainerStatus {
 	s := v1.ContainerStatus{
-		Name: run.Name, Image: run.Image, ImageID: run.ImageRef, ContainerID: run.ID.String(), RestartCount: int32(run.RestartCount),
-		VolumeMounts: mounts, AllocatedResources: spec.Resources.Requests, Resources: resourcesOf(run, spec), StopSignal: run.StopSignal,
+		Name: run.Name, Image: run.Image, ImageID: run.ImageRef, ContainerID: run.ID.String(),
+		RestartCount: int32(run.RestartCount), VolumeMounts: mounts, AllocatedResources: spec.Resources.Requests,
+		Resources: resourcesOf(run, spec), StopSignal: run.StopSignal,
 	}
 	if u := run.User; u != nil && u.Linux != nil {
-		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: u.Linux.UID, GID: u.Linux.GID, SupplementalGroups: u.Linux.SupplementalGroups}}
+		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{
+			UID: u.Linux.UID, GID: u.Linux.GID,
+			SupplementalGroups: u.Linux.SupplementalGroups,
+		}}
 	}
 	switch run.State {
 	case kubecontainer.ContainerStateRunning:
@@ -183,7 +195,8 @@ func convert(run *kubecontainer.Status, spec *v1.Container, mounts []v1.VolumeMo
 	case kubecontainer.ContainerStateExited:
 		s.State.Terminated = &v1.ContainerStateTerminated{
 			ExitCode: int32(run.ExitCode), Reason: run.Reason, Message: run.Message,
-			StartedAt: metav1.NewTime(run.StartedAt), FinishedAt: metav1.NewTime(run.FinishedAt), ContainerID: run.ID.String(),
+			StartedAt: metav1.NewTime(run.StartedAt), FinishedAt: metav1.NewTime(run.FinishedAt),
+			ContainerID: run.ID.String(),
 		}
 	default:
 		s.State.Waiting = &v1.ContainerStateWaiting{}

@@ -102,7 +102,8 @@ func (v *podVolumes) mount(ctx context.Context, pod *v1.Pod) error {
 		if wait := v.retry - clk.Since(v.failed); v.retry > 0 && wait > 0 {
 			return &volumeError{err, wait} // Woken early: do not repeat the event.
 		}
-		k.recorder.Eventf(pod, v1.EventTypeWarning, events.FailedMountVolume, "MountVolume.SetUp failed for volume %q : %v", spec.Name, err)
+		k.recorder.Eventf(pod, v1.EventTypeWarning, events.FailedMountVolume,
+			"MountVolume.SetUp failed for volume %q : %v", spec.Name, err)
 		failure = err
 	}
 	if failure == nil {
@@ -257,7 +258,9 @@ func (v *podVolumes) claim(pod *v1.Pod, name string, readOnly bool) (*volume, er
 }
 
 // mountsFor returns the mounts of a container.
-func (v *podVolumes) mountsFor(c *v1.Container, vars []kubecontainer.EnvVar, images kubecontainer.ImageVolumes) ([]kubecontainer.Mount, error) {
+func (v *podVolumes) mountsFor(c *v1.Container, vars []kubecontainer.EnvVar,
+	images kubecontainer.ImageVolumes,
+) ([]kubecontainer.Mount, error) {
 	env := v.worker.kubelet.machine.env()
 	var list []kubecontainer.Mount
 	for _, m := range c.VolumeMounts {
@@ -280,14 +283,18 @@ func (v *podVolumes) mountsFor(c *v1.Container, vars []kubecontainer.EnvVar, ima
 		if err := volumevalidation.ValidatePathNoBacksteps(sub); err != nil {
 			return nil, fmt.Errorf("unable to provision SubPath `%s`: %w", sub, err)
 		}
-		mount := kubecontainer.Mount{Name: m.Name, ContainerPath: path.Clean("/" + m.MountPath), ReadOnly: m.ReadOnly || vol.readOnly}
+		mount := kubecontainer.Mount{
+			Name: m.Name, ContainerPath: path.Clean("/" + m.MountPath),
+			ReadOnly: m.ReadOnly || vol.readOnly,
+		}
 		if image := images[m.Name]; image != nil {
 			mount.Image, mount.ImageSubPath = image, sub
 		} else {
 			mount.HostPath = path.Join(vol.hostPath, sub)
 			if _, err := env.FS.Stat(mount.HostPath); sub != "" && err != nil {
 				if err := v.makeSub(vol.hostPath, sub); err != nil {
-					return nil, fmt.Errorf("failed to create subPath directory for volumeMount %q of container %q", m.Name, c.Name)
+					return nil, fmt.Errorf("failed to create subPath directory for volumeMount %q of container %q",
+						m.Name, c.Name)
 				}
 			}
 		}

@@ -72,7 +72,8 @@ func (w *worker) current() *v1.Pod {
 
 func (w *worker) update(pod *v1.Pod, gone bool) {
 	w.mu.Lock()
-	if was, is := w.pod.DeletionGracePeriodSeconds, pod.DeletionGracePeriodSeconds; is != nil && (was == nil || *is < *was) {
+	if was, is := w.pod.DeletionGracePeriodSeconds,
+		pod.DeletionGracePeriodSeconds; is != nil && (was == nil || *is < *was) {
 		close(w.sooner)
 		w.sooner = make(chan struct{})
 	}
@@ -256,7 +257,8 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 		return false, false, err
 	}
 	// A kubelet that is stopping must not leave half a pod behind, so this is not interrupted.
-	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, observed, w.pullSecrets(pod), k.backOff, restartsAll(st))
+	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, observed, w.pullSecrets(pod), k.backOff,
+		restartsAll(st))
 	w.reasons.record(result)
 	for _, r := range result.SyncResults {
 		if r.Action == kubecontainer.ResizePodInPlace && r.Error != nil {
@@ -311,7 +313,8 @@ func (w *worker) noteResize(pod *v1.Pod, observed *kubecontainer.PodStatus) {
 	if k.runtime.IsPodResizeInProgress(pod, observed) {
 		k.statuses.SetPodResizeInProgressCondition(w.uid, "", "", pod.Generation)
 	} else if generation, cleared := k.statuses.ClearPodResizeInProgressCondition(w.uid); cleared {
-		k.recorder.Eventf(pod, v1.EventTypeNormal, events.ResizeCompleted, "%s", events.PodResizeCompletedMsg(k.logger, pod, generation))
+		k.recorder.Eventf(pod, v1.EventTypeNormal, events.ResizeCompleted, "%s",
+			events.PodResizeCompletedMsg(k.logger, pod, generation))
 	}
 }
 
@@ -392,7 +395,9 @@ func (w *worker) terminate(ctx context.Context) error {
 }
 
 // killContainers stops what runs. A shorter grace period that comes in meanwhile takes effect.
-func (w *worker) killContainers(ctx context.Context, pod *v1.Pod, observed *kubecontainer.PodStatus, kill *killRequest) error {
+func (w *worker) killContainers(ctx context.Context, pod *v1.Pod, observed *kubecontainer.PodStatus,
+	kill *killRequest,
+) error {
 	running := kubecontainer.ConvertPodStatusToRunningPod(w.kubelet.runtime.Type(), observed)
 	w.mu.Lock()
 	gone, sooner := w.gone, w.sooner

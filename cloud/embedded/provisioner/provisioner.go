@@ -45,7 +45,10 @@ type Disks interface {
 // StorageClass returns the default storage class.
 func StorageClass() *storagev1.StorageClass {
 	return &storagev1.StorageClass{
-		ObjectMeta:        metav1.ObjectMeta{Name: ClassName, Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        ClassName,
+			Annotations: map[string]string{"storageclass.kubernetes.io/is-default-class": "true"},
+		},
 		Provisioner:       Name,
 		ReclaimPolicy:     ptr.To(v1.PersistentVolumeReclaimDelete),
 		VolumeBindingMode: ptr.To(storagev1.VolumeBindingWaitForFirstConsumer),
@@ -68,21 +71,29 @@ type Provisioner struct {
 type item struct{ namespace, name string }
 
 // New returns a provisioner over the factory's informers, which the caller starts.
-func New(client clientset.Interface, f informers.SharedInformerFactory, disks Disks, recorder record.EventRecorder) (*Provisioner, error) {
+func New(client clientset.Interface, f informers.SharedInformerFactory, disks Disks,
+	recorder record.EventRecorder,
+) (*Provisioner, error) {
 	core := f.Core().V1()
 	p := &Provisioner{
 		client: client, disks: disks, recorder: recorder,
 		claims: core.PersistentVolumeClaims().Lister(), volumes: core.PersistentVolumes().Lister(),
 		nodes: core.Nodes().Lister(), classes: f.Storage().V1().StorageClasses().Lister(),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[item](10*time.Millisecond, 30*time.Second)),
+		queue: workqueue.NewTypedRateLimitingQueue(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[item](10*time.Millisecond, 30*time.Second)),
 	}
 	add := func(obj any) {
 		if m, ok := obj.(metav1.Object); ok {
 			p.queue.Add(item{m.GetNamespace(), m.GetName()})
 		}
 	}
-	for _, i := range []cache.SharedIndexInformer{core.PersistentVolumeClaims().Informer(), core.PersistentVolumes().Informer()} {
-		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, obj any) { add(obj) }}); err != nil {
+	for _, i := range []cache.SharedIndexInformer{
+		core.PersistentVolumeClaims().Informer(),
+		core.PersistentVolumes().Informer(),
+	} {
+		if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: add, UpdateFunc: func(_, obj any) {
+			add(obj)
+		}}); err != nil {
 			return nil, err
 		}
 	}
@@ -131,26 +142,34 @@ func (p *Provisioner) provision(ctx context.Context, namespace, name string) err
 	}
 	node, err := p.nodeFor(c, class)
 	if err != nil {
-		p.recorder.Event(c, v1.EventTypeWarning, "ProvisioningFailed", fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
+		p.recorder.Event(c, v1.EventTypeWarning, "ProvisioningFailed",
+			fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
 		return err
 	}
 	if node == "" {
 		return nil // The scheduler has not chosen one yet.
 	}
 	pv := "pvc-" + string(c.UID)
-	p.recorder.Event(c, v1.EventTypeNormal, "Provisioning", fmt.Sprintf("External provisioner is provisioning volume for claim %q", namespace+"/"+name))
+	p.recorder.Event(c, v1.EventTypeNormal, "Provisioning",
+		fmt.Sprintf("External provisioner is provisioning volume for claim %q", namespace+"/"+name))
 	_, err = p.client.CoreV1().PersistentVolumes().Create(ctx, &v1.PersistentVolume{
 		ObjectMeta: metav1.ObjectMeta{Name: pv, Annotations: map[string]string{provisionedBy: Name}},
 		Spec: v1.PersistentVolumeSpec{
 			PersistentVolumeReclaimPolicy: ptr.Deref(class.ReclaimPolicy, v1.PersistentVolumeReclaimDelete),
-			AccessModes:                   c.Spec.AccessModes, VolumeMode: c.Spec.VolumeMode, StorageClassName: class.Name,
-			Capacity: v1.ResourceList{v1.ResourceStorage: c.Spec.Resources.Requests[v1.ResourceStorage]},
-			ClaimRef: &v1.ObjectReference{Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace, Name: name, UID: c.UID},
+			AccessModes:                   c.Spec.AccessModes, VolumeMode: c.Spec.VolumeMode,
+			StorageClassName: class.Name,
+			Capacity:         v1.ResourceList{v1.ResourceStorage: c.Spec.Resources.Requests[v1.ResourceStorage]},
+			ClaimRef: &v1.ObjectReference{
+				Kind: "PersistentVolumeClaim", APIVersion: "v1", Namespace: namespace,
+				Name: name, UID: c.UID,
+			},
 			PersistentVolumeSource: v1.PersistentVolumeSource{HostPath: &v1.HostPathVolumeSource{
 				Path: fmt.Sprintf("%s/%s_%s_%s", root, pv, namespace, name), Type: ptr.To(v1.HostPathDirectoryOrCreate),
 			}},
 			NodeAffinity: &v1.VolumeNodeAffinity{Required: &v1.NodeSelector{NodeSelectorTerms: []v1.NodeSelectorTerm{{
-				MatchExpressions: []v1.NodeSelectorRequirement{{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}}},
+				MatchExpressions: []v1.NodeSelectorRequirement{
+					{Key: v1.LabelHostname, Operator: v1.NodeSelectorOpIn, Values: []string{node}},
+				},
 			}}}},
 		},
 	}, metav1.CreateOptions{})
@@ -172,7 +191,8 @@ func (p *Provisioner) nodeFor(c *v1.PersistentVolumeClaim, class *storagev1.Stor
 	if node := c.Annotations[selectedNode]; node != "" {
 		return node, nil
 	}
-	if ptr.Deref(class.VolumeBindingMode, storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer {
+	if ptr.Deref(class.VolumeBindingMode,
+		storagev1.VolumeBindingImmediate) == storagev1.VolumeBindingWaitForFirstConsumer {
 		return "", nil
 	}
 	nodes, err := p.nodes.List(labels.Everything())
@@ -191,7 +211,8 @@ func (p *Provisioner) reclaim(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if pv.Annotations[provisionedBy] != Name || pv.Status.Phase != v1.VolumeReleased || pv.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || pv.DeletionTimestamp != nil {
+	if pv.Annotations[provisionedBy] != Name || pv.Status.Phase != v1.VolumeReleased ||
+		pv.Spec.PersistentVolumeReclaimPolicy != v1.PersistentVolumeReclaimDelete || pv.DeletionTimestamp != nil {
 		return nil
 	}
 	if a := pv.Spec.NodeAffinity; a != nil && a.Required != nil && pv.Spec.HostPath != nil {
@@ -205,7 +226,8 @@ func (p *Provisioner) reclaim(ctx context.Context, name string) error {
 			}
 		}
 	}
-	err = p.client.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pv.UID}})
+	err = p.client.CoreV1().PersistentVolumes().Delete(ctx, name,
+		metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pv.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}

@@ -36,7 +36,10 @@ func (t *Tree) MarshalBinary() ([]byte, error) {
 		}
 		i := len(s.Records)
 		numbers[n] = i
-		s.Records = append(s.Records, record{Mode: n.mode, UID: n.uid, GID: n.gid, ModTime: n.mtime, Data: n.data, Target: n.target})
+		s.Records = append(s.Records, record{
+			Mode: n.mode, UID: n.uid, GID: n.gid, ModTime: n.mtime, Data: n.data,
+			Target: n.target,
+		})
 		if n.children != nil {
 			children := make(map[string]int, len(n.children))
 			for name, c := range n.children {
@@ -79,7 +82,10 @@ func Unmarshal(b []byte, disk *Disk) (*Tree, error) {
 	nodes := make([]*inode, len(s.Records))
 	for i, r := range s.Records {
 		t.inode++
-		nodes[i] = &inode{id: t.inode, mode: r.Mode, uid: r.UID, gid: r.GID, mtime: r.ModTime, data: r.Data, target: r.Target}
+		nodes[i] = &inode{
+			id: t.inode, mode: r.Mode, uid: r.UID, gid: r.GID, mtime: r.ModTime, data: r.Data,
+			target: r.Target,
+		}
 		t.used += int64(len(r.Data))
 		if r.Mode.IsDir() {
 			nodes[i].children = make(map[string]*inode, len(r.Children))

@@ -290,7 +290,8 @@ func (v *view) Remove(name string) error {
 			return syscall.ENOENT
 		case len(w.node.children) > 0:
 			return syscall.ENOTEMPTY
-		case w.parent.node.mode&fs.ModeSticky != 0 && v.user.UID != 0 && v.user.UID != w.node.uid && v.user.UID != w.parent.node.uid:
+		case w.parent.node.mode&fs.ModeSticky != 0 && v.user.UID != 0 && v.user.UID != w.node.uid &&
+			v.user.UID != w.parent.node.uid:
 			return syscall.EPERM
 		}
 		v.drop(w, w.node)
@@ -447,7 +448,8 @@ func (v *view) Chmod(name string, mode fs.FileMode) error {
 
 func (v *view) Chown(name string, uid, gid int) error {
 	return v.alter("chown", name, func(n *inode) error {
-		if v.user.UID != 0 && (uid >= 0 && uid != n.uid || gid >= 0 && gid != v.user.GID && !slices.Contains(v.user.Groups, gid)) {
+		if v.user.UID != 0 && (uid >= 0 && uid != n.uid ||
+			gid >= 0 && gid != v.user.GID && !slices.Contains(v.user.Groups, gid)) {
 			return syscall.EPERM
 		}
 		if uid >= 0 {

@@ -30,7 +30,9 @@ func (p *program) newConnect() *cobra.Command {
 				ctx, cancel = context.WithTimeout(ctx, timeout)
 				defer cancel()
 			}
-			try, ok := map[string]func(ctx context.Context, addr string) error{"tcp": p.tryTCP, "udp": p.tryUDP}[protocol]
+			try, ok := map[string]func(ctx context.Context, addr string) error{
+				"tcp": p.tryTCP, "udp": p.tryUDP,
+			}[protocol]
 			if protocol == "sctp" {
 				return p.noSCTP()
 			}

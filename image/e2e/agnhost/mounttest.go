@@ -31,12 +31,15 @@ func (p *program) looks() []look {
 	list := []look{{"fs_type", "print the type of the file system", p.fsType}}
 	for _, perm := range []fs.FileMode{0o644, 0o666, 0o660, 0o777} {
 		name := fmt.Sprintf("new_file_%04o", perm)
-		list = append(list, look{name, "write a file with these permissions and print it", func(path string) (string, error) {
-			if err := p.createFile(path, perm); err != nil {
-				return "", err
-			}
-			return p.content(path)
-		}})
+		list = append(list, look{
+			name, "write a file with these permissions and print it",
+			func(path string) (string, error) {
+				if err := p.createFile(path, perm); err != nil {
+					return "", err
+				}
+				return p.content(path)
+			},
+		})
 	}
 	return append(list,
 		look{"file_mode", "print type and permissions", func(path string) (string, error) {

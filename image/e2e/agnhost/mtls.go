@@ -18,30 +18,32 @@ const pollInterval = 10 * time.Second
 // newMTLSServer returns the sub-command that tells clients which identity their certificate gives them.
 func (p *program) newMTLSServer() *cobra.Command {
 	var listen, own, trusted string
-	c := command("mtlsserver", "Tell clients the SPIFFE identity in their certificate", func(ctx context.Context) error {
-		config, err := p.keyPair(own, own)
-		if err != nil {
-			return err
-		}
-		config.ClientAuth = tls.RequireAndVerifyClientCert
-		// The kubelet renews the file, so each connection reads it.
-		config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			pool, err := p.certificates(trusted)
-			fresh := config.Clone()
-			fresh.ClientCAs = pool
-			return fresh, err
-		}
-		mux := http.NewServeMux()
-		mux.HandleFunc("GET /spiffe-echo", func(w http.ResponseWriter, r *http.Request) {
-			uris := r.TLS.PeerCertificates[0].URIs
-			if len(uris) != 1 {
-				http.Error(w, fmt.Sprintf("the certificate has %d URIs, not one", len(uris)), http.StatusUnauthorized)
-				return
+	c := command("mtlsserver", "Tell clients the SPIFFE identity in their certificate",
+		func(ctx context.Context) error {
+			config, err := p.keyPair(own, own)
+			if err != nil {
+				return err
 			}
-			fmt.Fprintf(w, "Client Identity: %s", uris[0]) // Specs search for this.
+			config.ClientAuth = tls.RequireAndVerifyClientCert
+			// The kubelet renews the file, so each connection reads it.
+			config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+				pool, err := p.certificates(trusted)
+				fresh := config.Clone()
+				fresh.ClientCAs = pool
+				return fresh, err
+			}
+			mux := http.NewServeMux()
+			mux.HandleFunc("GET /spiffe-echo", func(w http.ResponseWriter, r *http.Request) {
+				uris := r.TLS.PeerCertificates[0].URIs
+				if len(uris) != 1 {
+					http.Error(w, fmt.Sprintf("the certificate has %d URIs, not one", len(uris)),
+						http.StatusUnauthorized)
+					return
+				}
+				fmt.Fprintf(w, "Client Identity: %s", uris[0]) // Specs search for this.
+			})
+			return together(ctx, p.serve(listen, &http.Server{Handler: mux, TLSConfig: config}))
 		})
-		return together(ctx, p.serve(listen, &http.Server{Handler: mux, TLSConfig: config}))
-	})
 	c.Flags().StringVar(&listen, "listen", "", "ADDRESS:PORT to listen at")
 	c.Flags().StringVar(&own, "server-creds", "", "file with the server's key and certificates")
 	c.Flags().StringVar(&trusted, "spiffe-trust-bundle", "", "file with the authorities of clients")

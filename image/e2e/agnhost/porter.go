@@ -47,7 +47,8 @@ func (p *program) servePort(port string, h http.Handler, encrypted bool) part {
 		srv := &http.Server{Handler: h}
 		var err error
 		if encrypted {
-			srv.TLSConfig, err = p.keyPair(p.getenv("CERT_FILE", "localhost.crt"), p.getenv("KEY_FILE", "localhost.key"))
+			srv.TLSConfig, err = p.keyPair(p.getenv("CERT_FILE", "localhost.crt"),
+				p.getenv("KEY_FILE", "localhost.key"))
 		}
 		if err == nil {
 			err = p.listenAndServe(ctx, "0.0.0.0:"+port, srv)

@@ -23,10 +23,12 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Vars:     map[string]string{"PATH": kit.DefaultPath},
 		Programs: programs,
 		Files: map[string]string{
-			"/etc/os-release":    "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\nVERSION_ID=\"12\"\nID=debian\n",
+			"/etc/os-release": "PRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\nNAME=\"Debian GNU/Linux\"\n" +
+				"VERSION_ID=\"12\"\nID=debian\n",
 			"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
-			"/etc/passwd":        "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			"/etc/group":         "root:x:0:\nnogroup:x:65534:\n",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			"/etc/group": "root:x:0:\nnogroup:x:65534:\n",
 		},
 		Memory: 1 << 20,
 		Size:   65 << 20,

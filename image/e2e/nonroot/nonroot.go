@@ -19,8 +19,9 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Vars:     map[string]string{"PATH": kit.DefaultPath},
 		Programs: programs,
 		Files: map[string]string{
-			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
-			"/etc/group":  "root:x:0:\nnogroup:x:65534:\n",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\n" +
+				"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+			"/etc/group": "root:x:0:\nnogroup:x:65534:\n",
 		},
 		Memory: 1 << 20,
 		Size:   40 << 20,

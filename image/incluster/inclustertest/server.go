@@ -73,12 +73,18 @@ type event struct {
 // Start runs an API server on a machine of its own until the test ends.
 func Start(t testing.TB, w *kittest.World, addr string) *Server {
 	t.Helper()
-	s := &Server{t: t, addr: addr, cert: Certificate(t, addr), objects: map[string]object{}, changed: make(chan struct{})}
+	s := &Server{
+		t: t, addr: addr, cert: Certificate(t, addr), objects: map[string]object{},
+		changed: make(chan struct{}),
+	}
 	ln, err := w.Machine("apiserver", addr).Env().Net.Listen("tcp", ":"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := &http.Server{Handler: s, TLSConfig: &tls.Config{Certificates: []tls.Certificate{s.cert}}, ErrorLog: log.New(io.Discard, "", 0)}
+	srv := &http.Server{
+		Handler: s, TLSConfig: &tls.Config{Certificates: []tls.Certificate{s.cert}},
+		ErrorLog: log.New(io.Discard, "", 0),
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -102,7 +108,8 @@ func Certificate(t testing.TB, addr string) tls.Certificate {
 	}
 	c := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: addr}, IPAddresses: []net.IP{net.ParseIP(addr)},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true,
+		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
 	if err != nil {
@@ -232,7 +239,8 @@ func (s *Server) list(w http.ResponseWriter, collection, namespace string) {
 	group, kind := collection[:i], kindOf(collection[:i], collection[i+1:])
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]any{
-		"kind": kind + "List", "apiVersion": group, "metadata": map[string]string{"resourceVersion": strconv.Itoa(version)}, "items": items,
+		"kind": kind + "List", "apiVersion": group,
+		"metadata": map[string]string{"resourceVersion": strconv.Itoa(version)}, "items": items,
 	})
 }
 

@@ -43,7 +43,8 @@ func run() error {
 	defer stop()
 	tools := shell.Tools()
 	c, err := embedded.Start(ctx, embedded.Options{Images: kit.NewRegistry(
-		coredns.Image(), metricsserver.Image(), pause.Image(), busybox.Image(tools), curl.Image(tools), nginx.Image(tools), agnhost.Image(tools),
+		coredns.Image(), metricsserver.Image(), pause.Image(), busybox.Image(tools), curl.Image(tools),
+		nginx.Image(tools), agnhost.Image(tools),
 	)})
 	if err != nil {
 		return err

@@ -12,7 +12,8 @@ import (
 const screenWidth = 80
 
 var column = tool.Tool{
-	Name: "column", Options: "t,table s:,separator o:,output-separator c:,output-width x,fillrows N:,table-columns R:,table-right n e",
+	Name: "column", Options: "t,table s:,separator o:,output-separator c:,output-width x,fillrows N:,table-columns " +
+		"R:,table-right n e",
 	Args: "[-t] [-s SEP] [-o SEP] [FILE]...", Help: "Print lists in columns; -t makes a table of fields",
 	Run: func(_ context.Context, c *tool.Call) error {
 		var rows [][]string

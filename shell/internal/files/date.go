@@ -22,7 +22,8 @@ func touchTime(c *tool.Call) (time.Time, error) {
 		return tool.ParseTime(text, time.Now().In(location))
 	}
 	if text := c.Opts.Get("t", ""); text != "" {
-		for _, layout := range strings.Fields("200601021504.05 200601021504 0601021504.05 0601021504 01021504.05 01021504") {
+		for _, layout := range strings.Fields(
+			"200601021504.05 200601021504 0601021504.05 0601021504 01021504.05 01021504") {
 			if t, err := time.ParseInLocation(layout, text, location); err == nil {
 				if t.Year() == 0 {
 					t = t.AddDate(time.Now().Year(), 0, 0)

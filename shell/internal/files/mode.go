@@ -47,7 +47,10 @@ func modeString(m fs.FileMode) string {
 // octalMode is the permissions as chmod takes them.
 func octalMode(m fs.FileMode) uint32 {
 	n := uint32(m.Perm())
-	for bit, value := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+	for bit, value := range map[fs.FileMode]uint32{
+		fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000,
+		fs.ModeSticky: 0o1000,
+	} {
 		if m&bit != 0 {
 			n |= value
 		}
@@ -57,7 +60,10 @@ func octalMode(m fs.FileMode) uint32 {
 
 func fromOctal(n uint64) fs.FileMode {
 	m := fs.FileMode(n & 0o777)
-	for bit, value := range map[fs.FileMode]uint64{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
+	for bit, value := range map[fs.FileMode]uint64{
+		fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000,
+		fs.ModeSticky: 0o1000,
+	} {
 		if n&value != 0 {
 			m |= bit
 		}

@@ -212,7 +212,8 @@ func (t *archiver) long(text string, rest []string) (used int, err error) {
 		t.absolute = true
 	case "same-owner":
 		t.sameOwner = true
-	case "no-same-owner", "no-same-permissions", "same-permissions", "preserve-permissions", "overwrite", "numeric-owner",
+	case "no-same-owner", "no-same-permissions", "same-permissions", "preserve-permissions", "overwrite",
+		"numeric-owner",
 		"no-recursion", "sparse", "warning", "wildcards", "anchored", "no-anchored", "auto-compress", "totals",
 		"owner", "group", "sort", "mtime", "no-overwrite-dir":
 	default:

@@ -224,7 +224,8 @@ func printUsage(c *tool.Call, list []kit.FSInfo) {
 	}
 	c.Out.Printf("%-20s %s%10s %9s %9s %4s Mounted on\n", "Filesystem", kind("Type"), title, used, available, "Use%")
 	for _, info := range list {
-		if t := c.Opts.Get("t", ""); t != "" && t != info.Type || info.Total == 0 && !c.Opts.Has("a") && len(c.Args) == 0 {
+		if t := c.Opts.Get("t", ""); t != "" && t != info.Type ||
+			info.Total == 0 && !c.Opts.Has("a") && len(c.Args) == 0 {
 			continue
 		}
 		percent := "0%"

@@ -173,7 +173,8 @@ func (s *Shell) open(ctx context.Context, name string, flag int, noClobber bool)
 	}
 	here := s.here()
 	if fi, err := here.FS.Stat(here.Path(name)); noClobber && err == nil && fi.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s", s.pick("can't create "+name+": File exists", name+": cannot overwrite existing file"))
+		return nil, fmt.Errorf("%s", s.pick("can't create "+name+": File exists",
+			name+": cannot overwrite existing file"))
 	}
 	f, err := here.FS.OpenFile(here.Path(name), flag, 0o666&^fs.FileMode(s.umask))
 	if err != nil {

@@ -35,7 +35,8 @@ func (r *curlRun) loadCookies() error {
 		for line := range strings.Lines(string(data)) {
 			f := strings.Split(strings.TrimSpace(strings.TrimPrefix(line, "#HttpOnly_")), "\t")
 			if len(f) == 7 && !strings.HasPrefix(line, "# ") {
-				r.jar.list = append(r.jar.list, &http.Cookie{Domain: f[0], Path: f[2], Secure: f[3] == "TRUE", Name: f[5], Value: f[6]})
+				r.jar.list = append(r.jar.list,
+					&http.Cookie{Domain: f[0], Path: f[2], Secure: f[3] == "TRUE", Name: f[5], Value: f[6]})
 			}
 		}
 	}

@@ -150,7 +150,8 @@ func (r *curlRun) attempt(ctx context.Context, raw string, st *stats, out *curlO
 		st.effective = u.String()
 		switch {
 		case st.code == 303 && method != "HEAD" && !r.c.Opts.Has("post303"),
-			(st.code == 301 && !r.c.Opts.Has("post301") || st.code == 302 && !r.c.Opts.Has("post302")) && method == "POST":
+			(st.code == 301 && !r.c.Opts.Has("post301") || st.code == 302 && !r.c.Opts.Has("post302")) &&
+				method == "POST":
 			if body = nil; !r.c.Opts.Has("X") {
 				method = "GET"
 			}

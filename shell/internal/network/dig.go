@@ -21,7 +21,10 @@ const digVersion = "9.18.30"
 var dig = tool.Tool{
 	Name: "dig", Raw: true, Args: "[@server] [-x addr] [-t type] [name] [type] [+option...]",
 	Run: func(ctx context.Context, c *tool.Call) error {
-		d := &digger{c: c, cfg: readResolverConfig(c.Env), port: "53", show: map[string]bool{"edns": true, "recurse": true}}
+		d := &digger{
+			c: c, cfg: readResolverConfig(c.Env), port: "53",
+			show: map[string]bool{"edns": true, "recurse": true},
+		}
 		d.showAll(true)
 		d.tries, d.timeout = 3, 5*time.Second
 		if err := d.options(c.Args); err != nil {
@@ -104,7 +107,8 @@ func (d *digger) options(args []string) error {
 			}
 		case arg == "-4" || arg == "-6" || arg == "-u" || arg == "-r":
 		case strings.HasPrefix(arg, "-") && len(arg) > 1:
-			return digError("Invalid option: " + arg + "\nUsage:  dig [@global-server] [domain] [q-type] [q-class] {q-opt}")
+			return digError("Invalid option: " + arg +
+				"\nUsage:  dig [@global-server] [domain] [q-type] [q-class] {q-opt}")
 		default:
 			if k, ok := dns.StringToType[strings.ToUpper(arg)]; ok {
 				d.setType(&kind, k)

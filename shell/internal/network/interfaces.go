@@ -162,7 +162,8 @@ func showRoute(c *tool.Call, args []string) error {
 			continue
 		}
 		if len(args) > 1 && args[0] == "get" {
-			c.Out.Printf("%s via %s dev %s src %s uid %d\n    cache\n", args[1], n.gateway(), n.name, n.ip, c.Env.User.UID)
+			c.Out.Printf("%s via %s dev %s src %s uid %d\n    cache\n", args[1], n.gateway(), n.name, n.ip,
+				c.Env.User.UID)
 			return nil
 		}
 		c.Out.Printf("default via %s dev %s \n", n.gateway(), n.name)

@@ -184,6 +184,7 @@ func (l *lookup) record(rr dns.RR) {
 		out.Printf("%s\tservice = %d %d %d %s\n", name, r.Priority, r.Weight, r.Port, plain(r.Target))
 	case *dns.SOA:
 		out.Printf("%s\n\torigin = %s\n\tmail addr = %s\n\tserial = %d\n"+
-			"\trefresh = %d\n\tretry = %d\n\texpire = %d\n\tminimum = %d\n", name, plain(r.Ns), plain(r.Mbox), r.Serial, r.Refresh, r.Retry, r.Expire, r.Minttl)
+			"\trefresh = %d\n\tretry = %d\n\texpire = %d\n\tminimum = %d\n", name, plain(r.Ns), plain(r.Mbox), r.Serial,
+			r.Refresh, r.Retry, r.Expire, r.Minttl)
 	}
 }

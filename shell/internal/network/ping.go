@@ -154,7 +154,8 @@ func (p *pings) summary() {
 	c.Out.Printf("%d packets transmitted, %d packets received, %d%% packet loss\n", p.sent, p.received, lost)
 	if p.received > 0 {
 		average := p.sum / time.Duration(p.received)
-		c.Out.Printf("round-trip min/avg/max = %s/%s/%s ms\n", milliseconds(p.min), milliseconds(average), milliseconds(p.max))
+		c.Out.Printf("round-trip min/avg/max = %s/%s/%s ms\n", milliseconds(p.min), milliseconds(average),
+			milliseconds(p.max))
 	}
 }
 

@@ -79,7 +79,8 @@ var netstat = tool.Tool{
 		}
 		c.Out.WriteByte('\n')
 		for _, s := range sockets(c) {
-			c.Out.Printf("%-5s %6d %6d %-23s %-23s %-11s ", s.Network, 0, 0, endpoint(s.Local), endpoint(s.Remote), s.State)
+			c.Out.Printf("%-5s %6d %6d %-23s %-23s %-11s ", s.Network, 0, 0, endpoint(s.Local), endpoint(s.Remote),
+				s.State)
 			if c.Opts.Has("p") {
 				c.Out.WriteString("-")
 			}

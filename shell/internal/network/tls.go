@@ -14,7 +14,8 @@ import (
 // trustFiles are where distributions keep the certificates they trust. They are looked for among the
 // container's files; what the host trusts is of no concern.
 var trustFiles = []string{
-	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem", "/etc/ssl/ca-bundle.pem",
+	"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
+	"/etc/ssl/ca-bundle.pem",
 }
 
 // trusted returns the certificates to trust: those of a file, or of the container.
@@ -23,7 +24,8 @@ func trusted(env *kit.Env, file string) (*x509.CertPool, error) {
 	if file != "" {
 		data, err := env.ReadFile(file)
 		if err != nil || !pool.AppendCertsFromPEM(data) {
-			return nil, &curlError{77, fmt.Sprintf("error setting certificate verify locations:  CAfile: %s CApath: none", file)}
+			return nil, &curlError{77, fmt.Sprintf(
+				"error setting certificate verify locations:  CAfile: %s CApath: none", file)}
 		}
 		return pool, nil
 	}
@@ -57,7 +59,8 @@ func tlsError(err error, host, port string) *curlError {
 		return problem(invalid.Error())
 	}
 	if _, ok := errors.AsType[x509.HostnameError](err); ok {
-		return &curlError{60, fmt.Sprintf("SSL: no alternative certificate subject name matches target host name '%s'", host)}
+		return &curlError{60, fmt.Sprintf("SSL: no alternative certificate subject name matches target host name '%s'",
+			host)}
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return &curlError{35, "OpenSSL/3.3.2: error:0A00010B:SSL routines::wrong version number"}
@@ -73,6 +76,7 @@ func tlsError(err error, host, port string) *curlError {
 
 func tlsVersion(v uint16) string {
 	return map[uint16]string{
-		tls.VersionTLS10: "TLSv1.0", tls.VersionTLS11: "TLSv1.1", tls.VersionTLS12: "TLSv1.2", tls.VersionTLS13: "TLSv1.3",
+		tls.VersionTLS10: "TLSv1.0", tls.VersionTLS11: "TLSv1.1", tls.VersionTLS12: "TLSv1.2",
+		tls.VersionTLS13: "TLSv1.3",
 	}[v]
 }

@@ -20,7 +20,8 @@ var seq = tool.Tool{
 		args := c.Args
 		// A negative number is no option, so they are read by hand.
 	options:
-		for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' && !strings.ContainsAny(args[0][1:2], "0123456789.") {
+		for len(args) > 0 && len(args[0]) > 1 && args[0][0] == '-' &&
+			!strings.ContainsAny(args[0][1:2], "0123456789.") {
 			switch a := args[0]; {
 			case a == "--":
 				args = args[1:]

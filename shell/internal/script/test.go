@@ -144,7 +144,8 @@ func (t *tester) primary() (bool, error) {
 		}
 		t.at++
 		return ok, err
-	case len(first) == 2 && first[0] == '-' && strings.Contains("bcdefghknprstuwxzLNOSGovR", first[1:]) && len(rest) > 0:
+	case len(first) == 2 && first[0] == '-' && strings.Contains("bcdefghknprstuwxzLNOSGovR", first[1:]) &&
+		len(rest) > 0:
 		t.at += 2
 		return t.unary(first, rest[0])
 	}

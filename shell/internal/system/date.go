@@ -57,7 +57,10 @@ var date = tool.Tool{
 		case c.Opts.Has("I"):
 			format = isoFormat(c.Opts.Get("I", ""))
 		case c.Opts.Has("rfc-3339"):
-			format = map[string]string{"date": "%F", "seconds": "%F %T%:z", "ns": "%F %T.%N%:z"}[c.Opts.Get("rfc-3339", "")]
+			format = map[string]string{
+				"date": "%F", "seconds": "%F %T%:z",
+				"ns": "%F %T.%N%:z",
+			}[c.Opts.Get("rfc-3339", "")]
 		}
 		c.Out.Line(tool.Strftime(when, format))
 		return nil

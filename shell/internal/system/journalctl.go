@@ -131,5 +131,6 @@ func (q journalQuery) entries(c *tool.Call) (list []journalEntry) {
 func (q journalQuery) selects(e journalEntry) bool {
 	unit, _, _ := strings.Cut(e.source, "[")
 	return (len(q.units) == 0 || slices.Contains(q.units, unit)) &&
-		!e.at.Before(q.since) && (q.until.IsZero() || !e.at.After(q.until)) && (q.pattern == nil || q.pattern.MatchString(e.text))
+		!e.at.Before(q.since) && (q.until.IsZero() || !e.at.After(q.until)) &&
+		(q.pattern == nil || q.pattern.MatchString(e.text))
 }

@@ -76,7 +76,8 @@ func topRound(ctx context.Context, c *tool.Call) {
 			percent = 100 * float64(p.Memory) / float64(memory.Total)
 		}
 		c.Out.Printf("%5d %5d %-8s %-4s %5s %3.0f%% %3d %3.0f%% %s\n",
-			p.PID, p.Parent, v.cell("user", p), v.cell("stat", p), v.cell("vsz", p), percent, 0, 100*busyWith(p)/cores, arguments(p))
+			p.PID, p.Parent, v.cell("user", p), v.cell("stat", p), v.cell("vsz", p), percent, 0, 100*busyWith(p)/cores,
+			arguments(p))
 	}
 }
 

@@ -162,7 +162,8 @@ var pkill = tool.Tool{
 		sig, args := syscall.SIGTERM, []string{}
 		for _, a := range c.Args {
 			// A signal looks like a cluster of options.
-			if s, err := tool.ParseSignal(strings.TrimPrefix(a, "-")); err == nil && len(a) > 1 && a[0] == '-' && a != "-P" {
+			if s, err := tool.ParseSignal(strings.TrimPrefix(a, "-")); err == nil && len(a) > 1 && a[0] == '-' &&
+				a != "-P" {
 				sig = s
 				continue
 			}

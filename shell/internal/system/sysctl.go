@@ -29,7 +29,8 @@ var sysctl = tool.Tool{
 			file := path.Join(parameters, strings.ReplaceAll(strings.TrimSpace(key), ".", "/"))
 			var err error
 			if set || c.Opts.Has("w") {
-				if err = c.Env.WriteFile(file, []byte(strings.TrimSpace(value)+"\n"), 0); err == nil && !c.Opts.Has("q") {
+				if err = c.Env.WriteFile(file, []byte(strings.TrimSpace(value)+"\n"), 0); err == nil &&
+					!c.Opts.Has("q") {
 					c.Out.Printf("%s = %s\n", key, strings.TrimSpace(value))
 				}
 			} else {

@@ -95,7 +95,10 @@ func rewriteCalls(tokens []awkToken) (out []awkToken) {
 			end := closing(tokens, i+1)
 			if i+2 < len(tokens) && tokens[i+2].kind == awkRegex {
 				expr := tokens[i+2].text
-				tokens[i+2] = awkToken{kind: awkString, text: strconv.Quote(strings.ReplaceAll(expr[1:len(expr)-1], `\/`, "/"))}
+				tokens[i+2] = awkToken{
+					kind: awkString,
+					text: strconv.Quote(strings.ReplaceAll(expr[1:len(expr)-1], `\/`, "/")),
+				}
 			}
 			commas, depth := 0, 0
 			for _, a := range tokens[i+1 : end] {
@@ -109,7 +112,8 @@ func rewriteCalls(tokens []awkToken) (out []awkToken) {
 				}
 			}
 			if commas == 2 {
-				tokens = slices.Insert(tokens, end, awkToken{kind: awkOp, text: ","}, awkToken{kind: awkRaw, text: "$0"})
+				tokens = slices.Insert(tokens, end, awkToken{kind: awkOp, text: ","},
+					awkToken{kind: awkRaw, text: "$0"})
 			}
 		}
 		out = append(out, t)
@@ -210,7 +214,8 @@ func rewriteOutput(tokens []awkToken) []awkToken {
 		if redirect < 0 {
 			continue
 		}
-		text := "{ __output(" + strconv.Quote(tokens[redirect].text) + ", (" + joinAwk(tokens[redirect+1:end]) + ")); " +
+		text := "{ __output(" + strconv.Quote(tokens[redirect].text) + ", (" + joinAwk(tokens[redirect+1:end]) +
+			")); " +
 			joinAwk(tokens[i:redirect]) + "; __stdout() }"
 		// A block before else takes no semicolon, where a statement needs one.
 		if end < len(tokens) && tokens[end].is(";") {

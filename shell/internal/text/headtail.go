@@ -121,7 +121,8 @@ var tail = tool.Tool{
 		"\t-f\t\tPrint data as file grows\n" +
 		"\t-F\t\tSame as -f, but keep retrying",
 	Run: func(ctx context.Context, c *tool.Call) error {
-		if len(c.Args) > 0 && len(c.Args[0]) > 1 && c.Args[0][0] == '+' && strings.Trim(c.Args[0][1:], "0123456789") == "" {
+		if len(c.Args) > 0 && len(c.Args[0]) > 1 && c.Args[0][0] == '+' &&
+			strings.Trim(c.Args[0][1:], "0123456789") == "" {
 			// tail +5 is an old way to write tail -n +5.
 			return tailFiles(ctx, c, c.Args[0], c.Args[1:], false)
 		}

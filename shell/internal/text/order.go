@@ -33,7 +33,8 @@ func (o orderFlags) reduced(s string) string {
 		s = strings.Map(func(r rune) rune {
 			blank := r == ' ' || r == '\t'
 			switch {
-			case o.dictionary && !blank && !unicode.IsLetter(r) && !unicode.IsDigit(r), o.printing && !unicode.IsPrint(r):
+			case o.dictionary && !blank && !unicode.IsLetter(r) && !unicode.IsDigit(r),
+				o.printing && !unicode.IsPrint(r):
 				return -1
 			}
 			return r

@@ -41,7 +41,8 @@ func glob(pat, text string, ignoreCase bool, tries *int) bool {
 	if !pattern.HasMeta(pat, 0) && !strings.Contains(pat, "(") && !ignoreCase {
 		return unescape(pat) == text
 	}
-	if nesting.Check(pat, nesting.Limits{Size: maxGlob, Depth: maxGlobDepth}) != nil || strings.Count(pat, "!(") > maxNegative {
+	if nesting.Check(pat, nesting.Limits{Size: maxGlob, Depth: maxGlobDepth}) != nil ||
+		strings.Count(pat, "!(") > maxNegative {
 		return pat == text
 	}
 	mode := pattern.EntireString | pattern.ExtendedOperators

@@ -47,7 +47,10 @@ type schema struct {
 
 // decoder reads the values that have no type of their own as if they were read from JSON.
 var decoder = sync.OnceValues(func() (cbor.DecMode, error) {
-	return cbor.DecOptions{DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail, MaxMapPairs: 1 << 16}.DecMode()
+	return cbor.DecOptions{
+		DefaultMapType: reflect.TypeFor[map[string]any](), IntDec: cbor.IntDecConvertSignedOrFail,
+		MaxMapPairs: 1 << 16,
+	}.DecMode()
 })
 
 // Get is k8s.io/kubernetes/pkg/generated/openapi.GetOpenAPIDefinitions. The definitions are the
@@ -109,7 +112,8 @@ func read(compressed []byte) (map[string]definition, error) {
 
 func (s *schema) spec(ref common.ReferenceCallback) spec.Schema {
 	out := spec.Schema{SchemaProps: spec.SchemaProps{
-		Description: s.Description, Type: s.Type, Format: s.Format, Default: s.Default, Enum: s.Enum, Required: s.Required,
+		Description: s.Description, Type: s.Type, Format: s.Format, Default: s.Default, Enum: s.Enum,
+		Required: s.Required,
 	}}
 	if s.Ref != "" {
 		out.Ref = ref(s.Ref)

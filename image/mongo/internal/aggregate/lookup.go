@@ -22,7 +22,10 @@ type lookup struct {
 func parseLookup(arg value.Value) (stage, error) {
 	d := value.Inner(arg)
 	l := &lookup{let: map[string]expr.Expr{}}
-	for name, to := range map[string]*string{"from": &l.from, "as": &l.as, "localField": &l.local, "foreignField": &l.foreign} {
+	for name, to := range map[string]*string{
+		"from": &l.from, "as": &l.as, "localField": &l.local,
+		"foreignField": &l.foreign,
+	} {
 		*to, _ = value.Str(value.Get(d, name))
 	}
 	if l.as == "" || l.from == "" {
@@ -38,7 +41,8 @@ func parseLookup(arg value.Value) (stage, error) {
 	spec := value.Get(d, "pipeline")
 	if value.Missing(spec) {
 		if l.local == "" || l.foreign == "" {
-			return nil, code.Errorf(code.FailedToParse, "$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
+			return nil, code.Errorf(code.FailedToParse,
+				"$lookup requires either 'pipeline' or both 'localField' and 'foreignField' to be specified")
 		}
 		spec = value.Array()
 	}

@@ -145,7 +145,8 @@ func parseProject(arg value.Value) (stage, error) {
 		return nil, code.Errorf(15969, "$project specification must be an object")
 	}
 	if value.Count(arg.Data) == 0 {
-		return nil, code.Errorf(51272, "Invalid $project :: caused by :: projection specification must have at least one field")
+		return nil, code.Errorf(51272, "Invalid $project :: caused by :: projection specification must have at "+
+			"least one field")
 	}
 	return projection(query.ParseProjection(arg.Data))
 }
@@ -166,7 +167,8 @@ func parseUnset(arg value.Value) (stage, error) {
 	for _, v := range items {
 		s, ok := value.Str(v)
 		if !ok {
-			return nil, code.Errorf(31120, "$unset specification must be a string or an array containing only string values")
+			return nil, code.Errorf(31120,
+				"$unset specification must be a string or an array containing only string values")
 		}
 		paths = append(paths, s)
 	}
@@ -207,7 +209,8 @@ func parseSkip(arg value.Value) (stage, error) {
 func parseCount(arg value.Value) (stage, error) {
 	name, ok := value.Str(arg)
 	if !ok || name == "" || strings.HasPrefix(name, "$") || strings.Contains(name, ".") {
-		return nil, code.Errorf(40156, "the count field must be a non-empty string that does not begin with '$' or contain '.'")
+		return nil, code.Errorf(40156, "the count field must be a non-empty string that does not begin with "+
+			"'$' or contain '.'")
 	}
 	return func(_ *Env, docs []value.Doc) ([]value.Doc, error) {
 		if len(docs) == 0 {
@@ -229,7 +232,9 @@ func parseReplaceWith(arg value.Value) (stage, error) {
 			return nil, err
 		}
 		if !value.IsDoc(v) {
-			return nil, code.Errorf(40228, "'newRoot' expression must evaluate to an object, but resulting value was: %s. Type of resulting value: '%s'.", value.ValueText(v), value.TypeName(v))
+			return nil, code.Errorf(40228,
+				"'newRoot' expression must evaluate to an object, but resulting value was: %s. Type of "+
+					"resulting value: '%s'.", value.ValueText(v), value.TypeName(v))
 		}
 		return v.Data, nil
 	}), err
@@ -248,7 +253,10 @@ func parseSample(arg value.Value) (stage, error) {
 }
 
 func parseSortByCount(arg value.Value) (stage, error) {
-	group, err := parseGroup(value.Of(bson.D{{Key: "_id", Value: arg}, {Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}}}))
+	group, err := parseGroup(value.Of(bson.D{
+		{Key: "_id", Value: arg},
+		{Key: "count", Value: bson.D{{Key: "$sum", Value: 1}}},
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +301,8 @@ func parseUnionWith(arg value.Value) (stage, error) {
 		}
 	}
 	if !ok {
-		return nil, code.Errorf(code.FailedToParse, "the $unionWith stage specification must be an object or string, but found %s", value.TypeName(arg))
+		return nil, code.Errorf(code.FailedToParse,
+			"the $unionWith stage specification must be an object or string, but found %s", value.TypeName(arg))
 	}
 	p, err := Parse(pipeline)
 	return func(env *Env, docs []value.Doc) ([]value.Doc, error) {

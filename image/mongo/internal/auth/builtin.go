@@ -7,9 +7,15 @@ import (
 
 // The actions of the roles every database has.
 var (
-	readActions = []string{"changeStream", "collStats", "dbHash", "dbStats", "find", "killCursors", "listCollections", "listIndexes", "planCacheRead"}
+	readActions = []string{
+		"changeStream", "collStats", "dbHash", "dbStats", "find", "killCursors", "listCollections",
+		"listIndexes", "planCacheRead",
+	}
 
-	writeActions = []string{"convertToCapped", "createCollection", "createIndex", "dropCollection", "dropIndex", "insert", "remove", "renameCollectionSameDB", "update"}
+	writeActions = []string{
+		"convertToCapped", "createCollection", "createIndex", "dropCollection", "dropIndex",
+		"insert", "remove", "renameCollectionSameDB", "update",
+	}
 
 	dbAdminActions = []string{
 		"bypassDocumentValidation", "collMod", "collStats", "compact", "convertToCapped", "createCollection",
@@ -34,7 +40,8 @@ var (
 
 	hostActions = []string{
 		"applicationMessage", "closeAllDatabases", "connPoolSync", "flushRouterConfig", "fsync", "invalidateUserCache",
-		"killAnyCursor", "killAnySession", "killop", "logRotate", "resync", "setParameter", "shutdown", "touch", "unlock",
+		"killAnyCursor", "killAnySession", "killop", "logRotate", "resync", "setParameter", "shutdown", "touch",
+		"unlock",
 	}
 
 	managerActions = []string{
@@ -52,10 +59,16 @@ var databaseRoles = map[string]func(db string) []Privilege{
 		return []Privilege{on(Database(db), readActions), on(Collection(db, "system.js"), readActions)}
 	},
 	"readWrite": func(db string) []Privilege {
-		return []Privilege{on(Database(db), readActions, writeActions), on(Collection(db, "system.js"), readActions, writeActions)}
+		return []Privilege{
+			on(Database(db), readActions, writeActions),
+			on(Collection(db, "system.js"), readActions, writeActions),
+		}
 	},
 	"dbAdmin": func(db string) []Privilege {
-		return []Privilege{on(Database(db), dbAdminActions), on(Collection(db, "system.profile"), readActions, []string{"dropCollection"})}
+		return []Privilege{
+			on(Database(db), dbAdminActions),
+			on(Collection(db, "system.profile"), readActions, []string{"dropCollection"}),
+		}
 	},
 	"userAdmin": func(db string) []Privilege {
 		return []Privilege{on(Database(db), userAdminActions)}
@@ -77,7 +90,10 @@ var adminRoles map[string]func() []Privilege
 
 func init() { // Some are made of others.
 	usersAndRoles := func(actions ...[]string) []Privilege {
-		return []Privilege{on(Collection("admin", "system.users"), actions...), on(Collection("admin", "system.roles"), actions...)}
+		return []Privilege{
+			on(Collection("admin", "system.users"), actions...),
+			on(Collection("admin", "system.roles"), actions...),
+		}
 	}
 	listing := on(Cluster(), []string{"listDatabases"})
 	adminRoles = map[string]func() []Privilege{
@@ -110,22 +126,30 @@ func init() { // Some are made of others.
 		"clusterManager": func() []Privilege {
 			return []Privilege{
 				on(Cluster(), managerActions),
-				on(Database(""), []string{"clearJumboFlag", "enableSharding", "moveChunk", "splitChunk", "splitVector", "refineCollectionShardKey"}),
+				on(Database(""), []string{
+					"clearJumboFlag", "enableSharding", "moveChunk", "splitChunk", "splitVector",
+					"refineCollectionShardKey",
+				}),
 				on(Database("config"), readActions, writeActions),
 			}
 		},
 		"clusterAdmin": func() []Privilege {
-			all := slices.Concat(adminRoles["clusterMonitor"](), adminRoles["hostManager"](), adminRoles["clusterManager"]())
+			all := slices.Concat(adminRoles["clusterMonitor"](), adminRoles["hostManager"](),
+				adminRoles["clusterManager"]())
 			return append(all, on(Database(""), []string{"dropDatabase"}))
 		},
 		"backup": func() []Privilege {
-			return append(usersAndRoles(readActions), on(Database(""), readActions), on(Cluster(), []string{"appendOplogNote", "getParameter", "listDatabases"}))
+			return append(usersAndRoles(readActions), on(Database(""), readActions),
+				on(Cluster(), []string{"appendOplogNote", "getParameter", "listDatabases"}))
 		},
 		"restore": func() []Privilege {
-			return append(usersAndRoles(readActions, writeActions), on(Database(""), writeActions, []string{"bypassDocumentValidation", "collMod", "listCollections"}), on(Database(""), userAdminActions))
+			return append(usersAndRoles(readActions, writeActions),
+				on(Database(""), writeActions, []string{"bypassDocumentValidation", "collMod", "listCollections"}),
+				on(Database(""), userAdminActions))
 		},
 		"root": func() []Privilege {
-			all := slices.Concat(adminRoles["clusterAdmin"](), adminRoles["userAdminAnyDatabase"](), adminRoles["dbAdminAnyDatabase"](),
+			all := slices.Concat(adminRoles["clusterAdmin"](), adminRoles["userAdminAnyDatabase"](),
+				adminRoles["dbAdminAnyDatabase"](),
 				adminRoles["readWriteAnyDatabase"](), adminRoles["backup"](), adminRoles["restore"]())
 			return append(all, on(Database(""), []string{"validate"}))
 		},

@@ -69,7 +69,8 @@ func (p Privilege) Doc() bson.D {
 // Allows reports whether one of the privileges lets an action be done.
 func Allows(list []Privilege, need Resource, action string) bool {
 	return slices.ContainsFunc(list, func(p Privilege) bool {
-		return p.Resource.covers(need) && (slices.Contains(p.Actions, action) || slices.Contains(p.Actions, "anyAction"))
+		return p.Resource.covers(need) &&
+			(slices.Contains(p.Actions, action) || slices.Contains(p.Actions, "anyAction"))
 	})
 }
 
@@ -78,7 +79,8 @@ func ParsePrivilege(v value.Value) (Privilege, error) {
 	d := value.Inner(v)
 	res := value.Inner(value.Get(d, "resource"))
 	if res == nil {
-		return Privilege{}, code.Errorf(code.FailedToParse, "missing resource field in privilege: %s", value.ValueText(v))
+		return Privilege{}, code.Errorf(code.FailedToParse, "missing resource field in privilege: %s",
+			value.ValueText(v))
 	}
 	p := Privilege{Resource: Resource{
 		Cluster: value.Truthy(value.Get(res, "cluster")),
@@ -126,7 +128,8 @@ func ParseRole(v value.Value, db string) (RoleName, error) {
 	role, ok1 := value.Str(value.Get(value.Inner(v), "role"))
 	of, ok2 := value.Str(value.Get(value.Inner(v), "db"))
 	if !ok1 || !ok2 {
-		return RoleName{}, code.Errorf(code.BadValue, "Role names must be either strings or objects with fields 'role' and 'db'")
+		return RoleName{}, code.Errorf(code.BadValue,
+			"Role names must be either strings or objects with fields 'role' and 'db'")
 	}
 	return RoleName{role, of}, nil
 }

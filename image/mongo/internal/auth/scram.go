@@ -119,7 +119,8 @@ var errNoUser = errors.New("no such user")
 func NewConversation(mechanism, db string, lookup func(name, db string) *User) (*Conversation, error) {
 	m, ok := mechanisms[mechanism]
 	if !ok {
-		return nil, code.Errorf(code.MechanismUnavailable, "Received authentication for mechanism %s which is unknown or not enabled", mechanism)
+		return nil, code.Errorf(code.MechanismUnavailable,
+			"Received authentication for mechanism %s which is unknown or not enabled", mechanism)
 	}
 	c := &Conversation{Mechanism: mechanism, DB: db}
 	server, err := m.hash.NewServer(func(name string) (scram.StoredCredentials, error) {
@@ -157,7 +158,9 @@ func (c *Conversation) Step(payload string) (answer string, err error) {
 	case errors.Is(err, errNoUser):
 		return "", code.Errorf(code.UserNotFound, "Could not find user \"%s\" for db \"%s\"", c.Name, c.DB)
 	case c.User == nil && c.Name != "":
-		return "", code.Errorf(code.MechanismUnavailable, "Unable to use %s based authentication for user without any %s credentials registered", c.Mechanism, c.Mechanism)
+		return "", code.Errorf(code.MechanismUnavailable,
+			"Unable to use %s based authentication for user without any %s credentials registered", c.Mechanism,
+			c.Mechanism)
 	case c.User != nil:
 		return "", code.Errorf(code.AuthenticationFailed, "SCRAM authentication failed, storedKey mismatch")
 	}

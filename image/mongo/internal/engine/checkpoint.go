@@ -96,13 +96,22 @@ func (e *Engine) snapshot(covered int) []func() value.Doc {
 	for _, db := range tx.Databases() {
 		for _, c := range tx.Collections(db) {
 			ns := c.Namespace()
-			add(bson.D{{Key: "op", Value: opCreate}, {Key: "ns", Value: ns}, {Key: "uuid", Value: c.UUID}, {Key: "o", Value: c.Options}})
+			add(bson.D{
+				{Key: "op", Value: opCreate},
+				{Key: "ns", Value: ns},
+				{Key: "uuid", Value: c.UUID},
+				{Key: "o", Value: c.Options},
+			})
 			for _, x := range c.Indexes[1:] {
 				add(bson.D{{Key: "op", Value: opIndex}, {Key: "ns", Value: ns}, {Key: "o", Value: x.Spec}})
 			}
 			c.Docs(func(d value.Doc) bool {
 				frames = append(frames, func() value.Doc {
-					return value.Make(bson.D{{Key: "op", Value: opInsert}, {Key: "ns", Value: ns}, {Key: "o", Value: d}})
+					return value.Make(bson.D{
+						{Key: "op", Value: opInsert},
+						{Key: "ns", Value: ns},
+						{Key: "o", Value: d},
+					})
 				})
 				return true
 			})

@@ -81,7 +81,12 @@ func (tx *Tx) Create(db, name string, options value.Doc) (*Collection, error) {
 	if err != nil {
 		return nil, err
 	}
-	tx.e.journal.add(bson.D{{Key: "op", Value: opCreate}, {Key: "ns", Value: c.Namespace()}, {Key: "uuid", Value: id}, {Key: "o", Value: c.Options}})
+	tx.e.journal.add(bson.D{
+		{Key: "op", Value: opCreate},
+		{Key: "ns", Value: c.Namespace()},
+		{Key: "uuid", Value: id},
+		{Key: "o", Value: c.Options},
+	})
 	return c, nil
 }
 
@@ -89,7 +94,11 @@ func (e *Engine) create(db, name string, id bson.Binary, options value.Doc) (*Co
 	if options == nil {
 		options = value.Make(nil)
 	}
-	x, err := newIndex(value.Make(bson.D{{Key: "v", Value: 2}, {Key: "key", Value: bson.D{{Key: "_id", Value: 1}}}, {Key: "name", Value: IDIndex}}))
+	x, err := newIndex(value.Make(bson.D{
+		{Key: "v", Value: 2},
+		{Key: "key", Value: bson.D{{Key: "_id", Value: 1}}},
+		{Key: "name", Value: IDIndex},
+	}))
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +129,12 @@ func (tx *Tx) Rename(c *Collection, db, name string) error {
 	if err := CheckNamespace(db, name); err != nil {
 		return err
 	}
-	tx.e.journal.add(bson.D{{Key: "op", Value: opRename}, {Key: "ns", Value: c.Namespace()}, {Key: "db", Value: db}, {Key: "to", Value: name}})
+	tx.e.journal.add(bson.D{
+		{Key: "op", Value: opRename},
+		{Key: "ns", Value: c.Namespace()},
+		{Key: "db", Value: db},
+		{Key: "to", Value: name},
+	})
 	tx.e.rename(c, db, name)
 	return nil
 }
@@ -161,7 +175,11 @@ func (tx *Tx) Replace(c *Collection, id int64, d value.Doc) error {
 func (tx *Tx) Delete(c *Collection, id int64) {
 	d := c.get(id)
 	tx.e.bytes -= int64(len(d))
-	tx.e.journal.add(bson.D{{Key: "op", Value: opDelete}, {Key: "ns", Value: c.Namespace()}, {Key: "o", Value: value.Get(d, "_id")}})
+	tx.e.journal.add(bson.D{
+		{Key: "op", Value: opDelete},
+		{Key: "ns", Value: c.Namespace()},
+		{Key: "o", Value: value.Get(d, "_id")},
+	})
 	c.remove(id)
 }
 
@@ -172,19 +190,31 @@ func (tx *Tx) CreateIndex(c *Collection, spec value.Doc) error {
 		err = c.build(x)
 	}
 	if err == nil {
-		tx.e.journal.add(bson.D{{Key: "op", Value: opIndex}, {Key: "ns", Value: c.Namespace()}, {Key: "o", Value: spec}})
+		tx.e.journal.add(bson.D{
+			{Key: "op", Value: opIndex},
+			{Key: "ns", Value: c.Namespace()},
+			{Key: "o", Value: spec},
+		})
 	}
 	return err
 }
 
 // DropIndex removes an index.
 func (tx *Tx) DropIndex(c *Collection, name string) {
-	tx.e.journal.add(bson.D{{Key: "op", Value: opDropIndex}, {Key: "ns", Value: c.Namespace()}, {Key: "o", Value: name}})
+	tx.e.journal.add(bson.D{
+		{Key: "op", Value: opDropIndex},
+		{Key: "ns", Value: c.Namespace()},
+		{Key: "o", Value: name},
+	})
 	c.Indexes = slices.DeleteFunc(c.Indexes, func(x *Index) bool { return x.Name == name })
 }
 
 // SetOptions changes the options of a collection.
 func (tx *Tx) SetOptions(c *Collection, options value.Doc) {
-	tx.e.journal.add(bson.D{{Key: "op", Value: opOptions}, {Key: "ns", Value: c.Namespace()}, {Key: "o", Value: options}})
+	tx.e.journal.add(bson.D{
+		{Key: "op", Value: opOptions},
+		{Key: "ns", Value: c.Namespace()},
+		{Key: "o", Value: options},
+	})
 	c.Options = options
 }

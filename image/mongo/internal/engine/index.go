@@ -75,7 +75,9 @@ func newIndex(spec value.Doc) (*Index, error) {
 	if v := value.Get(spec, "expireAfterSeconds"); value.Exists(v) {
 		n, ok := value.Int(v)
 		if !ok || n < 0 {
-			return nil, code.Errorf(code.CannotCreateIndex, "TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'. Index spec: %s", value.TypeName(v), value.Text(spec))
+			return nil, code.Errorf(code.CannotCreateIndex,
+				"TTL index 'expireAfterSeconds' option must be numeric, but received a type of '%s'. Index spec: %s",
+				value.TypeName(v), value.Text(spec))
 		}
 		x.ExpireAfter = &n
 	}
@@ -92,11 +94,14 @@ func checkKey(path string, v value.Value) error {
 	f, ok := value.Float(v)
 	switch {
 	case !ok:
-		return code.Errorf(code.CannotCreateIndex, "Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and strings are allowed.", value.TypeName(v))
+		return code.Errorf(code.CannotCreateIndex,
+			"Values in v:2 index key pattern cannot be of type %s. Only numbers > 0, numbers < 0, and "+
+				"strings are allowed.", value.TypeName(v))
 	case f == 0:
 		return code.Errorf(code.CannotCreateIndex, "Values in the index key pattern cannot be 0.")
 	case path == "" || strings.HasPrefix(path, "$") || strings.Contains(path, ".."):
-		return code.Errorf(code.CannotCreateIndex, "Index keys cannot contain an empty field or start with '$': %s", path)
+		return code.Errorf(code.CannotCreateIndex, "Index keys cannot contain an empty field or start with '$': %s",
+			path)
 	}
 	return nil
 }
@@ -208,7 +213,8 @@ type DuplicateKeyError struct {
 }
 
 func (e *DuplicateKeyError) Error() string {
-	return "E11000 duplicate key error collection: " + e.Namespace + " index: " + e.Index.Name + " dup key: " + value.Text(e.Value)
+	return "E11000 duplicate key error collection: " + e.Namespace + " index: " + e.Index.Name + " dup key: " +
+		value.Text(e.Value)
 }
 
 // Unwrap lets the code of the error be found.

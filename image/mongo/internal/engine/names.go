@@ -23,7 +23,8 @@ func CheckNamespace(db, name string) error {
 	case name == "", strings.HasPrefix(name, "."), strings.HasSuffix(name, "."), strings.ContainsAny(name, "$\x00"):
 		return code.Errorf(code.InvalidNamespace, "Invalid namespace specified '%s.%s'", db, name)
 	case len(db)+1+len(name) > 255:
-		return code.Errorf(code.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255", db, name)
+		return code.Errorf(code.InvalidNamespace, "Fully qualified namespace is too long. Namespace: %s.%s Max: 255",
+			db, name)
 	}
 	return nil
 }

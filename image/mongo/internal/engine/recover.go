@@ -157,7 +157,8 @@ func (e *Engine) replay(op value.Doc) error {
 			return fmt.Errorf("%w: %s is created twice", ErrCorrupt, ns)
 		}
 		subtype, id, _ := value.Get(op, "uuid").BinaryOK()
-		_, err := e.create(db, name, bson.Binary{Subtype: subtype, Data: slices.Clone(id)}, slices.Clone(value.Inner(o)))
+		_, err := e.create(db, name, bson.Binary{Subtype: subtype, Data: slices.Clone(id)},
+			slices.Clone(value.Inner(o)))
 		return err
 	}
 	if c == nil {

@@ -58,7 +58,9 @@ func Multiply(a, b value.Value) value.Value {
 	}, func(x, y float64) float64 { return x * y })
 }
 
-func combine(a, b value.Value, ints func(x, y int64) (z int64, overflow bool), floats func(x, y float64) float64) value.Value {
+func combine(a, b value.Value, ints func(x, y int64) (z int64, overflow bool),
+	floats func(x, y float64) float64,
+) value.Value {
 	if isInt(a) && isInt(b) {
 		x, _ := value.Int(a)
 		y, _ := value.Int(b)
@@ -96,7 +98,8 @@ func add(name string, args []value.Value) (value.Value, error) {
 			date, v = true, value.Int64(v.DateTime())
 		}
 		if !value.IsNumber(v) {
-			return v, code.Errorf(code.TypeMismatch, "$add only supports numeric or date types, not %s", value.TypeName(v))
+			return v, code.Errorf(code.TypeMismatch, "$add only supports numeric or date types, not %s",
+				value.TypeName(v))
 		}
 		sum = Add(sum, v)
 	}

@@ -10,7 +10,8 @@ import (
 var arrays = map[string]operator{
 	"$size": {1, 1, func(_ string, args []value.Value) (value.Value, error) {
 		if !value.IsArray(args[0]) {
-			return args[0], code.Errorf(17124, "The argument to $size must be an array, but was of type: %s", value.TypeName(args[0]))
+			return args[0], code.Errorf(17124, "The argument to $size must be an array, but was of type: %s",
+				value.TypeName(args[0]))
 		}
 		return value.Int32(int32(value.Count(value.Inner(args[0])))), nil
 	}},
@@ -23,7 +24,8 @@ var arrays = map[string]operator{
 		}
 		n, ok := value.Int(args[1])
 		if !value.IsArray(args[0]) || !ok {
-			return args[0], code.Errorf(28689, "$arrayElemAt's first argument must be an array, but is %s", value.TypeName(args[0]))
+			return args[0], code.Errorf(28689, "$arrayElemAt's first argument must be an array, but is %s",
+				value.TypeName(args[0]))
 		}
 		return elementAt(value.List(value.Inner(args[0])), n), nil
 	}},
@@ -31,7 +33,8 @@ var arrays = map[string]operator{
 	"$last":  {1, 1, end(-1)},
 	"$in": {2, 2, func(_ string, args []value.Value) (value.Value, error) {
 		if !value.IsArray(args[1]) {
-			return args[1], code.Errorf(40081, "$in requires an array as a second argument, found: %s", value.TypeName(args[1]))
+			return args[1], code.Errorf(40081, "$in requires an array as a second argument, found: %s",
+				value.TypeName(args[1]))
 		}
 		return value.Bool(contains(value.List(value.Inner(args[1])), args[0])), nil
 	}},
@@ -77,7 +80,9 @@ var arrays = map[string]operator{
 			}
 			name, ok := value.Str(k)
 			if !ok {
-				return k, code.Errorf(40394, "$arrayToObject requires an array of key-value pairs, where the key must be of type string. Found key type: %s", value.TypeName(k))
+				return k, code.Errorf(40394,
+					"$arrayToObject requires an array of key-value pairs, where the key must be of type string. "+
+						"Found key type: %s", value.TypeName(k))
 			}
 			b.Add(name, v)
 		}
@@ -91,7 +96,8 @@ func end(n int64) func(string, []value.Value) (value.Value, error) {
 			return value.Null(), nil
 		}
 		if !value.IsArray(args[0]) {
-			return args[0], code.Errorf(28689, "%s's argument must be an array, but is %s", name, value.TypeName(args[0]))
+			return args[0], code.Errorf(28689, "%s's argument must be an array, but is %s", name,
+				value.TypeName(args[0]))
 		}
 		return elementAt(value.List(value.Inner(args[0])), n), nil
 	}
@@ -121,7 +127,8 @@ func Merge(docs []value.Value) (value.Value, error) {
 			continue
 		}
 		if !value.IsDoc(d) {
-			return d, code.Errorf(40400, "$mergeObjects requires object inputs, but input %s is of type %s", value.ValueText(d), value.TypeName(d))
+			return d, code.Errorf(40400, "$mergeObjects requires object inputs, but input %s is of type %s",
+				value.ValueText(d), value.TypeName(d))
 		}
 		for name, v := range value.Fields(d.Data) {
 			if _, ok := fields[name]; !ok {
@@ -142,7 +149,8 @@ func slice(_ string, args []value.Value) (value.Value, error) {
 		return value.Null(), nil
 	}
 	if !value.IsArray(args[0]) {
-		return args[0], code.Errorf(28724, "First argument to $slice must be an array, but is of type: %s", value.TypeName(args[0]))
+		return args[0], code.Errorf(28724, "First argument to $slice must be an array, but is of type: %s",
+			value.TypeName(args[0]))
 	}
 	list := value.List(value.Inner(args[0]))
 	n, _ := value.Int(args[1])

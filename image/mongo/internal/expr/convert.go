@@ -76,9 +76,11 @@ func convertTo(v value.Value, kind string) (value.Value, error) {
 		return v, code.Errorf(code.BadValue, "Unknown type name: %s", kind)
 	}
 	if isText {
-		return v, code.Errorf(code.ConversionFailure, "Failed to parse number '%s' in $convert with no onError value", s)
+		return v, code.Errorf(code.ConversionFailure, "Failed to parse number '%s' in $convert with no onError value",
+			s)
 	}
-	return v, code.Errorf(code.ConversionFailure, "Unsupported conversion from %s to %s in $convert with no onError value", value.TypeName(v), kind)
+	return v, code.Errorf(code.ConversionFailure,
+		"Unsupported conversion from %s to %s in $convert with no onError value", value.TypeName(v), kind)
 }
 
 // number reads a number, a boolean, a date or a text as a double.
@@ -126,7 +128,8 @@ func toString(v value.Value) (value.Value, error) {
 	case bsoncore.TypeBoolean, bsoncore.TypeInt32, bsoncore.TypeInt64, bsoncore.TypeDecimal128:
 		return value.String(value.ValueText(v)), nil
 	}
-	return v, code.Errorf(code.ConversionFailure, "Unsupported conversion from %s to string in $convert with no onError value", value.TypeName(v))
+	return v, code.Errorf(code.ConversionFailure,
+		"Unsupported conversion from %s to string in $convert with no onError value", value.TypeName(v))
 }
 
 func toDate(v value.Value) (value.Value, error) {

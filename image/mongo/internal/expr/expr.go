@@ -95,7 +95,8 @@ func parseArray(v value.Value) (Expr, error) {
 func parseObject(d value.Doc) (Expr, error) {
 	if name, arg := value.First(d); strings.HasPrefix(name, "$") {
 		if n := value.Count(d); n != 1 {
-			return nil, code.Errorf(15983, "An object representing an expression must have exactly one field: %s", value.Text(d))
+			return nil, code.Errorf(15983, "An object representing an expression must have exactly one field: %s",
+				value.Text(d))
 		}
 		return parseOperator(name, arg)
 	}

@@ -80,7 +80,8 @@ func (e choice) eval(s *scope) (value.Value, error) {
 		}
 	}
 	if e.otherwise == nil {
-		return value.Value{}, code.Errorf(40066, "$switch could not find a matching branch for an input, and no default was specified.")
+		return value.Value{}, code.Errorf(40066,
+			"$switch could not find a matching branch for an input, and no default was specified.")
 	}
 	return e.otherwise.eval(s)
 }
@@ -147,7 +148,8 @@ type ifNull []Expr
 
 func parseIfNull(arg value.Value) (Expr, error) {
 	if !value.IsArray(arg) || value.Count(value.Inner(arg)) < 2 {
-		return nil, code.Errorf(16020, "Expression $ifNull takes exactly 2 arguments. %d were passed in.", value.Count(value.Inner(arg)))
+		return nil, code.Errorf(16020, "Expression $ifNull takes exactly 2 arguments. %d were passed in.",
+			value.Count(value.Inner(arg)))
 	}
 	list, err := parseArray(arg)
 	if err != nil {

@@ -81,9 +81,11 @@ func parseOperator(name string, arg value.Value) (Expr, error) {
 	}
 	if n := len(args); n < op.min || n > op.max {
 		if op.min == op.max {
-			return nil, code.Errorf(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, op.min, n)
+			return nil, code.Errorf(16020, "Expression %s takes exactly %d arguments. %d were passed in.", name, op.min,
+				n)
 		}
-		return nil, code.Errorf(28667, "Expression %s takes at least %d arguments, and at most %d, but %d were passed in.", name, op.min, op.max, n)
+		return nil, code.Errorf(28667, "Expression %s takes at least %d arguments, and at most %d, but %d "+
+			"were passed in.", name, op.min, op.max, n)
 	}
 	return call{name, op, args}, nil
 }
@@ -115,7 +117,9 @@ type named struct {
 }
 
 // parseNamed returns the parser of an operator with named arguments, of which some are required.
-func parseNamed(known map[string]bool, apply func(map[string]value.Value) (value.Value, error)) func(value.Value) (Expr, error) {
+func parseNamed(known map[string]bool, apply func(map[string]value.Value) (value.Value,
+	error),
+) func(value.Value) (Expr, error) {
 	return func(arg value.Value) (Expr, error) {
 		args, err := namedArgs(arg, known)
 		return named{args, apply}, err
@@ -124,7 +128,8 @@ func parseNamed(known map[string]bool, apply func(map[string]value.Value) (value
 
 func namedArgs(arg value.Value, known map[string]bool) (map[string]Expr, error) {
 	if !value.IsDoc(arg) {
-		return nil, code.Errorf(code.FailedToParse, "the expression's argument must be an object, but is %s", value.TypeName(arg))
+		return nil, code.Errorf(code.FailedToParse, "the expression's argument must be an object, but is %s",
+			value.TypeName(arg))
 	}
 	args := map[string]Expr{}
 	for name, v := range value.Fields(arg.Data) {

@@ -220,7 +220,8 @@ func parseOperator(path, name string, arg value.Value, whole value.Doc) (node, e
 	case "$comment":
 		return nil, nil
 	case "$near", "$nearSphere", "$geoNear":
-		return nil, code.Errorf(code.NoQueryExecutionPlans, "error processing query: unable to find index for $geoNear query")
+		return nil, code.Errorf(code.NoQueryExecutionPlans,
+			"error processing query: unable to find index for $geoNear query")
 	}
 	parse, ok := tests[name]
 	if !ok {

@@ -146,7 +146,8 @@ func parseShape(path string, v value.Value) (string, *shape, *bool, error) {
 			t, err := parseElemMatch(name, arg)
 			return path, &shape{change: firstElement(t)}, &yes, err
 		case "":
-			return path, nil, &no, code.Errorf(51270, "An empty sub-projection is not a valid value. Found empty object at path")
+			return path, nil, &no, code.Errorf(51270,
+				"An empty sub-projection is not a valid value. Found empty object at path")
 		}
 	}
 	e, err := expr.Parse(v)

@@ -243,7 +243,8 @@ type size struct {
 func parseSize(_ string, arg value.Value) (test, error) {
 	n, ok := value.Int(arg)
 	if !ok {
-		return nil, code.Errorf(code.BadValue, "Failed to parse $size. Expected a number in: $size: %s", value.ValueText(arg))
+		return nil, code.Errorf(code.BadValue, "Failed to parse $size. Expected a number in: $size: %s",
+			value.ValueText(arg))
 	}
 	if n < 0 {
 		return nil, code.Errorf(code.BadValue, "Failed to parse $size. Expected a non-negative number in: $size: %d", n)

@@ -151,9 +151,10 @@ func (c *conn) privileges() []auth.Privilege {
 	c.users = slices.DeleteFunc(c.users, func(u identity) bool {
 		a := c.srv.access.get(u.name, u.db)
 		if a == nil || !bytes.Equal(a.user.ID, u.id) {
-			c.srv.Log.Info(mlog.Access, 20245, c.name(), "Removed deleted user from session cache of user information", bson.D{
-				{Key: "user", Value: bson.D{{Key: "user", Value: u.name}, {Key: "db", Value: u.db}}},
-			})
+			c.srv.Log.Info(mlog.Access, 20245, c.name(), "Removed deleted user from session cache of user information",
+				bson.D{
+					{Key: "user", Value: bson.D{{Key: "user", Value: u.name}, {Key: "db", Value: u.db}}},
+				})
 			return true
 		}
 		list = append(list, a.privileges...)
@@ -164,7 +165,10 @@ func (c *conn) privileges() []auth.Privilege {
 			c.bypass = false
 			return list
 		}
-		list = append(list, auth.Privilege{Resource: auth.Database(adminDB), Actions: []string{"createUser", "createRole", "grantRole"}})
+		list = append(list, auth.Privilege{
+			Resource: auth.Database(adminDB),
+			Actions:  []string{"createUser", "createRole", "grantRole"},
+		})
 	}
 	return list
 }

@@ -94,7 +94,11 @@ func runHostInfo(k *call) (bson.D, error) {
 			{Key: "cpuArch", Value: map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]},
 			{Key: "numaEnabled", Value: false},
 		}},
-		{Key: "os", Value: bson.D{{Key: "type", Value: "Linux"}, {Key: "name", Value: "Ubuntu"}, {Key: "version", Value: "18.04"}}},
+		{Key: "os", Value: bson.D{
+			{Key: "type", Value: "Linux"},
+			{Key: "name", Value: "Ubuntu"},
+			{Key: "version", Value: "18.04"},
+		}},
 		{Key: "extra", Value: bson.D{}},
 	}, nil
 }
@@ -118,7 +122,8 @@ func runCurrentOp(k *call) (bson.D, error) {
 			{Key: "active", Value: c == k.conn},
 		}
 		if c == k.conn {
-			op = append(op, bson.E{Key: "op", Value: "command"}, bson.E{Key: "ns", Value: k.db + ".$cmd"}, bson.E{Key: "command", Value: k.body})
+			op = append(op, bson.E{Key: "op", Value: "command"}, bson.E{Key: "ns", Value: k.db + ".$cmd"},
+				bson.E{Key: "command", Value: k.body})
 		}
 		if c == k.conn || k.flag("$all") {
 			ops = append(ops, op)
@@ -132,7 +137,8 @@ func runReplSetGetStatus(*call) (bson.D, error) {
 }
 
 func runShutdown(k *call) (bson.D, error) {
-	k.srv.Log.Info(mlog.Command, 20475, k.conn.name(), "Terminating via shutdown command", bson.D{{Key: "cmdObj", Value: k.body}})
+	k.srv.Log.Info(mlog.Command, 20475, k.conn.name(), "Terminating via shutdown command",
+		bson.D{{Key: "cmdObj", Value: k.body}})
 	k.srv.fail(nil)
 	<-k.ctx.Done() // The client sees its connection close.
 	return nil, k.ctx.Err()
@@ -146,7 +152,10 @@ func runListCommands(*call) (bson.D, error) {
 	list := bson.D{}
 	for _, name := range commandNames() {
 		c := commands[name]
-		list = append(list, bson.E{Key: name, Value: bson.D{{Key: "adminOnly", Value: c.admin}, {Key: "requiresAuth", Value: !c.open}}})
+		list = append(list, bson.E{
+			Key:   name,
+			Value: bson.D{{Key: "adminOnly", Value: c.admin}, {Key: "requiresAuth", Value: !c.open}},
+		})
 	}
 	return bson.D{{Key: "commands", Value: list}}, nil
 }
@@ -155,5 +164,6 @@ func runListCommands(*call) (bson.D, error) {
 func runOK(*call) (bson.D, error) { return bson.D{}, nil }
 
 func runNoTransaction(*call) (bson.D, error) {
-	return nil, code.Errorf(code.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+	return nil, code.Errorf(code.IllegalOperation,
+		"Transaction numbers are only allowed on a replica set member or mongos")
 }

@@ -6,7 +6,8 @@ import (
 )
 
 func (k *call) wrongType(name string, v value.Value, want string) error {
-	return code.Errorf(code.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", k.name, name, value.TypeName(v), want)
+	return code.Errorf(code.TypeMismatch, "BSON field '%s.%s' is the wrong type '%s', expected type '%s'", k.name, name,
+		value.TypeName(v), want)
 }
 
 // str returns a field that must be a string.

@@ -16,7 +16,10 @@ import (
 )
 
 // generic are the fields every command may have, which are not options of what it makes.
-var generic = []string{"lsid", "$db", "$clusterTime", "$readPreference", "writeConcern", "readConcern", "maxTimeMS", "comment", "apiVersion", "apiStrict", "apiDeprecationErrors"}
+var generic = []string{
+	"lsid", "$db", "$clusterTime", "$readPreference", "writeConcern", "readConcern", "maxTimeMS",
+	"comment", "apiVersion", "apiStrict", "apiDeprecationErrors",
+}
 
 func runCreate(k *call) (bson.D, error) {
 	coll, err := k.coll()
@@ -81,7 +84,8 @@ func runDrop(k *call) (bson.D, error) {
 		if c == nil {
 			return code.Errorf(code.NamespaceNotFound, "ns not found")
 		}
-		k.srv.Log.Info(mlog.Command, 518070, k.conn.name(), "CMD: drop", bson.D{{Key: "namespace", Value: c.Namespace()}})
+		k.srv.Log.Info(mlog.Command, 518070, k.conn.name(), "CMD: drop",
+			bson.D{{Key: "namespace", Value: c.Namespace()}})
 		reply = bson.D{{Key: "nIndexesWas", Value: len(c.Indexes)}, {Key: "ns", Value: c.Namespace()}}
 		tx.Drop(c)
 		return nil
@@ -97,7 +101,8 @@ func runDropDatabase(k *call) (bson.D, error) {
 		for _, c := range list {
 			tx.Drop(c)
 		}
-		k.srv.Log.Info(mlog.Command, 20336, k.conn.name(), "dropDatabase", bson.D{{Key: "db", Value: k.db}, {Key: "numCollectionsDropped", Value: len(list)}})
+		k.srv.Log.Info(mlog.Command, 20336, k.conn.name(), "dropDatabase",
+			bson.D{{Key: "db", Value: k.db}, {Key: "numCollectionsDropped", Value: len(list)}})
 		if len(list) > 0 {
 			reply = bson.D{{Key: "dropped", Value: k.db}}
 		}

@@ -109,12 +109,14 @@ func (k *call) do() (bson.D, error) {
 	}
 	if err := k.authorize(cmd); err != nil {
 		if code.Of(err) == code.Unauthorized {
-			k.srv.Log.Info(mlog.Access, 20436, k.conn.name(), "Checking authorization failed", bson.D{{Key: "error", Value: errorAttr(err)}})
+			k.srv.Log.Info(mlog.Access, 20436, k.conn.name(), "Checking authorization failed",
+				bson.D{{Key: "error", Value: errorAttr(err)}})
 		}
 		return nil, err
 	}
 	if value.Exists(value.Get(k.body, "txnNumber")) || value.Truthy(value.Get(k.body, "startTransaction")) {
-		return nil, code.Errorf(code.IllegalOperation, "Transaction numbers are only allowed on a replica set member or mongos")
+		return nil, code.Errorf(code.IllegalOperation,
+			"Transaction numbers are only allowed on a replica set member or mongos")
 	}
 	if err := k.checkConcerns(); err != nil {
 		return nil, err
@@ -150,7 +152,8 @@ func (k *call) authorize(cmd *command) error {
 }
 
 func (k *call) unauthorized() error {
-	return code.Errorf(code.Unauthorized, "not authorized on %s to execute command %s", k.db, value.Text(redact(k.body)))
+	return code.Errorf(code.Unauthorized, "not authorized on %s to execute command %s", k.db,
+		value.Text(redact(k.body)))
 }
 
 // redact hides passwords.
@@ -180,7 +183,8 @@ func (k *call) checkConcerns() error {
 		case "linearizable":
 			return code.Errorf(123, "node needs to be a replica set member to use read concern")
 		case "snapshot":
-			return code.Errorf(code.InvalidOptions, "readConcern level snapshot is only valid in a multi-statement transaction")
+			return code.Errorf(code.InvalidOptions,
+				"readConcern level snapshot is only valid in a multi-statement transaction")
 		}
 	}
 	return nil
@@ -213,7 +217,11 @@ func errorReply(err error) bson.D {
 // errorAttr is an error in the log.
 func errorAttr(err error) bson.D {
 	c := code.Of(err)
-	return bson.D{{Key: "code", Value: int32(c)}, {Key: "codeName", Value: c.String()}, {Key: "errmsg", Value: err.Error()}}
+	return bson.D{
+		{Key: "code", Value: int32(c)},
+		{Key: "codeName", Value: c.String()},
+		{Key: "errmsg", Value: err.Error()},
+	}
 }
 
 // logSlow logs a command that took long.

@@ -181,7 +181,10 @@ func needRename(k *call) ([]need, error) {
 	fromDB, fromName, _ := strings.Cut(from, ".")
 	toDB, toName, _ := strings.Cut(to, ".")
 	if fromDB == toDB {
-		return []need{{auth.Collection(fromDB, fromName), "renameCollectionSameDB"}, {auth.Collection(toDB, toName), "renameCollectionSameDB"}}, nil
+		return []need{
+			{auth.Collection(fromDB, fromName), "renameCollectionSameDB"},
+			{auth.Collection(toDB, toName), "renameCollectionSameDB"},
+		}, nil
 	}
 	return []need{
 		{auth.Collection(fromDB, fromName), "find"},

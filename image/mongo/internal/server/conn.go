@@ -73,7 +73,8 @@ func (c *conn) serve(ctx context.Context) {
 	for {
 		req, err := wire.Read(r)
 		if err != nil {
-			if errors.Is(err, wire.ErrSize) || errors.Is(err, wire.ErrMalformed) || errors.Is(err, wire.ErrUnsupported) {
+			if errors.Is(err, wire.ErrSize) || errors.Is(err, wire.ErrMalformed) ||
+				errors.Is(err, wire.ErrUnsupported) {
 				c.rejected(err)
 			}
 			return
@@ -89,9 +90,12 @@ func (c *conn) rejected(err error) {
 	if c.srv.isStopping() || errors.Is(err, net.ErrClosed) {
 		return
 	}
-	c.srv.Log.Info(mlog.Network, 22988, c.name(), "Error receiving request from client. Ending connection from remote", bson.D{
-		{Key: "error", Value: errorAttr(err)}, {Key: "remote", Value: c.remote()}, {Key: "connectionId", Value: c.id},
-	})
+	c.srv.Log.Info(mlog.Network, 22988, c.name(), "Error receiving request from client. Ending connection from remote",
+		bson.D{
+			{Key: "error", Value: errorAttr(err)},
+			{Key: "remote", Value: c.remote()},
+			{Key: "connectionId", Value: c.id},
+		})
 }
 
 func (c *conn) isLocal() bool {

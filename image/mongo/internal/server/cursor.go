@@ -53,7 +53,8 @@ func (cs *cursors) next(id int64, ns, owner string, n int) ([]value.Doc, bool, e
 	case c == nil:
 		return nil, false, code.Errorf(code.CursorNotFound, "cursor id %d not found", id)
 	case c.ns != ns:
-		return nil, false, code.Errorf(code.Unauthorized, "Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
+		return nil, false, code.Errorf(code.Unauthorized,
+			"Requested getMore on namespace '%s', but cursor belongs to a different namespace %s", ns, c.ns)
 	case c.owner != owner:
 		return nil, false, code.Errorf(code.Unauthorized, "cursor id %d was not created by the authenticated user", id)
 	}
@@ -123,7 +124,11 @@ func (k *call) cursorReply(ns string, docs []value.Doc, batch int, single bool) 
 	if len(docs) > 0 && !single {
 		id = k.srv.cursors.add(&cursor{ns: ns, docs: slices.Clip(docs), owner: k.conn.owner()})
 	}
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "firstBatch", Value: first}, {Key: "id", Value: id}, {Key: "ns", Value: ns}}}}
+	return bson.D{{Key: "cursor", Value: bson.D{
+		{Key: "firstBatch", Value: first},
+		{Key: "id", Value: id},
+		{Key: "ns", Value: ns},
+	}}}
 }
 
 func runGetMore(k *call) (bson.D, error) {
@@ -151,7 +156,11 @@ func runGetMore(k *call) (bson.D, error) {
 		id = 0
 	}
 	k.hits += len(docs)
-	return bson.D{{Key: "cursor", Value: bson.D{{Key: "nextBatch", Value: docs}, {Key: "id", Value: id}, {Key: "ns", Value: ns}}}}, nil
+	return bson.D{{Key: "cursor", Value: bson.D{
+		{Key: "nextBatch", Value: docs},
+		{Key: "id", Value: id},
+		{Key: "ns", Value: ns},
+	}}}, nil
 }
 
 func runKillCursors(k *call) (bson.D, error) {

@@ -18,7 +18,10 @@ func runExplain(k *call) (bson.D, error) {
 	}
 	name, v := value.First(inner)
 	coll, _ := value.Str(v)
-	d := value.Inner(value.Get(inner, map[string]string{"find": "filter", "count": "query", "distinct": "query", "findAndModify": "query"}[name]))
+	d := value.Inner(value.Get(inner, map[string]string{
+		"find": "filter", "count": "query", "distinct": "query",
+		"findAndModify": "query",
+	}[name]))
 	switch name {
 	case "update":
 		d = value.Inner(value.Get(value.Inner(value.Item(value.Inner(value.Get(inner, "updates")), 0)), "q"))
@@ -63,7 +66,10 @@ func runExplain(k *call) (bson.D, error) {
 		}})
 	}
 	return append(reply, bson.E{Key: "serverInfo", Value: bson.D{
-		{Key: "host", Value: k.srv.Env.Hostname}, {Key: "port", Value: k.srv.Port}, {Key: "version", Value: Version}, {Key: "gitVersion", Value: GitVersion},
+		{Key: "host", Value: k.srv.Env.Hostname},
+		{Key: "port", Value: k.srv.Port},
+		{Key: "version", Value: Version},
+		{Key: "gitVersion", Value: GitVersion},
 	}}), nil
 }
 

@@ -25,7 +25,9 @@ func runHello(k *call) (bson.D, error) {
 		}
 		k.conn.client = value.Doc(append([]byte(nil), meta.Data...))
 		k.srv.Log.Info(mlog.Network, 51800, k.conn.name(), "client metadata", bson.D{
-			{Key: "remote", Value: k.conn.remote()}, {Key: "client", Value: k.conn.name()}, {Key: "doc", Value: k.conn.client},
+			{Key: "remote", Value: k.conn.remote()},
+			{Key: "client", Value: k.conn.name()},
+			{Key: "doc", Value: k.conn.client},
 		})
 	}
 	primary := "ismaster"
@@ -38,7 +40,10 @@ func runHello(k *call) (bson.D, error) {
 	}
 	reply = append(reply, bson.D{
 		{Key: primary, Value: true},
-		{Key: "topologyVersion", Value: bson.D{{Key: "processId", Value: k.srv.process}, {Key: "counter", Value: int64(0)}}},
+		{Key: "topologyVersion", Value: bson.D{
+			{Key: "processId", Value: k.srv.process},
+			{Key: "counter", Value: int64(0)},
+		}},
 		{Key: "maxBsonObjectSize", Value: int32(value.MaxSize)},
 		{Key: "maxMessageSizeBytes", Value: int32(wire.MaxMessage)},
 		{Key: "maxWriteBatchSize", Value: int32(maxWriteBatch)},
@@ -114,8 +119,15 @@ func runBuildInfo(*call) (bson.D, error) {
 		{Key: "javascriptEngine", Value: "mozjs"},
 		{Key: "sysInfo", Value: "deprecated"},
 		{Key: "versionArray", Value: bson.A{4, 4, 6, 0}},
-		{Key: "openssl", Value: bson.D{{Key: "running", Value: "OpenSSL 1.1.1  11 Sep 2018"}, {Key: "compiled", Value: "OpenSSL 1.1.1  11 Sep 2018"}}},
-		{Key: "buildEnvironment", Value: bson.D{{Key: "distmod", Value: "ubuntu1804"}, {Key: "distarch", Value: "x86_64"}, {Key: "target_arch", Value: "x86_64"}}},
+		{Key: "openssl", Value: bson.D{
+			{Key: "running", Value: "OpenSSL 1.1.1  11 Sep 2018"},
+			{Key: "compiled", Value: "OpenSSL 1.1.1  11 Sep 2018"},
+		}},
+		{Key: "buildEnvironment", Value: bson.D{
+			{Key: "distmod", Value: "ubuntu1804"},
+			{Key: "distarch", Value: "x86_64"},
+			{Key: "target_arch", Value: "x86_64"},
+		}},
 		{Key: "bits", Value: 64},
 		{Key: "debug", Value: false},
 		{Key: "maxBsonObjectSize", Value: value.MaxSize},

@@ -51,14 +51,18 @@ func runCreateIndexes(k *call) (bson.D, error) {
 func (k *call) createIndex(tx *engine.Tx, c *engine.Collection, d value.Doc) error {
 	key := value.Get(d, "key")
 	if !value.IsDoc(key) {
-		return code.Errorf(code.FailedToParse, "Error in specification %s :: caused by :: The 'key' field is a required property of an index specification", value.Text(d))
+		return code.Errorf(code.FailedToParse,
+			"Error in specification %s :: caused by :: The 'key' field is a required property "+
+				"of an index specification", value.Text(d))
 	}
 	if err := checkCollation(d); err != nil {
 		return err
 	}
 	name, ok := value.Str(value.Get(d, "name"))
 	if !ok || name == "" {
-		return code.Errorf(code.FailedToParse, "Error in specification %s :: caused by :: The 'name' field is a required property of an index specification", value.Text(d))
+		return code.Errorf(code.FailedToParse,
+			"Error in specification %s :: caused by :: The 'name' field is a required property of an "+
+				"index specification", value.Text(d))
 	}
 	var b value.Builder
 	b.Add("v", value.Int32(2))
@@ -80,11 +84,17 @@ func (k *call) createIndex(tx *engine.Tx, c *engine.Collection, d value.Doc) err
 		case sameKey && (x.Name == engine.IDIndex || x.Name == name && value.CompareDocs(x.Spec, spec) == 0):
 			return nil
 		case sameKey && x.Name == name:
-			return code.Errorf(code.IndexOptionsConflict, "An existing index has the same name as the requested index. When index names are not specified, they are auto generated and can cause conflicts. Please refer to our documentation. Requested index: %s, existing index: %s", value.Text(spec), value.Text(x.Spec))
+			return code.Errorf(code.IndexOptionsConflict,
+				"An existing index has the same name as the requested index. When index names are not specified, "+
+					"they are auto generated and can cause conflicts. Please refer to our documentation. Requested "+
+					"index: %s, existing index: %s", value.Text(spec), value.Text(x.Spec))
 		case sameKey:
-			return code.Errorf(code.IndexOptionsConflict, "Index with name: %s already exists with different options or a different name: %s", name, x.Name)
+			return code.Errorf(code.IndexOptionsConflict,
+				"Index with name: %s already exists with different options or a different name: %s", name, x.Name)
 		case x.Name == name:
-			return code.Errorf(code.IndexKeySpecsConflict, "Index must have unique name.The existing index: %s has the same name as the requested index: %s", value.Text(x.Spec), value.Text(spec))
+			return code.Errorf(code.IndexKeySpecsConflict,
+				"Index must have unique name.The existing index: %s has the same name as the requested index: %s",
+				value.Text(x.Spec), value.Text(spec))
 		}
 	}
 	if err := tx.CreateIndex(c, spec); err != nil {
@@ -92,7 +102,10 @@ func (k *call) createIndex(tx *engine.Tx, c *engine.Collection, d value.Doc) err
 	}
 	k.stats.Docs += c.Len()
 	k.srv.Log.Info(mlog.Index, 20345, k.conn.name(), "Index build: done building", bson.D{
-		{Key: "buildUUID", Value: nil}, {Key: "namespace", Value: c.Namespace()}, {Key: "index", Value: name}, {Key: "commitTimestamp", Value: nil},
+		{Key: "buildUUID", Value: nil},
+		{Key: "namespace", Value: c.Namespace()},
+		{Key: "index", Value: name},
+		{Key: "commitTimestamp", Value: nil},
 	})
 	return nil
 }

@@ -105,7 +105,8 @@ func (k *call) checkHint(c *engine.Collection) error {
 	if first, _ := value.First(value.Inner(hint)); first == "$natural" || value.IsDoc(hint) && first == "" {
 		return nil
 	}
-	return code.Errorf(code.BadValue, "error processing query: ns=%s planner returned error :: caused by :: hint provided does not correspond to an existing index", c.Namespace())
+	return code.Errorf(code.BadValue, "error processing query: ns=%s planner returned error :: caused by :: hint "+
+		"provided does not correspond to an existing index", c.Namespace())
 }
 
 func runFind(k *call) (bson.D, error) {
@@ -184,11 +185,13 @@ func runAggregate(k *call) (bson.D, error) {
 		return nil, err
 	}
 	if value.Missing(value.Get(k.body, "cursor")) && !k.flag("explain") {
-		return nil, code.Errorf(code.FailedToParse, "The 'cursor' option is required, except for aggregate with the explain argument")
+		return nil, code.Errorf(code.FailedToParse,
+			"The 'cursor' option is required, except for aggregate with the explain argument")
 	}
 	coll, ok := value.Str(value.Get(k.body, "aggregate"))
 	if !ok {
-		return nil, code.Errorf(code.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is needed", k.db)
+		return nil, code.Errorf(code.InvalidNamespace, "{aggregate: 1} is not valid for '%s'; a collection is needed",
+			k.db)
 	}
 	var out []value.Doc
 	err = k.srv.Engine.View(func(tx *engine.Tx) error {

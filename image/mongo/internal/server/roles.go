@@ -174,7 +174,9 @@ func runRevokePrivileges(k *call) (bson.D, error) {
 		for i, q := range r.privileges {
 			for _, p := range list {
 				if p.Resource == q.Resource {
-					r.privileges[i].Actions = slices.DeleteFunc(q.Actions, func(a string) bool { return slices.Contains(p.Actions, a) })
+					r.privileges[i].Actions = slices.DeleteFunc(q.Actions, func(a string) bool {
+						return slices.Contains(p.Actions, a)
+					})
 				}
 			}
 		}
@@ -293,7 +295,10 @@ func (k *call) roleInfo(tx *engine.Tx, name auth.RoleName) bson.D {
 	}
 	if k.flag("showPrivileges") {
 		info = append(info, bson.E{Key: "privileges", Value: privilegeDocs(r.privileges)},
-			bson.E{Key: "inheritedPrivileges", Value: privilegeDocs(slices.Concat(r.privileges, privilegesOf(tx, all)))})
+			bson.E{
+				Key:   "inheritedPrivileges",
+				Value: privilegeDocs(slices.Concat(r.privileges, privilegesOf(tx, all))),
+			})
 	}
 	return info
 }

@@ -91,7 +91,9 @@ func (k *call) saslStep(d value.Doc) (bson.D, error) {
 		k.logAuth(conv, nil)
 	}
 	return bson.D{
-		{Key: "conversationId", Value: conversationID}, {Key: "done", Value: done}, {Key: "payload", Value: []byte(answer)},
+		{Key: "conversationId", Value: conversationID},
+		{Key: "done", Value: done},
+		{Key: "payload", Value: []byte(answer)},
 	}, nil
 }
 
@@ -140,7 +142,10 @@ func runConnectionStatus(k *call) (bson.D, error) {
 			})
 		}
 	}
-	info := bson.D{{Key: "authenticatedUsers", Value: users}, {Key: "authenticatedUserRoles", Value: auth.RoleDocs(roles)}}
+	info := bson.D{
+		{Key: "authenticatedUsers", Value: users},
+		{Key: "authenticatedUserRoles", Value: auth.RoleDocs(roles)},
+	}
 	if value.Truthy(value.Get(k.body, "showPrivileges")) {
 		list := bson.A{}
 		for _, p := range privileges {

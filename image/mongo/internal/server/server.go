@@ -95,7 +95,9 @@ func (s *Server) accept(ctx context.Context, nc net.Conn) {
 	n := len(s.conns)
 	s.mu.Unlock()
 	s.Log.Info(mlog.Network, 22943, "listener", "Connection accepted", bson.D{
-		{Key: "remote", Value: nc.RemoteAddr().String()}, {Key: "connectionId", Value: c.id}, {Key: "connectionCount", Value: n},
+		{Key: "remote", Value: nc.RemoteAddr().String()},
+		{Key: "connectionId", Value: c.id},
+		{Key: "connectionCount", Value: n},
 	})
 	s.work.Go(func() {
 		s.Guard(func() { c.serve(ctx) })
@@ -106,7 +108,9 @@ func (s *Server) accept(ctx context.Context, nc net.Conn) {
 		s.mu.Unlock()
 		if !s.isStopping() {
 			s.Log.Info(mlog.Network, 22944, c.name(), "Connection ended", bson.D{
-				{Key: "remote", Value: nc.RemoteAddr().String()}, {Key: "connectionId", Value: c.id}, {Key: "connectionCount", Value: n},
+				{Key: "remote", Value: nc.RemoteAddr().String()},
+				{Key: "connectionId", Value: c.id},
+				{Key: "connectionCount", Value: n},
 			})
 		}
 	})

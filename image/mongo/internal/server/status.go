@@ -65,11 +65,22 @@ func runServerStatus(k *call) (bson.D, error) {
 			{Key: "totalCreated", Value: int32(s.nextConn.Load())},
 			{Key: "active", Value: 1},
 		}},
-		{Key: "extra_info", Value: bson.D{{Key: "user_time_us", Value: cpu.Used.Microseconds()}, {Key: "note", Value: "fields vary by platform"}}},
+		{Key: "extra_info", Value: bson.D{
+			{Key: "user_time_us", Value: cpu.Used.Microseconds()},
+			{Key: "note", Value: "fields vary by platform"},
+		}},
 		{Key: "globalLock", Value: bson.D{
 			{Key: "totalTime", Value: up.Microseconds()},
-			{Key: "currentQueue", Value: bson.D{{Key: "total", Value: 0}, {Key: "readers", Value: 0}, {Key: "writers", Value: 0}}},
-			{Key: "activeClients", Value: bson.D{{Key: "total", Value: 0}, {Key: "readers", Value: 0}, {Key: "writers", Value: 0}}},
+			{Key: "currentQueue", Value: bson.D{
+				{Key: "total", Value: 0},
+				{Key: "readers", Value: 0},
+				{Key: "writers", Value: 0},
+			}},
+			{Key: "activeClients", Value: bson.D{
+				{Key: "total", Value: 0},
+				{Key: "readers", Value: 0},
+				{Key: "writers", Value: 0},
+			}},
 		}},
 		{Key: "logicalSessionRecordCache", Value: bson.D{{Key: "activeSessionsCount", Value: open}}},
 		{Key: "opcounters", Value: bson.D{
@@ -80,14 +91,25 @@ func runServerStatus(k *call) (bson.D, error) {
 			{Key: "getmore", Value: c.getMore.Load()},
 			{Key: "command", Value: c.other.Load()},
 		}},
-		{Key: "metrics", Value: bson.D{{Key: "cursor", Value: bson.D{{Key: "open", Value: bson.D{{Key: "total", Value: int64(s.cursors.len())}}}}}}},
-		{Key: "storageEngine", Value: bson.D{{Key: "name", Value: "wiredTiger"}, {Key: "persistent", Value: true}, {Key: "readOnly", Value: false}}},
+		{Key: "metrics", Value: bson.D{{
+			Key:   "cursor",
+			Value: bson.D{{Key: "open", Value: bson.D{{Key: "total", Value: int64(s.cursors.len())}}}},
+		}}},
+		{Key: "storageEngine", Value: bson.D{
+			{Key: "name", Value: "wiredTiger"},
+			{Key: "persistent", Value: true},
+			{Key: "readOnly", Value: false},
+		}},
 		{Key: "security", Value: bson.D{{Key: "authentication", Value: bson.D{}}}},
 		{Key: "wiredTiger", Value: bson.D{{Key: "cache", Value: bson.D{
-			{Key: "bytes currently in the cache", Value: bytes}, {Key: "maximum bytes configured", Value: CacheSize(mem)},
+			{Key: "bytes currently in the cache", Value: bytes},
+			{Key: "maximum bytes configured", Value: CacheSize(mem)},
 		}}}},
 		{Key: "mem", Value: bson.D{
-			{Key: "bits", Value: 64}, {Key: "resident", Value: int32(mem.Used >> 20)}, {Key: "virtual", Value: int32(mem.Used>>20) + 1400}, {Key: "supported", Value: true},
+			{Key: "bits", Value: 64},
+			{Key: "resident", Value: int32(mem.Used >> 20)},
+			{Key: "virtual", Value: int32(mem.Used>>20) + 1400},
+			{Key: "supported", Value: true},
 		}},
 	}, nil
 }
@@ -143,7 +165,8 @@ func runDBStats(k *call) (bson.D, error) {
 		{Key: "scaleFactor", Value: float64(scale)},
 	}
 	if fs, err := k.srv.Env.FS.StatFS(k.srv.DBPath); err == nil {
-		reply = append(reply, bson.E{Key: "fsUsedSize", Value: float64((fs.Total - fs.Free) / scale)}, bson.E{Key: "fsTotalSize", Value: float64(fs.Total / scale)})
+		reply = append(reply, bson.E{Key: "fsUsedSize", Value: float64((fs.Total - fs.Free) / scale)},
+			bson.E{Key: "fsTotalSize", Value: float64(fs.Total / scale)})
 	}
 	return reply, nil
 }
@@ -161,7 +184,14 @@ func runCollStats(k *call) (bson.D, error) {
 	k.srv.Engine.View(func(tx *engine.Tx) error {
 		c := tx.Collection(k.db, coll)
 		if c == nil {
-			reply = append(reply, bson.D{{Key: "size", Value: 0}, {Key: "count", Value: 0}, {Key: "storageSize", Value: 0}, {Key: "nindexes", Value: 0}, {Key: "totalIndexSize", Value: 0}, {Key: "indexSizes", Value: bson.D{}}}...)
+			reply = append(reply, bson.D{
+				{Key: "size", Value: 0},
+				{Key: "count", Value: 0},
+				{Key: "storageSize", Value: 0},
+				{Key: "nindexes", Value: 0},
+				{Key: "totalIndexSize", Value: 0},
+				{Key: "indexSizes", Value: bson.D{}},
+			}...)
 			return nil
 		}
 		n, size, storage, indexSize := collSizes(c)

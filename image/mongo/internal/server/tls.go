@@ -37,7 +37,8 @@ func (c *conn) secure(ctx context.Context, r *bufio.Reader) (net.Conn, error) {
 	case !wanted:
 		return nil, nil
 	case c.srv.TLS == nil:
-		return nil, code.Errorf(code.SSLHandshakeFailed, "SSL handshake received but server is started without SSL support")
+		return nil, code.Errorf(code.SSLHandshakeFailed,
+			"SSL handshake received but server is started without SSL support")
 	}
 	if err := c.spend(ctx, tlsCost); err != nil {
 		return nil, err
@@ -61,7 +62,8 @@ func (c *conn) handshakeError(err error) error {
 		c.srv.Log.Error(mlog.Network, 23255, c.name(), "No SSL certificate provided by peer; connection rejected", nil)
 		text = "no SSL certificate provided by peer; connection rejected"
 	case strings.Contains(text, "failed to verify certificate"):
-		text = "SSL peer certificate validation failed: " + strings.TrimPrefix(text, "tls: failed to verify certificate: ")
+		text = "SSL peer certificate validation failed: " +
+			strings.TrimPrefix(text, "tls: failed to verify certificate: ")
 	case strings.Contains(text, "remote error: tls:"):
 		text = "error:SSL routines:ssl3_read_bytes:tlsv1 alert " + strings.TrimPrefix(text, "remote error: tls: ")
 	}

@@ -42,7 +42,8 @@ func (c *change) apply(h engine.Hit, now time.Time) (value.Doc, error) {
 	}
 	id := value.Get(h.Doc, "_id")
 	if got := value.Get(d, "_id"); value.Exists(got) && !value.Equal(got, id) {
-		return nil, code.Errorf(code.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		return nil, code.Errorf(code.ImmutableField,
+			"Performing an update on the path '_id' would modify the immutable field '_id'")
 	}
 	return update.WithID(d, id), nil
 }
@@ -52,7 +53,8 @@ func (c *change) insert(f *query.Filter, now time.Time) (value.Doc, error) {
 	if c.update != nil {
 		return c.update.Insert(f, now)
 	}
-	empty, err := update.Parse(value.Make(bson.D{{Key: "$setOnInsert", Value: bson.D{{Key: "_id", Value: bson.NewObjectID()}}}}), nil)
+	empty, err := update.Parse(value.Make(
+		bson.D{{Key: "$setOnInsert", Value: bson.D{{Key: "_id", Value: bson.NewObjectID()}}}}), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +199,8 @@ func runFindAndModify(k *call) (bson.D, error) {
 	case remove && k.flag("upsert"):
 		return nil, code.Errorf(code.FailedToParse, "Cannot specify both upsert=true and remove=true")
 	case remove && k.flag("new"):
-		return nil, code.Errorf(code.FailedToParse, "Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
+		return nil, code.Errorf(code.FailedToParse,
+			"Cannot specify both new=true and remove=true; 'remove' always returns the deleted document")
 	case !remove && value.Missing(u):
 		return nil, code.Errorf(code.FailedToParse, "Either an update or remove=true must be specified")
 	case !remove:
@@ -243,7 +246,11 @@ func (k *call) modify(tx *engine.Tx, s *selection, ch *change, last bson.D) (val
 		if err != nil {
 			return nil, nil, err
 		}
-		last = bson.D{{Key: "n", Value: 1}, {Key: "updatedExisting", Value: false}, {Key: "upserted", Value: value.Get(d, "_id")}}
+		last = bson.D{
+			{Key: "n", Value: 1},
+			{Key: "updatedExisting", Value: false},
+			{Key: "upserted", Value: value.Get(d, "_id")},
+		}
 		if !k.flag("new") {
 			return nil, last, nil
 		}

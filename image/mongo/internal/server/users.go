@@ -128,7 +128,8 @@ func runCreateUser(k *call) (bson.D, error) {
 		return nil, err
 	}
 	if value.Missing(value.Get(k.body, "pwd")) && k.db != "$external" {
-		return nil, code.Errorf(code.BadValue, "Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
+		return nil, code.Errorf(code.BadValue,
+			"Must provide a 'pwd' field for all user documents, except those with '$external' as the user's source db")
 	}
 	if k.db == "local" {
 		return nil, code.Errorf(code.BadValue, "Cannot create users in the local database")

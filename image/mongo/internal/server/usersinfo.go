@@ -15,7 +15,9 @@ import (
 // isOwn reports whether usersInfo asks for one of the connection's own users alone.
 func (k *call) isOwn(v value.Value) bool {
 	r, err := parseUserName(v, k.db)
-	return err == nil && slices.ContainsFunc(k.conn.users, func(u identity) bool { return u.name == r.name && u.db == r.db })
+	return err == nil && slices.ContainsFunc(k.conn.users, func(u identity) bool {
+		return u.name == r.name && u.db == r.db
+	})
 }
 
 // parseUserName reads a user's name: a string for one of the database, or a document.
@@ -26,7 +28,8 @@ func parseUserName(v value.Value, db string) (identity, error) {
 	name, ok1 := value.Str(value.Get(value.Inner(v), "user"))
 	of, ok2 := value.Str(value.Get(value.Inner(v), "db"))
 	if !ok1 || !ok2 {
-		return identity{}, code.Errorf(code.BadValue, "User names must be either strings or objects with fields 'user' and 'db'")
+		return identity{}, code.Errorf(code.BadValue,
+			"User names must be either strings or objects with fields 'user' and 'db'")
 	}
 	return identity{name: name, db: of}, nil
 }
@@ -89,14 +92,16 @@ func (k *call) userInfo(tx *engine.Tx, d value.Doc) bson.D {
 	if k.flag("showCredentials") {
 		info = append(info, bson.E{Key: "credentials", Value: value.Get(d, "credentials")})
 	}
-	info = append(info, bson.E{Key: "roles", Value: auth.RoleDocs(u.Roles)}, bson.E{Key: "mechanisms", Value: u.Mechanisms()})
+	info = append(info, bson.E{Key: "roles", Value: auth.RoleDocs(u.Roles)},
+		bson.E{Key: "mechanisms", Value: u.Mechanisms()})
 	if k.flag("showPrivileges") {
 		all := inherited(tx, u.Roles)
 		list := bson.A{}
 		for _, p := range privilegesOf(tx, all) {
 			list = append(list, p.Doc())
 		}
-		info = append(info, bson.E{Key: "inheritedRoles", Value: auth.RoleDocs(all)}, bson.E{Key: "inheritedPrivileges", Value: list})
+		info = append(info, bson.E{Key: "inheritedRoles", Value: auth.RoleDocs(all)},
+			bson.E{Key: "inheritedPrivileges", Value: list})
 	}
 	return info
 }

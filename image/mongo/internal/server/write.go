@@ -64,7 +64,8 @@ func (k *call) batch(name string) (coll string, list []value.Doc, ordered bool, 
 	}
 	list, err = k.list(name)
 	if err == nil && (len(list) == 0 || len(list) > maxWriteBatch) {
-		err = code.Errorf(16, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch, len(list))
+		err = code.Errorf(16, "Write batch sizes must be between 1 and %d. Got %d operations.", maxWriteBatch,
+			len(list))
 	}
 	ordered = value.Missing(value.Get(k.body, "ordered")) || k.flag("ordered")
 	k.cost += time.Duration(len(list)) * costWrite
@@ -104,7 +105,8 @@ func runInsert(k *call) (bson.D, error) {
 // storable returns a copy of a document that can be kept: with an _id in front.
 func storable(d value.Doc) (value.Doc, error) {
 	if len(d) > value.MaxSize {
-		return nil, code.Errorf(code.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d", len(d), value.MaxSize)
+		return nil, code.Errorf(code.BSONObjectTooLarge, "object to insert too large. size in bytes: %d, max size: %d",
+			len(d), value.MaxSize)
 	}
 	for name := range value.Fields(d) {
 		if strings.HasPrefix(name, "$") {
@@ -167,7 +169,8 @@ func (k *call) deleteOne(tx *engine.Tx, coll string, d value.Doc) (int, error) {
 	}
 	limit, ok := value.Int(value.Get(d, "limit"))
 	if !ok || limit != 0 && limit != 1 {
-		return 0, code.Errorf(code.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s", value.ValueText(value.Get(d, "limit")))
+		return 0, code.Errorf(code.FailedToParse, "The limit field in delete objects must be 0 or 1. Got %s",
+			value.ValueText(value.Get(d, "limit")))
 	}
 	c := tx.Collection(k.db, coll)
 	hits, stats := c.Search(f, int(limit))

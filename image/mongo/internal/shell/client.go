@@ -64,7 +64,8 @@ func dial(ctx context.Context, env *kit.Env, o *target, app string) (*client, er
 			conn.Close()
 			return nil, &connectError{
 				"MongoServerSelectionError", err.Error(),
-				fmt.Sprintf("couldn't connect to server %s, connection attempt failed: SSLHandshakeFailed: %v", o.address, err),
+				fmt.Sprintf("couldn't connect to server %s, connection attempt failed: SSLHandshakeFailed: %v",
+					o.address, err),
 			}
 		}
 		conn = secure
@@ -75,8 +76,16 @@ func dial(ctx context.Context, env *kit.Env, o *target, app string) (*client, er
 		{Key: "isMaster", Value: 1},
 		{Key: "client", Value: bson.D{
 			{Key: "application", Value: bson.D{{Key: "name", Value: app}}},
-			{Key: "driver", Value: bson.D{{Key: "name", Value: "MongoDB Internal Client"}, {Key: "version", Value: version}}},
-			{Key: "os", Value: bson.D{{Key: "type", Value: "Linux"}, {Key: "name", Value: "Ubuntu"}, {Key: "architecture", Value: "x86_64"}, {Key: "version", Value: "18.04"}}},
+			{Key: "driver", Value: bson.D{
+				{Key: "name", Value: "MongoDB Internal Client"},
+				{Key: "version", Value: version},
+			}},
+			{Key: "os", Value: bson.D{
+				{Key: "type", Value: "Linux"},
+				{Key: "name", Value: "Ubuntu"},
+				{Key: "architecture", Value: "x86_64"},
+				{Key: "version", Value: "18.04"},
+			}},
 		}},
 	}))
 	conn.SetDeadline(time.Time{})
@@ -97,17 +106,20 @@ func dialError(address string, err error) error {
 	case errors.As(err, &dns):
 		return &connectError{
 			"MongoNetworkError", "getaddrinfo ENOTFOUND " + host,
-			fmt.Sprintf("couldn't connect to server %s, connection attempt failed: HostNotFound: Could not find address for %s: SocketException: Host not found (authoritative)", address, address),
+			fmt.Sprintf("couldn't connect to server %s, connection attempt failed: HostNotFound: Could not find "+
+				"address for %s: SocketException: Host not found (authoritative)", address, address),
 		}
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &connectError{
 			"MongoNetworkError", "connect ECONNREFUSED " + address,
-			fmt.Sprintf("couldn't connect to server %s, connection attempt failed: SocketException: Error connecting to %s :: caused by :: Connection refused", address, address),
+			fmt.Sprintf("couldn't connect to server %s, connection attempt failed: SocketException: Error connecting "+
+				"to %s :: caused by :: Connection refused", address, address),
 		}
 	}
 	return &connectError{
 		"MongoServerSelectionError", "Server selection timed out after 2000 ms",
-		fmt.Sprintf("couldn't connect to server %s, connection attempt failed: NetworkTimeout: Error connecting to %s :: caused by :: Socket operation timed out", address, address),
+		fmt.Sprintf("couldn't connect to server %s, connection attempt failed: NetworkTimeout: Error connecting to "+
+			"%s :: caused by :: Socket operation timed out", address, address),
 	}
 }
 
@@ -121,7 +133,8 @@ func (c *client) run(ctx context.Context, db string, cmd value.Doc) (value.Doc, 
 	for name, v := range value.Fields(cmd) {
 		b.Add(name, v)
 	}
-	if name, _ := value.First(cmd); name != "isMaster" && name != "saslStart" && name != "saslContinue" && value.Missing(value.Get(cmd, "lsid")) {
+	if name, _ := value.First(cmd); name != "isMaster" && name != "saslStart" && name != "saslContinue" &&
+		value.Missing(value.Get(cmd, "lsid")) {
 		b.Add("lsid", value.Of(bson.D{{Key: "id", Value: c.session}}))
 	}
 	b.Add("$db", value.String(db))
@@ -162,7 +175,12 @@ func (c *client) auth(ctx context.Context, db, user, password, mechanism string)
 	if err != nil {
 		return err
 	}
-	cmd := bson.D{{Key: "saslStart", Value: 1}, {Key: "mechanism", Value: mechanism}, {Key: "payload", Value: []byte(step)}, {Key: "options", Value: bson.D{{Key: "skipEmptyExchange", Value: true}}}}
+	cmd := bson.D{
+		{Key: "saslStart", Value: 1},
+		{Key: "mechanism", Value: mechanism},
+		{Key: "payload", Value: []byte(step)},
+		{Key: "options", Value: bson.D{{Key: "skipEmptyExchange", Value: true}}},
+	}
 	for {
 		reply, err := c.run(ctx, db, value.Make(cmd))
 		if err != nil {
@@ -178,6 +196,10 @@ func (c *client) auth(ctx context.Context, db, user, password, mechanism string)
 		if value.Truthy(value.Get(reply, "done")) {
 			return nil
 		}
-		cmd = bson.D{{Key: "saslContinue", Value: 1}, {Key: "conversationId", Value: value.Get(reply, "conversationId")}, {Key: "payload", Value: []byte(step)}}
+		cmd = bson.D{
+			{Key: "saslContinue", Value: 1},
+			{Key: "conversationId", Value: value.Get(reply, "conversationId")},
+			{Key: "payload", Value: []byte(step)},
+		}
 	}
 }

@@ -42,7 +42,8 @@ func start(ctx context.Context, env *kit.Env, legacy bool) error {
 	defer detach()
 	o, err := parseOptions(env, legacy)
 	if err != nil {
-		fmt.Fprintf(env.Stderr, "Error parsing command line: %v\ntry '%s --help' for more information\n", err, path.Base(env.Args[0]))
+		fmt.Fprintf(env.Stderr, "Error parsing command line: %v\ntry '%s --help' for more information\n", err,
+			path.Base(env.Args[0]))
 		return kit.Exit(1)
 	}
 	switch {
@@ -166,7 +167,8 @@ func (o *options) run(ctx context.Context, env *kit.Env) error {
 
 func (o *options) noFile(env *kit.Env, file string) error {
 	if o.legacy {
-		fmt.Fprintf(env.Stdout, "{\"s\":\"E\",  \"c\":\"-\",        \"id\":22779,   \"ctx\":\"js\",\"msg\":\"file [%s] doesn't exist\"}\nfailed to load: %s\nexiting with code -3\n", file, file)
+		fmt.Fprintf(env.Stdout, "{\"s\":\"E\",  \"c\":\"-\",        \"id\":22779,   \"ctx\":\"js\",\"msg\":\"file "+
+			"[%s] doesn't exist\"}\nfailed to load: %s\nexiting with code -3\n", file, file)
 		return errQuit{exitScript}
 	}
 	fmt.Fprintf(env.Stderr, "Error: ENOENT: no such file or directory, open '%s'\n", file)
@@ -181,7 +183,8 @@ func (o *options) connect(ctx context.Context, env *kit.Env) (*client, error) {
 		if db == "test" {
 			db = ""
 		}
-		fmt.Fprintf(env.Stdout, "MongoDB shell version v%s\nconnecting to: mongodb://%s/%s?%scompressors=disabled&gssapiServiceName=mongodb\n", version, t.address, db, authSource(t))
+		fmt.Fprintf(env.Stdout, "MongoDB shell version v%s\nconnecting to: "+
+			"mongodb://%s/%s?%scompressors=disabled&gssapiServiceName=mongodb\n", version, t.address, db, authSource(t))
 	}
 	var err error
 	if t.tls, err = o.tls.config(env, t.address); err != nil {
@@ -205,10 +208,12 @@ func (o *options) connect(ctx context.Context, env *kit.Env) (*client, error) {
 		}
 	}
 	if !o.legacy && !o.quiet && env.Terminal != nil && len(o.eval) == 0 && len(o.files) == 0 {
-		fmt.Fprintf(env.Stdout, "Connecting to:\t\tmongodb://%s/%s?directConnection=true\nUsing MongoDB:\t\t%s\nUsing Mongosh:\t\t%s\n\n", t.address, t.db, version, mongoshVersion)
+		fmt.Fprintf(env.Stdout, "Connecting to:\t\tmongodb://%s/%s?directConnection=true\nUsing MongoDB:\t\t%s\n"+
+			"Using Mongosh:\t\t%s\n\n", t.address, t.db, version, mongoshVersion)
 	}
 	if o.legacy && !o.quiet {
-		fmt.Fprintf(env.Stdout, "Implicit session: session { \"id\" : %s }\nMongoDB server version: %s\n", value.ValueText(value.Of(c.session)), version)
+		fmt.Fprintf(env.Stdout, "Implicit session: session { \"id\" : %s }\nMongoDB server version: %s\n",
+			value.ValueText(value.Of(c.session)), version)
 	}
 	return c, nil
 }
@@ -223,7 +228,8 @@ func authSource(t *target) string {
 // failed reports why there is no connection.
 func (o *options) failed(env *kit.Env, text, legacy string) error {
 	if o.legacy {
-		fmt.Fprintf(env.Stdout, "Error: %s :\nconnect@src/mongo/shell/mongo.js:374:17\n@(connect):2:6\nexception: connect failed\nexiting with code 1\n", legacy)
+		fmt.Fprintf(env.Stdout, "Error: %s :\nconnect@src/mongo/shell/mongo.js:374:17\n@(connect):2:6\nexception: "+
+			"connect failed\nexiting with code 1\n", legacy)
 	} else {
 		fmt.Fprintln(env.Stderr, text)
 	}

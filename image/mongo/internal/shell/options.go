@@ -28,16 +28,21 @@ func parseOptions(env *kit.Env, legacy bool) (*options, error) {
 	var host, port, address string
 	set := &target{}
 	values := map[string]*string{
-		"host": &host, "port": &port, "username": &set.user, "u": &set.user, "password": &set.password, "p": &set.password,
-		"authenticationDatabase": &set.source, "authenticationMechanism": &set.mechanism,
-		"tlsCAFile": &o.tls.ca, "sslCAFile": &o.tls.ca, "tlsCertificateKeyFile": &o.tls.cert, "sslPEMKeyFile": &o.tls.cert,
+		"host": &host, "port": &port, "username": &set.user, "u": &set.user, "password": &set.password,
+		"p": &set.password, "authenticationDatabase": &set.source, "authenticationMechanism": &set.mechanism,
+		"tlsCAFile": &o.tls.ca, "sslCAFile": &o.tls.ca, "tlsCertificateKeyFile": &o.tls.cert,
+		"sslPEMKeyFile": &o.tls.cert,
 	}
 	flags := map[string]*bool{
 		"quiet": &o.quiet, "nodb": &o.noDB, "shell": &o.shell, "version": &o.version, "help": &o.help, "h": &o.help,
-		"tls": &o.tls.on, "ssl": &o.tls.on, "tlsAllowInvalidCertificates": &o.tls.insecure, "sslAllowInvalidCertificates": &o.tls.insecure,
-		"tlsAllowInvalidHostnames": &o.tls.anyHost, "sslAllowInvalidHostnames": &o.tls.anyHost, "norc": new(bool), "verbose": new(bool), "v": new(bool),
+		"tls": &o.tls.on, "ssl": &o.tls.on, "tlsAllowInvalidCertificates": &o.tls.insecure,
+		"sslAllowInvalidCertificates": &o.tls.insecure, "tlsAllowInvalidHostnames": &o.tls.anyHost,
+		"sslAllowInvalidHostnames": &o.tls.anyHost, "norc": new(bool), "verbose": new(bool), "v": new(bool),
 	}
-	ignored := map[string]bool{"apiVersion": true, "networkMessageCompressors": true, "tlsDisabledProtocols": true, "sslDisabledProtocols": true, "awsAccessKeyId": true}
+	ignored := map[string]bool{
+		"apiVersion": true, "networkMessageCompressors": true, "tlsDisabledProtocols": true,
+		"sslDisabledProtocols": true, "awsAccessKeyId": true,
+	}
 	args := env.Args[1:]
 	next := func(name string) (string, error) {
 		if len(args) == 0 {

@@ -37,7 +37,8 @@ func incomplete(code string) bool {
 	}
 	_, err := goja.Compile("", rewrite(code), false)
 	var syntax *goja.CompilerSyntaxError
-	return errors.As(err, &syntax) && (strings.Contains(syntax.Message, "Unexpected end of input") || strings.Contains(syntax.Message, "Unterminated template"))
+	return errors.As(err, &syntax) && (strings.Contains(syntax.Message, "Unexpected end of input") ||
+		strings.Contains(syntax.Message, "Unterminated template"))
 }
 
 // repl reads statements and shows what each gives, until the input ends. An error is shown, and the

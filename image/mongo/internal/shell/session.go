@@ -83,8 +83,8 @@ func (s *session) close() {
 func (s *session) host() *goja.Object {
 	h := s.vm.NewObject()
 	fields := map[string]any{
-		"legacy": s.options.legacy, "version": version, "hostname": s.env.Hostname, "dir": s.env.Dir, "vars": s.env.Vars,
-		"run": s.run, "auth": s.auth, "connect": s.connect, "load": s.load,
+		"legacy": s.options.legacy, "version": version, "hostname": s.env.Hostname, "dir": s.env.Dir,
+		"vars": s.env.Vars, "run": s.run, "auth": s.auth, "connect": s.connect, "load": s.load,
 		"address":  func(id int) string { return s.clients[id].address },
 		"database": func(uri string) string { t, _, _ := parseTarget(uri); t.complete(); return t.db },
 		"print":    func(text string) { fmt.Fprintln(s.env.Stdout, text) },

@@ -18,7 +18,9 @@ func (c *context) list(path []string) (*tree, []value.Value, error) {
 	}
 	v := t.value()
 	if value.Exists(v) && !value.IsArray(v) {
-		return nil, nil, code.Errorf(code.BadValue, "The field '%s' must be an array but is of type %s in document {_id: %s}", strings.Join(path, "."), value.TypeName(v), value.ValueText(c.id))
+		return nil, nil, code.Errorf(code.BadValue,
+			"The field '%s' must be an array but is of type %s in document {_id: %s}", strings.Join(path, "."),
+			value.TypeName(v), value.ValueText(c.id))
 	}
 	return t, value.List(v.Data), nil
 }
@@ -28,7 +30,8 @@ func each(arg value.Value) (values []value.Value, modifiers value.Doc, err error
 	if value.IsDoc(arg) {
 		if e := value.Get(arg.Data, "$each"); value.Exists(e) {
 			if !value.IsArray(e) {
-				return nil, nil, code.Errorf(code.BadValue, "The argument to $each in $push must be an array but it was of type: %s", value.TypeName(e))
+				return nil, nil, code.Errorf(code.BadValue,
+					"The argument to $each in $push must be an array but it was of type: %s", value.TypeName(e))
 			}
 			return value.List(e.Data), arg.Data, nil
 		}
@@ -52,7 +55,8 @@ func push(c *context, path []string, arg value.Value) error {
 		case "$position":
 			n, ok := value.Int(v)
 			if !ok {
-				return code.Errorf(code.BadValue, "The value for $position must be an integer value, not of type: %s", value.TypeName(v))
+				return code.Errorf(code.BadValue, "The value for $position must be an integer value, not of type: %s",
+					value.TypeName(v))
 			}
 			if n < 0 {
 				n = max(0, int64(len(list))+n)
@@ -71,7 +75,8 @@ func push(c *context, path []string, arg value.Value) error {
 	if s := value.Get(modifiers, "$slice"); value.Exists(s) {
 		n, ok := value.Int(s)
 		if !ok {
-			return code.Errorf(code.BadValue, "The value for $slice must be an integer value but was given type: %s", value.TypeName(s))
+			return code.Errorf(code.BadValue, "The value for $slice must be an integer value but was given type: %s",
+				value.TypeName(s))
 		}
 		list = expr.Slice(list, nil, n)
 	}
@@ -181,7 +186,8 @@ func pop(c *context, path []string, arg value.Value) error {
 	}
 	v := t.value()
 	if !value.IsArray(v) {
-		return code.Errorf(code.TypeMismatch, "Path '%s' contains an element of non-array type '%s'", strings.Join(path, "."), value.TypeName(v))
+		return code.Errorf(code.TypeMismatch, "Path '%s' contains an element of non-array type '%s'",
+			strings.Join(path, "."), value.TypeName(v))
 	}
 	list := value.List(v.Data)
 	if len(list) == 0 {

@@ -16,7 +16,8 @@ func checkArg(op, path string, arg value.Value) error {
 	case "$inc", "$mul":
 		if !value.IsNumber(arg) {
 			verb := map[string]string{"$inc": "increment", "$mul": "multiply"}[op]
-			return code.Errorf(code.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, path, value.ValueText(arg))
+			return code.Errorf(code.TypeMismatch, "Cannot %s with non-numeric argument: {%s: %s}", verb, path,
+				value.ValueText(arg))
 		}
 	case "$pop":
 		if n, ok := value.Int(arg); !ok || n != 1 && n != -1 {
@@ -24,15 +25,18 @@ func checkArg(op, path string, arg value.Value) error {
 		}
 	case "$pullAll":
 		if !value.IsArray(arg) {
-			return code.Errorf(code.BadValue, "$pullAll requires an array argument but was given a %s", value.TypeName(arg))
+			return code.Errorf(code.BadValue, "$pullAll requires an array argument but was given a %s",
+				value.TypeName(arg))
 		}
 	case "$rename":
 		to, ok := value.Str(arg)
 		if !ok {
-			return code.Errorf(code.BadValue, "The 'to' field for $rename must be a string: %s: %s", path, value.ValueText(arg))
+			return code.Errorf(code.BadValue, "The 'to' field for $rename must be a string: %s: %s", path,
+				value.ValueText(arg))
 		}
 		if to == path {
-			return code.Errorf(code.BadValue, "The source and target field for $rename must differ: %s: \"%s\"", path, to)
+			return code.Errorf(code.BadValue, "The source and target field for $rename must differ: %s: \"%s\"", path,
+				to)
 		}
 		return checkPath(to)
 	}
@@ -71,7 +75,8 @@ func (c *context) number(op string, path []string) (*tree, value.Value, error) {
 	}
 	v := t.value()
 	if value.Exists(v) && !value.IsNumber(v) {
-		return nil, v, code.Errorf(code.TypeMismatch, "Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s",
+		return nil, v, code.Errorf(code.TypeMismatch,
+			"Cannot apply %s to a value of non-numeric type. {_id: %s} has the field '%s' of non-numeric type %s",
 			op, value.ValueText(c.id), last(path), value.TypeName(v))
 	}
 	return t, v, nil
@@ -139,9 +144,13 @@ func currentDate(c *context, path []string, arg value.Value) error {
 	case value.IsDoc(arg) && kind == "timestamp":
 		v = value.Of(bson.Timestamp{T: uint32(c.now.Unix()), I: 1})
 	case value.IsDoc(arg) && kind != "date":
-		return code.Errorf(code.BadValue, "The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : {$type: 'date'}}}")
+		return code.Errorf(code.BadValue,
+			"The '$type' string field is required to be 'date' or 'timestamp': {$currentDate: {field : "+
+				"{$type: 'date'}}}")
 	case !value.IsDoc(arg) && arg.Type != value.Bool(true).Type:
-		return code.Errorf(code.BadValue, "%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: 'timestamp/date'}).", value.TypeName(arg))
+		return code.Errorf(code.BadValue,
+			"%s is not valid type for $currentDate. Please use a boolean ('true') or a $type expression ({$type: "+
+				"'timestamp/date'}).", value.TypeName(arg))
 	}
 	return set(c, path, v)
 }

@@ -106,7 +106,8 @@ func (t *tree) reach(path []string) (*tree, error) {
 	for at, name := range path {
 		if !t.expand() {
 			if value.Exists(t.raw) {
-				return nil, code.Errorf(code.PathNotViable, "Cannot create field '%s' in element {%s: %s}", name, last(path[:at]), value.ValueText(t.raw))
+				return nil, code.Errorf(code.PathNotViable, "Cannot create field '%s' in element {%s: %s}", name,
+					last(path[:at]), value.ValueText(t.raw))
 			}
 			t.assign(value.OfDoc(value.Make(nil)))
 			t.expand()
@@ -139,7 +140,8 @@ func (t *tree) grow(name, own string) (int, error) {
 	}
 	n, ok := value.Index(name)
 	if !ok {
-		return 0, code.Errorf(code.PathNotViable, "Cannot create field '%s' in element {%s: %s}", name, own, value.ValueText(t.value()))
+		return 0, code.Errorf(code.PathNotViable, "Cannot create field '%s' in element {%s: %s}", name, own,
+			value.ValueText(t.value()))
 	}
 	if n-len(t.fields) > maxPadding {
 		return 0, code.Errorf(code.BadValue, "can't backfill more than %d elements", maxPadding)
@@ -187,7 +189,8 @@ func (c *context) positions(t *tree, done, rest []string) ([][]string, error) {
 	}
 	if name == "$" {
 		if c.match.Index < 0 {
-			return nil, code.Errorf(code.BadValue, "The positional operator did not find the match needed from the query.")
+			return nil, code.Errorf(code.BadValue,
+				"The positional operator did not find the match needed from the query.")
 		}
 		return step(strconv.Itoa(c.match.Index))
 	}
@@ -196,12 +199,14 @@ func (c *context) positions(t *tree, done, rest []string) ([][]string, error) {
 		return step(name)
 	}
 	if t == nil || !t.expand() || !t.array {
-		return nil, code.Errorf(code.BadValue, "The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
+		return nil, code.Errorf(code.BadValue,
+			"The path '%s' must exist in the document in order to apply array updates.", strings.Join(done, "."))
 	}
 	id = strings.TrimSuffix(id, "]")
 	filter, ok := c.filters[id]
 	if id != "" && !ok {
-		return nil, code.Errorf(code.BadValue, "No array filter found for identifier '%s' in path '%s'", id, strings.Join(append(done, rest...), "."))
+		return nil, code.Errorf(code.BadValue, "No array filter found for identifier '%s' in path '%s'", id,
+			strings.Join(append(done, rest...), "."))
 	}
 	var all [][]string
 	for i, f := range t.fields {

@@ -65,7 +65,8 @@ func Parse(d value.Doc, arrayFilters []value.Value) (*Update, error) {
 		name, _ := value.First(value.Inner(f))
 		id, _, _ := strings.Cut(name, ".")
 		if id == "" || u.filters[id] != nil {
-			return nil, code.Errorf(code.FailedToParse, "Found multiple array filters with the same top-level field name %s", id)
+			return nil, code.Errorf(code.FailedToParse,
+				"Found multiple array filters with the same top-level field name %s", id)
 		}
 		filter, err := query.Parse(f.Data)
 		if err != nil {
@@ -80,11 +81,15 @@ func (u *Update) parseModifier(op string, arg value.Value) error {
 	apply, ok := modifiers[op]
 	switch {
 	case !ok:
-		return code.Errorf(code.FailedToParse, "Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", op)
+		return code.Errorf(code.FailedToParse,
+			"Unknown modifier: %s. Expected a valid update modifier or pipeline-style update specified as an array", op)
 	case !value.IsDoc(arg):
-		return code.Errorf(code.FailedToParse, "Modifiers operate on fields but we found type %s instead. For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(arg), op, value.ValueText(arg))
+		return code.Errorf(code.FailedToParse,
+			"Modifiers operate on fields but we found type %s instead. "+
+				"For example: {$mod: {<field>: ...}} not {%s: %s}", value.TypeName(arg), op, value.ValueText(arg))
 	case value.Count(arg.Data) == 0:
-		return code.Errorf(code.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}", op, op)
+		return code.Errorf(code.FailedToParse, "'%s' is empty. You must specify a field like so: {%s: {<field>: ...}}",
+			op, op)
 	}
 	for path, v := range value.Fields(arg.Data) {
 		if err := checkPath(path); err != nil {
@@ -105,9 +110,11 @@ func checkPath(path string) error {
 	for i, name := range strings.Split(path, ".") {
 		switch {
 		case name == "":
-			return code.Errorf(code.EmptyFieldName, "The update path '%s' contains an empty field name, which is not allowed.", path)
+			return code.Errorf(code.EmptyFieldName,
+				"The update path '%s' contains an empty field name, which is not allowed.", path)
 		case strings.HasPrefix(name, "$") && (i == 0 || name != "$" && !strings.HasPrefix(name, "$[")):
-			return code.Errorf(code.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, path)
+			return code.Errorf(code.DollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, path)
 		}
 	}
 	return nil
@@ -117,7 +124,8 @@ func checkPath(path string) error {
 func checkNames(d value.Doc) error {
 	for name := range value.Fields(d) {
 		if strings.HasPrefix(name, "$") {
-			return code.Errorf(code.DollarPrefixedFieldName, "The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, name)
+			return code.Errorf(code.DollarPrefixedFieldName,
+				"The dollar ($) prefixed field '%s' in '%s' is not valid for storage.", name, name)
 		}
 	}
 	return nil
@@ -136,7 +144,8 @@ func (u *Update) checkConflicts() error {
 	for i, a := range paths {
 		for _, b := range paths[i+1:] {
 			if a == b || strings.HasPrefix(b, a+".") || strings.HasPrefix(a, b+".") {
-				return code.Errorf(code.ConflictingUpdateOperators, "Updating the path '%s' would create a conflict at '%s'", b, min(a, b))
+				return code.Errorf(code.ConflictingUpdateOperators,
+					"Updating the path '%s' would create a conflict at '%s'", b, min(a, b))
 			}
 		}
 	}
@@ -158,7 +167,8 @@ func (u *Update) Apply(d value.Doc, m query.Match, now time.Time) (value.Doc, er
 	}
 	updated := value.Doc(c.root.value().Data)
 	if got := value.Get(updated, "_id"); value.Exists(id) && (value.Missing(got) || !value.Equal(got, id)) {
-		return nil, code.Errorf(code.ImmutableField, "Performing an update on the path '_id' would modify the immutable field '_id'")
+		return nil, code.Errorf(code.ImmutableField,
+			"Performing an update on the path '_id' would modify the immutable field '_id'")
 	}
 	if bytes.Equal(updated, d) {
 		return d, nil
@@ -176,7 +186,9 @@ func checkSize(d value.Doc) error {
 func (u *Update) replace(old value.Doc, id value.Value) (value.Doc, error) {
 	own := value.Get(u.replacement, "_id")
 	if value.Exists(own) && value.Exists(id) && !value.Equal(own, id) {
-		return nil, code.Errorf(code.ImmutableField, "After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s", value.ValueText(own))
+		return nil, code.Errorf(code.ImmutableField,
+			"After applying the update, the (immutable) field '_id' was found to have been altered to _id: %s",
+			value.ValueText(own))
 	}
 	updated := WithID(u.replacement, id)
 	if bytes.Equal(updated, old) {
@@ -220,7 +232,10 @@ func (u *Update) run(c *context) error {
 
 // Insert returns the document an upsert inserts when nothing matches the filter.
 func (u *Update) Insert(f *query.Filter, now time.Time) (value.Doc, error) {
-	c := &context{root: newTree(value.OfDoc(value.Make(nil))), match: query.Match{Index: -1}, filters: u.filters, insert: true, now: now}
+	c := &context{
+		root: newTree(value.OfDoc(value.Make(nil))), match: query.Match{Index: -1}, filters: u.filters,
+		insert: true, now: now,
+	}
 	if u.IsReplacement() {
 		c.root.assign(value.OfDoc(u.replacement))
 		if value.Exists(value.Get(u.replacement, "_id")) {

@@ -75,7 +75,8 @@ func validateBinary(b []byte) error {
 	if len(b) < 5 || int64(binary.LittleEndian.Uint32(b))+5 != int64(len(b)) {
 		return errInvalid
 	}
-	if inner := b[5:]; b[4] == oldBinary && (len(inner) < 4 || int64(binary.LittleEndian.Uint32(inner))+4 != int64(len(inner))) {
+	if inner := b[5:]; b[4] == oldBinary &&
+		(len(inner) < 4 || int64(binary.LittleEndian.Uint32(inner))+4 != int64(len(inner))) {
 		return errInvalid
 	}
 	return nil
