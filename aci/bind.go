@@ -22,7 +22,7 @@ func (e *bindError) Error() string {
 	return fmt.Sprintf("Error: %s: %s\nThe signature is %s", e.a.Name, e.problem, e.a.Signature())
 }
 
-// Check says what is wrong with arguments by name, such as a client of function calling sends them.
+// Check says what is wrong with arguments that are given by name, as clients of function calling send them.
 func (a *Action) Check(args map[string]any) error {
 	_, _, err := a.bind(&Call{Name: a.Name, Kwargs: args})
 	return err

@@ -20,8 +20,8 @@ type Agent interface {
 	Act(ctx context.Context, observation string) (string, error)
 }
 
-// ErrUnavailable is the error of an agent that could not do its work through no fault of its own,
-// such as when its model cannot be reached. The run does not count against it.
+// ErrUnavailable is the error of an agent that could not work for reasons outside it, such as a model that cannot
+// be reached. The run does not count against the agent.
 var ErrUnavailable = errors.New("the agent is unavailable")
 
 // Briefing is what an agent is told when a run begins.

@@ -19,7 +19,7 @@ var errnos = map[string]syscall.Errno{
 	"EADDRINUSE": syscall.EADDRINUSE, "EADDRNOTAVAIL": syscall.EADDRNOTAVAIL,
 }
 
-// Errno returns the error of the kernel's with the given name, such as "EIO".
+// Errno returns the kernel error with the given name, such as "EIO".
 func Errno(name string) (syscall.Errno, bool) {
 	e, ok := errnos[name]
 	return e, ok

@@ -15,7 +15,7 @@ import (
 const askTimeout = 2 * time.Second
 
 // Ask asks a service of the application something that only it can answer, and says what is wrong with
-// the answer. Of a name that is no service of it, nothing is asked.
+// the answer. A name that is not one of its services is not asked.
 func Ask(ctx context.Context, e *Env, name string) error {
 	if _, ok := e.App.Service(name); !ok {
 		return nil

@@ -92,13 +92,13 @@ var moved = map[string]string{
 	LimitsToInfinity:  "where it is bound to a node, the new pods may be scheduled to others",
 }
 
-// disturbed is a service that is disturbed by what no manifest can express.
+// disturbed is a service under a disturbance that no manifest can express.
 type disturbed struct {
 	kind, target string
 	node         bool
 	what         cloud.Disturbance
 	probe        probe
-	restarts     bool // the pods are replaced, because it befalls what begins
+	restarts     bool // the pods are replaced, because it hits pods as they start
 
 	stop     func(context.Context) error
 	began    time.Time
@@ -157,8 +157,8 @@ func nodeOf(ctx context.Context, e *Env, service string) (string, error) {
 // seenMargin is added to the time that what comes and goes may be away.
 const seenMargin = 10 * time.Second
 
-// Manifest looks at the service. What comes and goes counts as there until it has been away for
-// longer than it ever is.
+// Manifest looks at the service. A disturbance that comes and goes counts as present until it has been away for
+// longer than its schedule allows.
 func (f *disturbed) Manifest(ctx context.Context, e *Env) (string, error) {
 	symptom, err := f.probe(ctx, e, f.target)
 	if err != nil {

@@ -117,7 +117,7 @@ func untouched(p *v1.Pod, injected time.Time) bool {
 	return ready && since.Before(injected.Truncate(time.Second))
 }
 
-// ReadySince is when a ready pod became that, or when the last of its containers was restarted: where
+// ReadySince returns when a ready pod became ready, or when the last of its containers was restarted: where
 // that goes fast, the pod may never have said that it was not ready.
 func ReadySince(p *v1.Pod) (since time.Time, ready bool) {
 	for _, c := range p.Status.Conditions {

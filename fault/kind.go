@@ -38,7 +38,7 @@ func (k *Kind) New(t Target, params *yaml.Node) (Fault, error) {
 	return k.Bind(t, p)
 }
 
-// Fix returns the reference solution for what a document says: none if no operator could fix it.
+// Fix returns the reference solution for what a document says. It is empty if no operator can fix the fault.
 func (k *Kind) Fix(t Target, params *yaml.Node) ([]string, error) {
 	p, err := k.decode(t, params)
 	if err != nil || k.Solution == nil {
@@ -200,7 +200,7 @@ func services(a *app.App, fits func(app.Service) bool) (names []string) {
 	return names
 }
 
-// AnyService are the targets of a fault that can go anywhere.
+// AnyService returns the targets of a fault that can hit any service.
 func AnyService(a *app.App) []string { return services(a, func(app.Service) bool { return true }) }
 
 // callers are the services that call another.

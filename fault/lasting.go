@@ -2,18 +2,18 @@ package fault
 
 import "time"
 
-// Lasting is the optional power of a [Fault] that a single look does not settle. A fault without it
-// shows whenever it is there, and a few seconds after it has gone it does not show any more.
+// Lasting is an optional power of a [Fault]: one look is not enough to tell whether the fault is there. A fault
+// without it shows as long as it is there, and stops showing a few seconds after it has gone.
 type Lasting interface {
-	// Hold is how long the system must be well before the fault can be believed to be gone, and the
-	// reason: it comes and goes, or takes time to come back. Zero is no longer than usual.
+	// Hold returns how long the system must be well before one can believe that the fault is gone, and the
+	// reason: it comes and goes, or takes time to come back. Zero means the usual time.
 	Hold() (time.Duration, string)
 	// Linger is how long the fault may still show after its cause has gone.
 	Linger() time.Duration
 }
 
-// HoldOf is how long a system must be well before a fault can be believed to be gone; zero is no
-// longer than usual.
+// HoldOf returns how long a system must be well before one can believe that a fault is gone, and why. Zero means the
+// usual time.
 func HoldOf(f Fault) (time.Duration, string) {
 	if l, ok := f.(Lasting); ok {
 		return l.Hold()
@@ -21,7 +21,7 @@ func HoldOf(f Fault) (time.Duration, string) {
 	return 0, ""
 }
 
-// LingerOf is how long a fault may still show after its cause has gone.
+// LingerOf returns how long a fault may still show after its cause has gone.
 func LingerOf(f Fault) time.Duration {
 	if l, ok := f.(Lasting); ok {
 		return l.Linger()
@@ -29,12 +29,12 @@ func LingerOf(f Fault) time.Duration {
 	return settle
 }
 
-// usersWindow is the part of the load's past that a fault looks at which is seen by it.
+// usersWindow is how far back a fault looks if it shows in what users get.
 const usersWindow = 10 * time.Second
 
 var _ Lasting = (*disturbed)(nil)
 
-// Hold is longer for what comes and goes, and for what has not grown to its magnitude yet: a limit that
+// Hold implements [Lasting]. It is longer for a fault that comes and goes, and for one that still grows: a limit that
 // was raised may be reached again.
 func (f *disturbed) Hold() (hold time.Duration, why string) {
 	s := f.what.Schedule

@@ -25,7 +25,7 @@ func (p networkParams) Validate() error {
 	switch cloud.Direction(p.Direction) {
 	case cloud.To, cloud.From, cloud.Both:
 	default:
-		return fmt.Errorf("\"direction\": %q is none of to, from, both", p.Direction)
+		return fmt.Errorf("\"direction\": it is %q, and must be to, from or both", p.Direction)
 	}
 	if p.Slow <= 0 {
 		return fmt.Errorf(`"slow" must be more than 0`)

@@ -27,7 +27,7 @@ and the application is deployed again with claims that ask for their volumes by 
 Released, not Available: each still belongs to a claim that is gone. So the new claims and the pods of
 the databases stay Pending, and nothing that needs them works. The data is still there. An operator
 clears the claimRef of the volumes, or makes the claims anew without the names. Without a target it
-befalls all volumes; with one, the others are bound again.`,
+hits all volumes; with one, the others are bound again.`,
 		Cause:   Cause{term.Virtualization, term.OperationError},
 		Targets: func(a *app.App) []string { return append([]string{""}, withVolumes(a)...) },
 	}, none{}, func(t Target, _ none) (Fault, error) {

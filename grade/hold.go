@@ -7,13 +7,11 @@ import (
 	"time"
 )
 
-// Hold is how long a system must be well before a mitigation is believed, unless something says that
-// this is too short, see [Holding].
+// Hold is how long a system must be well before a mitigation counts. A [Holding] can make it longer.
 const Hold = 6 * time.Second
 
-// Holding is how long the system of a run must be well, and why so long. What works against a fault
-// for a moment only must be found out: a fault that comes back by itself, and what an agent left behind
-// that acts by itself.
+// Holding is how long the system of a run must be well, and why. It is longer where a short look would miss
+// something: a fault that comes back by itself, or something that the agent left behind and that acts by itself.
 type Holding struct {
 	For time.Duration `json:"for"`
 	// Why are the reasons for more than Hold.
@@ -25,7 +23,7 @@ type Holding struct {
 // Least is how long the system must be well.
 func (h Holding) Least() time.Duration { return cmp.Or(h.For, Hold) }
 
-// Extend makes the time longer, if it is not that long anyway, and notes the reason.
+// Extend makes the time at least as long as to, and notes the reason if that is longer than [Hold].
 func (h *Holding) Extend(to time.Duration, why string) {
 	if to > Hold {
 		h.For, h.Why = max(h.Least(), to), append(h.Why, why)

@@ -52,7 +52,7 @@ func FormatTrace(trace []Turn) string {
 
 var ratings = []*regexp.Regexp{regexp.MustCompile(`\[\[(\d+\.?\d*)\]\]`), regexp.MustCompile(`\[(\d+\.?\d*)\]`)}
 
-// Rating is the rating in a judge's reply, or -1.
+// Rating returns the rating in a judge's reply, or -1 if it has none.
 func Rating(reply string) float64 {
 	for _, r := range ratings {
 		if m := r.FindStringSubmatch(reply); m != nil {

@@ -24,7 +24,7 @@ const (
 // tooLate is how late the load may be on a machine that is fit to judge a system.
 const tooLate = 500 * time.Millisecond
 
-// Overloaded reports whether the machine was too busy for the look to say anything.
+// Overloaded reports whether the machine was too busy for this look to count.
 func (l Look) Overloaded() bool { return l.Late > tooLate }
 
 // Workload is a Deployment, StatefulSet or DaemonSet.
@@ -44,23 +44,22 @@ type Look struct {
 	Services []string `json:"services,omitempty"`
 	// Serving is who answers for them.
 	Serving []Serving `json:"serving,omitempty"`
-	// Late is how late the load itself was with one in a hundred requests of the last few seconds. If that is
-	// much, the machine is too busy for the look to say anything.
+	// Late is how late the load sent its requests in the last few seconds, at the 99th percentile. See Overloaded.
 	Late time.Duration `json:"late"`
 	// Symptoms are how the faults show.
 	Symptoms []string `json:"symptoms,omitempty"`
-	// UnderWay is what may still set the system right by itself. It is told only of one that is not well.
+	// UnderWay lists what may still set the system right by itself. It is filled in only if the system is not well.
 	UnderWay []string `json:"under_way,omitempty"`
 }
 
-// Complaints are what is worse in a look than it was in the baseline. None is a healthy system.
+// Complaints lists what is worse in a look than in the baseline. A healthy system gives none.
 func Complaints(baseline, now Look) []string {
 	list := append(Broken(baseline, now), loadComplaints(baseline.Load, now.Load)...)
 	return append(impostors(baseline, now, len(list) > 0), list...)
 }
 
-// Broken is the part of the complaints that is about the system itself: what is gone, not ready or
-// faulty. What users get follows, with a delay.
+// Broken lists the complaints about the system itself: what is gone, not ready or faulty. What users get is not
+// among them; it follows with a delay.
 func Broken(baseline, now Look) []string {
 	list := Missing(baseline, now)
 	for _, b := range baseline.Workloads {
@@ -72,8 +71,7 @@ func Broken(baseline, now Look) []string {
 	return append(list, now.Symptoms...)
 }
 
-// Missing is the part of the complaints that no machine can be too busy for: what is gone, or wanted no
-// more.
+// Missing lists the complaints that a busy machine cannot cause: what is gone, or scaled down.
 func Missing(baseline, now Look) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
@@ -128,8 +126,7 @@ func loadComplaints(baseline, now workload.Window) []string {
 	return list
 }
 
-// Mitigated reports whether the looks show a system that has been well for as long as hold, up to
-// the last of them.
+// Mitigated reports whether the system has been well for as long as hold, up to and including the last look.
 func Mitigated(baseline Look, looks []Look, hold time.Duration) bool {
 	if len(looks) == 0 {
 		return false
@@ -146,8 +143,8 @@ func Mitigated(baseline Look, looks []Look, hold time.Duration) bool {
 	return false
 }
 
-// Mitigation judges what the system did after the agent was done: looks are what was seen, in order,
-// until it had been well for as long as hold, or patience ended.
+// Mitigation judges the system after the agent was done. The looks are in order; they end when the system had been
+// well for as long as hold, or when patience ran out.
 func Mitigation(baseline Look, looks []Look, hold Holding) Result {
 	if Mitigated(baseline, looks, hold.Least()) {
 		return Result{"success": true}

@@ -25,9 +25,9 @@ func (g *Guard) Network() http.Handler {
 	})
 }
 
-// Kubelet stands before a kubelet's own API, for requests over the cluster's network. They can read
-// what they can read of it through the API server, and no more: a command that is run by way of the
-// kubelet would be in no journal.
+// Kubelet stands before a kubelet's own API, for requests that come over the cluster's network. They can read what
+// they could read through the API server, and nothing else: the journal would miss a command that is run through
+// the kubelet.
 func (g *Guard) Kubelet(kubelet http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f, open := g.veil.nodePath(strings.Trim(r.URL.Path, "/"), r.URL.Query())

@@ -38,7 +38,7 @@ type Env struct {
 	signals func() <-chan syscall.Signal
 }
 
-// User is whom a program runs as.
+// User is the user that a program runs as.
 type User struct {
 	UID, GID int
 	Groups   []int

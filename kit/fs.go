@@ -117,7 +117,7 @@ func (e *Env) MkdirAll(name string, perm fs.FileMode) error {
 	return err
 }
 
-// RemoveAll removes a file or a directory with all it holds. It is no error if there is none.
+// RemoveAll removes a file, or a directory with everything in it. If it does not exist, that is not an error.
 func (e *Env) RemoveAll(name string) error {
 	name = e.Path(name)
 	fi, err := e.FS.Lstat(name)

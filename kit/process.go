@@ -27,16 +27,16 @@ type Forker interface {
 	Fork(ctx context.Context, env *Env, p Program) (Process, error)
 }
 
-// Tasks is an optional power of Processes: places in the process table for what a program runs at the
-// same time as itself, and a kernel would run as a process, though nobody needs to see it.
+// Tasks is an optional power of Processes. A program takes a place in the process table for each part that it runs
+// at the same time as itself. A kernel would run such a part as a process; here nobody needs to see it.
 type Tasks interface {
 	// Task takes a place until done is called; EAGAIN if there is none.
 	Task() (done func(), err error)
 }
 
-// Confiner is an optional power of Processes. Programs that share one process with many others must not
-// be able to take all of it. Those that count what they hold cannot; an interpreter of somebody else's
-// that does not count has to run in a process of its own: see package cell.
+// Confiner is an optional power of Processes. Many programs share one process, and none may use up all of it. A
+// program that counts what it holds cannot. An interpreter that does not count has to run in a process of its own:
+// see package cell.
 type Confiner interface {
 	// Confine reports whether interpreters have to.
 	Confine() bool

@@ -8,9 +8,11 @@ import (
 	"time"
 )
 
-// Table is a process table for one machine whose programs are functions. It numbers, lists and signals them;
-// which name is which program, its owner decides and passes to Fork. (The embedded cloud has a table of its own:
-// there, a program has an ID in each PID namespace that sees it, and users have rights over each other's.)
+// Table is a process table for one machine whose programs are functions. It numbers, lists and signals them. Its
+// owner finds programs by their names and passes them to Fork.
+//
+// The embedded cloud has a table of its own: a program there has an ID in each PID namespace that sees it, and
+// users have rights over each other's programs.
 //
 // Its methods may be called at the same time.
 type Table struct {

@@ -87,7 +87,7 @@ func (f *Failure) Refused() bool {
 	return f.Status == http.StatusBadRequest && (f.Code == "content_filter" || f.Code == "content_policy_violation")
 }
 
-// NewFailure makes a failure of an answer that is none.
+// NewFailure makes a failure from an HTTP answer that is not a success.
 func NewFailure(res *http.Response, code, message string) *Failure {
 	return &Failure{Status: res.StatusCode, Code: code, Message: message, After: retryAfter(res.Header, time.Now())}
 }

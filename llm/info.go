@@ -11,7 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
-// DefaultWindow is how many tokens a model is taken to read if nobody says.
+// DefaultWindow is how many tokens a model is assumed to read if nothing says otherwise.
 const DefaultWindow = 32_768
 
 // Info is what is known of a model: its prices, in dollars for a million tokens, and its window.

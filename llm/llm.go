@@ -78,7 +78,7 @@ type Request struct {
 	Again func(Attempt) `json:"-"`
 }
 
-// Attempt is one that failed, and after which there is another.
+// Attempt is a request that failed and will be repeated.
 type Attempt struct {
 	Model   string  `json:"model"`
 	Number  int     `json:"number"` // from 1

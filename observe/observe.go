@@ -66,9 +66,9 @@ func (o *Observer) Close() { o.http.CloseIdleConnections() }
 // server is the name of Prometheus' Deployment.
 const server = "prometheus-server"
 
-// Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. Prometheus
-// itself is started when watched returns, which is what it is for: so that it does not see, and alert
-// on, pods that are not ready because they start. Watched may be nil. Deploy may be called again.
+// Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. Prometheus is started
+// after watched has returned. So it does not see, and alert on, pods that are not ready because they have just
+// started. Watched may be nil. Deploy may be called again.
 func (o *Observer) Deploy(ctx context.Context, watched func(context.Context) error) error {
 	objects, err := manifest.Read(Manifests())
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Stirring returns the alerts that are active, and those that would be if Prometheus evaluated its
-// rules now, from what it has scraped: one line each, sorted. Without any, what has happened until now
-// leads to no alert later.
+// Stirring returns the alerts that are active, and those that would be if Prometheus evaluated its rules now: one
+// line each, sorted. If there are none, nothing that has happened so far leads to an alert later.
 func (o *Observer) Stirring(ctx context.Context) ([]string, error) {
 	rules, err := o.prometheus.Rules(ctx, nil)
 	if err != nil {

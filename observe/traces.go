@@ -51,7 +51,7 @@ type SpanLog struct {
 	Fields    []Tag `json:"fields"`
 }
 
-// Process is who made a span.
+// Process is the program that made a span.
 type Process struct {
 	ServiceName string `json:"serviceName"`
 	Tags        []Tag  `json:"tags"`
@@ -84,7 +84,7 @@ func (s *Span) Tag(key string) string {
 	return ""
 }
 
-// TraceQuery selects traces with a span to which all of it applies.
+// TraceQuery selects traces that have a span which meets all conditions.
 type TraceQuery struct {
 	Service     string // required
 	Operation   string

@@ -16,7 +16,7 @@ const (
 	muchAPI     = 100 // requests to the API
 )
 
-// Doing is what an agent did by itself that may disturb a system, and how the machine fared: what it
+// Doing is what an agent did that may disturb a system, and how busy the machine was: what it
 // takes to tell whose it is if the system cannot be judged.
 type Doing struct {
 	Connections int `json:"connections"` // into the cluster, by the agent's shell

@@ -115,7 +115,7 @@ func (l *Live) ask(r request) (Turn, error) {
 	}
 }
 
-// Cancel ends the run. What there is is graded.
+// Cancel ends the run. It is graded as it stands.
 func (l *Live) Cancel() { l.cancel() }
 
 // Done is closed when there is an outcome.

@@ -77,7 +77,7 @@ func (l *Local) Close() {
 	}
 }
 
-// Done is nil: this process would be gone, too.
+// Done returns nil: if the environment died, so would this process.
 func (l *Local) Done() <-chan struct{} { return nil }
 
 // Err is nil.
@@ -85,7 +85,7 @@ func (l *Local) Err() *Death { return nil }
 
 func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name: name}) }
 
-// Prepare brings about the situation that the agent is to find.
+// Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
 	l.setting, l.tell, l.faults, l.healthy = s, tell, nil, agent.Interval{}
@@ -218,7 +218,7 @@ func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
 	return l.stage.observer.Export(ctx, w, dir, observe.CSV)
 }
 
-// Dismiss takes the agent's way to the cloud away.
+// Dismiss closes the agent's access to the cloud.
 func (l *Local) Dismiss(context.Context) error {
 	if l.way != nil {
 		l.tell(record.DoingEvent, l.way.monitor.end())

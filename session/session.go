@@ -54,7 +54,7 @@ const (
 	watchTimeout = aftermathTimeout + 10*time.Minute
 )
 
-// Session is a run to be.
+// Session describes a run before it starts.
 type Session struct {
 	Problem *problem.Problem
 	Agent   agent.Entry

@@ -23,10 +23,10 @@ const (
 	Solved      Class = "solved"
 	AgentFailed Class = "agent" // the only failure that counts against an agent
 	Infra       Class = "infra" // the environment or a model failed; run it again
-	// GraderFailed is a failure of ours to judge.
+	// GraderFailed means that the lab failed to judge.
 	GraderFailed Class = "grader"
-	// Inconclusive is a run that says nothing: it was interrupted, or what the agent was to find was
-	// not there.
+	// Inconclusive is a run that tells nothing about the agent: it was interrupted, or what the agent was to find
+	// was not there.
 	Inconclusive Class = "inconclusive"
 )
 

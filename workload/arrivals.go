@@ -14,7 +14,8 @@ type Arrival struct {
 	Operation string        // "" is for the mix to choose
 }
 
-// Arrivals says when requests are wanted. It is given; nobody waits for a response first.
+// Arrivals says when requests are sent. The times are fixed in advance: no request waits for the answer to
+// another.
 type Arrivals struct {
 	// Process is how the requests are spaced: see the constants. Default exponential.
 	Process Process `yaml:"process,omitempty"`

@@ -12,8 +12,8 @@ import (
 	"github.com/itchyny/gojq"
 )
 
-// Expect is what a successful answer is like. An answer that is none of this is a failure, of class
-// [Body] if it is about the body.
+// Expect is what a successful answer looks like. An answer that differs is a failure; its class is [Body] if the
+// body is what differs.
 type Expect struct {
 	// Status are the codes of success. Default: any of 2xx and 3xx.
 	Status []int `yaml:"status,omitempty"`

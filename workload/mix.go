@@ -21,7 +21,7 @@ var mixFiles embed.FS
 // maxWeight is the most an operation weighs: of one that is a billionth of another, no load has any.
 const maxWeight = 1e6
 
-// Mix is the requests a load is made of: operations, each with a weight and templates of what it
+// Mix is the set of requests that a load is made of: operations, each with a weight and templates of what it
 // sends. It is a YAML document; see the directory mixes for complete ones.
 type Mix struct {
 	Name        string      `yaml:"name"`

@@ -26,7 +26,7 @@ const (
 	Other   Class = "other"
 )
 
-// Classes are all classes, for those who need a list.
+// Classes lists all classes.
 var Classes = []Class{Timeout, Refused, Reset, DNS, HTTP5xx, HTTP4xx, Status, Body, Dropped, Other}
 
 // classify tells why a request got no response.

@@ -45,7 +45,7 @@ type Window struct {
 	Operations []SLI         `json:"operations"` // in the order of the mix
 }
 
-// Failure is how often requests failed in a way, and an example of it.
+// Failure is one way in which requests failed: how often, and an example.
 type Failure struct {
 	Class     Class  `json:"class"`
 	Count     int64  `json:"count"`

@@ -2,5 +2,5 @@
 
 package tool
 
-// MaxMemory is no limit: the race detector takes far more than the program.
+// MaxMemory sets no limit: the race detector takes far more memory than the program.
 const MaxMemory = 0

@@ -36,7 +36,7 @@ func (p processes) Start(_ context.Context, env *kit.Env) (kit.Process, error) {
 // List returns nothing: a program in a cell does not look at others.
 func (processes) List() []kit.ProcessInfo { return nil }
 
-// Signal reaches nobody.
+// Signal reaches no process.
 func (processes) Signal(int, syscall.Signal) error { return syscall.ESRCH }
 
 // child is a program at the host.

@@ -72,8 +72,8 @@ func (m *Model) Name() string { return m.c.Model }
 // Info is what is known of the model.
 func (m *Model) Info() llm.Info { return m.c.Info }
 
-// Chat asks once, or again without a temperature or with a smaller limit, if the model takes none or
-// not so large a one.
+// Chat asks the model. If the model does not take a temperature, or not so large a limit, it asks again without
+// one or with a smaller one.
 func (m *Model) Chat(ctx context.Context, r llm.Request) (llm.Reply, error) {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = defaultMaxTokens

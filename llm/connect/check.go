@@ -19,8 +19,8 @@ var checkPatience = llm.Patience{Attempts: 3, First: time.Second, Longest: 5 * t
 // tooShort is what a model says that has thought until the limit.
 var tooShort = regexp.MustCompile(`(?i)could not finish|output limit|max_(completion_|output_)?tokens`)
 
-// Check asks a model for a word, so that a wrong key, name or address shows at once. What will pass, as
-// when the endpoint is busy, is no error.
+// Check asks a model for one word, so that a wrong key, name or address shows at once. A failure that will pass,
+// such as a busy endpoint, is not an error.
 func Check(ctx context.Context, c Config) error {
 	patience := checkPatience
 	patience.Timeout = c.Patience.Timeout

@@ -182,7 +182,7 @@ func (e *Environment) Fits(p *problem.Problem) bool {
 	return e.app == "" || e.app == p.App.Name
 }
 
-// Prepare brings about the situation that the agent is to find.
+// Prepare sets up the situation that the agent will find.
 func (e *Environment) Prepare(ctx context.Context, s session.Setting, tell session.Tell) (a session.Admission, err error) {
 	e.conn.mu.Lock()
 	e.tell = tell
@@ -215,7 +215,7 @@ func (e *Environment) Export(ctx context.Context, i agent.Interval) (dir string,
 	return dir, err
 }
 
-// Dismiss takes the agent's way to the cloud away.
+// Dismiss closes the agent's access to the cloud.
 func (e *Environment) Dismiss(ctx context.Context) error {
 	return e.call(ctx, "dismiss", struct{}{}, nil)
 }

@@ -47,7 +47,7 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Text }
 
-// Is has a misfit recognised.
+// Is makes errors.Is recognise a misfit.
 func (f *Failure) Is(target error) bool { return f.Misfit && target == session.ErrMisfit }
 
 // The parameters of the requests.
