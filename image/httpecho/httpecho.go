@@ -29,14 +29,14 @@ func Image() kit.Image {
 func Main(ctx context.Context, env *kit.Env) error {
 	flags := flag.NewFlagSet("http-echo", flag.ContinueOnError)
 	flags.SetOutput(env.Stderr)
-	listen := flags.String("listen", ":5678", "address and port to listen")
-	text := flags.String("text", env.Getenv("ECHO_TEXT"), "text to put on the webpage")
-	status := flags.Int("status-code", http.StatusOK, "http response code")
+	listen := flags.String("listen", ":5678", "where to listen, as `ADDRESS`:PORT")
+	text := flags.String("text", env.Getenv("ECHO_TEXT"), "what to answer with")
+	status := flags.Int("status-code", http.StatusOK, "status to answer with")
 	if err := flags.Parse(env.Args[1:]); err != nil {
 		return kit.Exit(127)
 	}
 	if *text == "" {
-		fmt.Fprintln(env.Stderr, "Missing -text option!")
+		fmt.Fprintln(env.Stderr, "there is nothing to say: give it -text")
 		return kit.Exit(127)
 	}
 	ln, err := env.Net.Listen("tcp", *listen)

@@ -9,6 +9,10 @@
 //
 //	registry.Register(mongo.Image(shell.Tools()))
 //
+// The applications here find, insert and update. Aggregation is kept for who operates it: drivers count documents with
+// a pipeline, and $match, $group, $sort and $lookup are how one looks for what is wrong in data from mongosh. Errors,
+// codes and log lines have MongoDB's words: drivers and people compare them.
+//
 // The parts are internal packages: value (BSON in place), query, update, expr and aggregate (what is
 // done to documents), engine (storage), auth, wire, server (commands) and shell (mongosh).
 package mongo

@@ -10,6 +10,10 @@
 //
 //	registry.Register(nginx.Image(tools))
 //
+// No built-in application runs nginx. It is the image people try first (docs/images.md), and what applications of
+// users (--apps) put in front of their services. So it does what a static site and a reverse proxy need, and accepts,
+// without effect, the directives that only tune a real one: configurations people have must load.
+//
 // One process does what the original's master and workers do. SIGHUP reloads, SIGUSR1 reopens logs,
 // SIGQUIT stops gracefully, SIGTERM at once; "nginx -s" sends them.
 //

@@ -132,9 +132,9 @@ server {
 	}{
 		{"/", 418, "teapot", ""},
 		{"/cut", 200, "no tea", ""},
-		{"/refused", 502, "An error occurred.", `connect() failed (111: Connection refused) while connecting to upstream, client: 127.0.0.1, server: , request: "GET /refused HTTP/1.1", upstream: "http://10.244.0.3:81/refused", host: "localhost"`},
-		{"/hang", 504, "An error occurred.", `upstream timed out (110: Connection timed out) while reading response header from upstream, client: 127.0.0.1, server: , request: "GET /hang HTTP/1.1", upstream: "http://10.244.0.3:80/hang"`},
-		{"/crash", 502, "An error occurred.", "upstream prematurely closed connection while reading response header from upstream"},
+		{"/refused", 502, "This page cannot be shown now.", `connect() failed (111: Connection refused) while connecting to upstream, client: 127.0.0.1, server: , request: "GET /refused HTTP/1.1", upstream: "http://10.244.0.3:81/refused", host: "localhost"`},
+		{"/hang", 504, "This page cannot be shown now.", `upstream timed out (110: Connection timed out) while reading response header from upstream, client: 127.0.0.1, server: , request: "GET /hang HTTP/1.1", upstream: "http://10.244.0.3:80/hang"`},
+		{"/crash", 502, "This page cannot be shown now.", "upstream prematurely closed connection while reading response header from upstream"},
 	}
 	for _, tt := range tests {
 		a := get(t, m, "http://localhost"+tt.path)
