@@ -148,7 +148,7 @@ func TestErrors(t *testing.T) {
 		{"network_loss", "user-service", "{loss: 99}", `network_loss:1: parameter "loss" is a part of all: at most 1`},
 		{"network_loss", "user-service", "{los: 0.9, nod: true}", "network_loss:1: unknown field \"los\"; did you mean \"loss\"?\nnetwork_loss:1: unknown field \"nod\"; did you mean \"node\"?"},
 		{"network_delay", "user-service", "{delay: 1s, jitter: 2s}", `network_delay:1: parameter "jitter" must not be negative, and at most as much as "delay"`},
-		{"network_delay", "user-service", "{direction: up}", `network_delay:1: parameter "direction": "up" is none of to, from, both`},
+		{"network_delay", "user-service", "{direction: up}", `network_delay:1: parameter "direction": it is "up", and must be to, from or both`},
 		{"network_delay", "user-service", "{every: 5s}", `network_delay:1: parameter "every" and "for" go together`},
 		{"pod_kill", "user-service", "{every: 5s, for: 5s}", `pod_kill:1: parameter "for" must be shorter than "every"`},
 		{"network_bandwidth", "user-service", "{rate: 0}", `network_bandwidth:1: parameter "rate" must be more than 0`},
