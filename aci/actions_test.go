@@ -146,12 +146,12 @@ func TestNoteOnce(t *testing.T) {
 		"exec_shel(\"echo 1\")\nexec_shell(\"echo 2\")":  "Note: Only the first API call, exec_shel, was made; write one call at a time.\nInvalid action: exec_shel.",
 		"get_logs()\nexec_shell(\"echo 2\")":             "Note: Only the first API call, get_logs, was made; write one call at a time.\nError: get_logs: ",
 	} {
-		action, r := i.Perform(t.Context(), fenced(response))
+		action, r := perform(t.Context(), i, fenced(response))
 		if !strings.HasPrefix(r.Text, want) || strings.Count(r.Text, "write one call at a time") != 1 || action == "" {
 			t.Errorf("%s: %s %q", response, action, r.Text)
 		}
 	}
-	if action, r := i.Perform(t.Context(), "hm"); action != "" || !r.Failed || !strings.HasPrefix(r.Text, "Error parsing response") {
+	if action, r := perform(t.Context(), i, "hm"); action != "" || !r.Failed || !strings.HasPrefix(r.Text, "Error parsing response") {
 		t.Errorf("%s %+v", action, r)
 	}
 }
@@ -169,7 +169,7 @@ func TestCancelled(t *testing.T) {
 		}
 		cancel(errors.New("nobody wants it"))
 	}()
-	_, r := i.Perform(ctx, fenced(`exec_shell("echo begun | tee /tmp/begun; while :; do :; done", timeout=600)`))
+	_, r := perform(ctx, i, fenced(`exec_shell("echo begun | tee /tmp/begun; while :; do :; done", timeout=600)`))
 	if r.Text != "begun\n[The command was ended: nobody wants it.]\n" || !r.Failed {
 		t.Errorf("%+v", r)
 	}
@@ -211,4 +211,13 @@ func TestNewChecksItsOptions(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+}
+
+// perform does what a response asks for, and says which action that was.
+func perform(ctx context.Context, i *Interface, response string) (action string, r Result) {
+	c, err := Parse(response)
+	if err != nil {
+		return "", Result{Failed: true, Text: err.Error()}
+	}
+	return c.Name, i.Do(ctx, c)
 }

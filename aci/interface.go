@@ -114,16 +114,6 @@ type Result struct {
 	Failed    bool // the action could not be taken, or was broken off; the text says why
 }
 
-// Perform does what a response asks for, and says which action that was. Whatever goes wrong is in
-// the result's text, for the agent to read; action is empty if no call could be read.
-func (i *Interface) Perform(ctx context.Context, response string) (action string, r Result) {
-	c, err := Parse(response)
-	if err != nil {
-		return "", Result{Failed: true, Text: err.Error()}
-	}
-	return c.Name, i.Do(ctx, c)
-}
-
 // Do takes an action. Whatever goes wrong is in the result's text, for the agent to read.
 func (i *Interface) Do(ctx context.Context, c *Call) Result {
 	r, note := i.do(ctx, c)

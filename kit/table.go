@@ -27,13 +27,6 @@ type Table struct {
 // NewTable returns a table whose first program has the given ID.
 func NewTable(first int) *Table { return &Table{next: first, procs: map[int]*tableEntry{}} }
 
-// SetNext sets the ID of the next program.
-func (t *Table) SetNext(pid int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.next = pid
-}
-
 // pendingSignals is how many signals wait for a program that handles them. More are lost, as the kernel
 // merges them.
 const pendingSignals = 16

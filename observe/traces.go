@@ -116,10 +116,6 @@ func (o *Observer) Jaeger(namespace string) *Jaeger {
 	return &Jaeger{o.http, "http://" + JaegerHost(namespace)}
 }
 
-// JaegerAt returns the client of the Jaeger whose API is below a URL, for one under another name or
-// path.
-func (o *Observer) JaegerAt(base string) *Jaeger { return &Jaeger{o.http, base} }
-
 // Services returns the names of the services that sent spans.
 func (j *Jaeger) Services(ctx context.Context) (names []string, err error) {
 	return names, j.get(ctx, "/api/services", nil, &names)

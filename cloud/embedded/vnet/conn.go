@@ -114,16 +114,6 @@ func (c *Conn) CloseWrite() error {
 	return nil
 }
 
-// CloseRead ends the incoming direction.
-func (c *Conn) CloseRead() error {
-	if isClosed(c.closed) {
-		return opError("close", "tcp", c.local, c.remote, errClosed)
-	}
-	c.in.deafen()
-	c.in.finish()
-	return nil
-}
-
 // LocalAddr returns a *net.TCPAddr.
 func (c *Conn) LocalAddr() net.Addr { return c.local }
 

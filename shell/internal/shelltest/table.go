@@ -30,6 +30,9 @@ func newTable(programs map[string]kit.Program) *Table {
 	return &Table{Table: kit.NewTable(7), programs: programs}
 }
 
+// SetNext sets the ID of the next program. It is called before any has started.
+func (t *Table) SetNext(pid int) { t.Table = kit.NewTable(pid) }
+
 // Start finds a program in /bin, or by its path.
 func (t *Table) Start(ctx context.Context, env *kit.Env) (kit.Process, error) {
 	name := env.Args[0]
