@@ -16,7 +16,7 @@ type Chaos interface {
 	Disturb(ctx context.Context, d Disturbance) (stop func(context.Context) error, err error)
 }
 
-// Disturbance is what is done to which pods. Exactly one of the pointers is set.
+// Disturbance says what is done, and to which pods. Exactly one of the pointers is set.
 type Disturbance struct {
 	Selector Selector
 	Schedule Schedule

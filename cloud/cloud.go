@@ -47,7 +47,7 @@ type Snapshot interface {
 	io.WriterTo
 }
 
-// Seeder is an optional power of a Cloud: to draw what is left to chance from a seed.
+// Seeder is an optional power of a Cloud: it draws everything that is left to chance from a seed.
 type Seeder interface {
 	// Seed makes all that the cluster draws (which packets are lost, which endpoint a connection gets,
 	// which calls fail) begin anew: with one seed it draws the same for things of the same name. So does

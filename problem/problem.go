@@ -105,7 +105,7 @@ type FaultSpec struct {
 	kind *fault.Kind
 }
 
-// Answer is the solution. Detection needs none: there are faults, or not.
+// Answer is the solution. Detection needs no answer: there are faults, or there are not.
 type Answer struct {
 	Components []Component  `yaml:"components,omitempty" json:"components,omitempty"`
 	Cause      *fault.Cause `yaml:"cause,omitempty" json:"cause,omitempty"`

@@ -35,11 +35,11 @@ const (
 	maxLine = 64 << 20
 )
 
-// ErrNotARecord is the error for a file that is no event log.
+// ErrNotARecord is the error for a file that is not an event log.
 var ErrNotARecord = errors.New("not a run record")
 
-// Run is what is known when a run begins. The problem is in no first line: a reader has it from the
-// [ProblemEvent], and it is empty if there is none yet.
+// Run is what is known when a run begins. The problem is not in the first line of the log: a reader takes it from
+// the [ProblemEvent], and it is empty until there is one.
 type Run struct {
 	ID      string `json:"id"`
 	Problem string `json:"problem,omitempty"`

@@ -5,8 +5,8 @@ import "math"
 // z is how many standard deviations of a normal distribution hold 95 % of it, on both sides.
 const z = 1.959963984540054
 
-// Share is a part of a number of runs. Low and High are Wilson's 95 % interval: where the true share
-// is, if the runs are a fair sample. Of no runs it is from 0 to 1.
+// Share is a part of a number of runs. Low and High are Wilson's 95 % interval: the true share lies there if the
+// runs are a fair sample. Without any run it goes from 0 to 1.
 type Share struct {
 	N     int     `json:"n"`
 	Of    int     `json:"of"`

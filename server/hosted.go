@@ -42,7 +42,7 @@ type hosted struct {
 	archive Archive
 }
 
-// Archive is a session that has ended: what is told of it from then on.
+// Archive is what is kept of a session that has ended.
 type Archive struct {
 	Session Session  `json:"session"`
 	Problem *Problem `json:"problem,omitempty"` // nil if the agent never had its turn

@@ -26,15 +26,15 @@ import (
 // Dial connects to an address.
 type Dial = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Question asks whoever is at an address, on a new connection, and says what is wrong with the answer.
-// It ends with the context.
+// Question asks the server at an address, on a new connection, and says what is wrong with the answer. It ends
+// with the context.
 type Question = func(ctx context.Context, dial Dial, address string) error
 
-// Unsampled is a trace that nobody keeps, so that requests of ours leave no spans.
+// Unsampled is a trace header that says not to keep the trace, so that requests of the lab leave no spans.
 const Unsampled = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"
 
-// Of is the question to a server of a kind that has its own protocol, and to any service otherwise: of
-// that one no more is known than that it speaks gRPC or HTTP.
+// Of returns the question for a kind of server. Kinds with a protocol of their own have their own question; all
+// other services are only known to speak gRPC or HTTP.
 func Of(kind string) Question {
 	switch kind {
 	case "redis":

@@ -24,7 +24,7 @@ func Image() kit.Image {
 // signalNames are what the C library calls the signals that end the program.
 var signalNames = map[syscall.Signal]string{syscall.SIGINT: "Interrupt", syscall.SIGTERM: "Terminated"}
 
-// Main waits for SIGINT or SIGTERM. Being told to stop is no failure.
+// Main waits for SIGINT or SIGTERM. Both end it with success.
 func Main(ctx context.Context, env *kit.Env) error {
 	signals := env.Notify()
 	for {

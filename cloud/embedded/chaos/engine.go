@@ -169,7 +169,7 @@ func (e *Engine) StopAll() {
 	}
 }
 
-// Close ends all disturbances and takes no more.
+// Close ends all disturbances. No new ones can start afterwards.
 func (e *Engine) Close() {
 	e.cancel()
 	e.StopAll()

@@ -110,7 +110,7 @@ func loadAuthority(cert, key []byte) (authority, error) {
 	return authority{cert: pair.Leaf, key: k}, nil
 }
 
-// Identity is whom a certificate is for.
+// Identity is the user or server that a certificate is for.
 type Identity struct {
 	Name   string   // user
 	Groups []string // of the user

@@ -204,8 +204,8 @@ func (p *Plane) StopLoops() {
 // State reads the store.
 func (p *Plane) State(ctx context.Context) (State, error) { return readState(ctx, p.store) }
 
-// Restore makes the store hold exactly s. The loops must not run meanwhile: they would react to
-// what is half restored, and remember what is gone. It returns when the API server has seen it all.
+// Restore makes the store hold exactly s. The loops must be stopped meanwhile: they would react to a state that is
+// half restored, and remember objects that are gone. It returns when the API server has seen all changes.
 func (p *Plane) Restore(ctx context.Context, s State) error {
 	written, err := writeState(ctx, p.store, s)
 	if err != nil {

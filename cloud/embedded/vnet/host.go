@@ -59,7 +59,7 @@ func Detached(addr netip.Addr) *Host {
 	return h
 }
 
-// Listens reports whether somebody accepts connections on a port from outside the host.
+// Listens reports whether a program accepts connections on a port from outside the host.
 func (h *Host) Listens(port uint16) bool { return h.listener(netip.AddrPortFrom(h.addr, port)) != nil }
 
 // Addr returns the host's address.

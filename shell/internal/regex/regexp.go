@@ -114,8 +114,8 @@ func (re *Regexp) Match(s string) bool {
 	return re.back.find(s, 0) != nil
 }
 
-// Find returns the first match as pairs of offsets, of the whole and of each group; -1 stands for a
-// group that took no part. It is nil if there is none.
+// Find returns the first match as pairs of offsets, of the whole and of each group; -1 stands for a group that
+// took no part. Without a match it returns nil.
 func (re *Regexp) Find(s string) []int {
 	if !re.bearable(s) {
 		return nil

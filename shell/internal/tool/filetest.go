@@ -7,7 +7,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Owner returns who owns a file. What the file system does not tell is root's.
+// Owner returns the owner of a file. If the file system does not tell, that is root.
 func Owner(fi fs.FileInfo) kit.Owner {
 	if o, ok := fi.Sys().(*kit.Owner); ok {
 		return *o

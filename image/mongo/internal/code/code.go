@@ -98,7 +98,7 @@ func Errorf(c Code, format string, args ...any) error {
 	return &Error{Code: c, Msg: fmt.Sprintf(format, args...)}
 }
 
-// Of returns the code of an error; one that has none is internal.
+// Of returns the code of an error. An error without a code counts as internal.
 func Of(err error) Code {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Code
