@@ -105,7 +105,11 @@ func loadComplaints(baseline, now workload.Window) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	b, n := baseline.Total, now.Total
-	if now.Covered >= rateCovered && n.Rate < b.Rate*(1-rateTolerance) {
+	switch wanted := now.Wanted; {
+	case now.Covered < rateCovered:
+	case wanted > 0 && n.Rate < wanted*(1-rateTolerance):
+		add("%.1f requests/s are answered, %.1f are sent", n.Rate, wanted)
+	case wanted == 0 && n.Rate < b.Rate*(1-rateTolerance): // Records did not always have it.
 		add("%.1f requests/s, %.1f in the baseline", n.Rate, b.Rate)
 	}
 	if n.Success < b.Success-successTolerance {

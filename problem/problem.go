@@ -90,12 +90,6 @@ type Document struct {
 	builtIn bool
 }
 
-// Load is the load that runs from before the fault until after grading.
-type Load struct {
-	Rate float64 `yaml:"rate"`          // requests a second
-	Mix  string  `yaml:"mix,omitempty"` // the application's own by default
-}
-
 // FaultSpec is a fault, its target and its parameters.
 type FaultSpec struct {
 	Kind   string    `yaml:"kind"`

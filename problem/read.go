@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,13 +12,6 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/workload"
-)
-
-// The most and the least requests a second that a load may have: a cluster on one machine serves some
-// hundred, and of less than one nobody learns soon whether users are served.
-const (
-	maxRate = 1000
-	minRate = 1
 )
 
 // maxID is how long the id of a problem may be. It is in the names of files.
@@ -81,14 +75,6 @@ func (r *reader) check() {
 	if d.Title == "" {
 		r.missing(at("title"), "title is missing")
 	}
-	switch rate := d.Load.Rate; {
-	case rate == 0:
-		r.missing(at("load", "rate"), "load.rate is missing: requests a second")
-	case !(rate >= minRate):
-		r.add(at("load", "rate"), "load.rate %v: want at least %d request a second, or nobody learns whether users are served", rate, minRate)
-	case !(rate <= maxRate):
-		r.add(at("load", "rate"), "load.rate %v: want at most %d requests a second; a cluster on one machine serves some hundred", rate, maxRate)
-	}
 	r.checkTasks()
 	i := slices.IndexFunc(r.library.Apps, func(a *app.App) bool { return a.Name == d.App })
 	if i < 0 {
@@ -101,14 +87,15 @@ func (r *reader) check() {
 			text += "; for one of your own, give its directory with --apps"
 		}
 		r.add(at("app"), "app: %s", text)
+		r.checkLoad(nil)
 		return
 	}
 	r.app = r.library.Apps[i]
-	if d.Load.Mix != "" {
-		if _, err := workload.FindMix(r.app.Mixes, d.Load.Mix); err != nil {
-			r.add(at("load", "mix"), "load.mix: %v", err)
-		}
+	mix, err := workload.FindMix(r.app.Mixes, cmp.Or(d.Load.Mix, r.app.Mix))
+	if err != nil {
+		r.add(at("load", "mix"), "load.mix: %v", err)
 	}
+	r.checkLoad(mix)
 	for i := range d.Faults {
 		r.checkFault(i)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -49,25 +50,25 @@ type Load struct {
 	done chan struct{}
 }
 
-// StartLoad sends requests of a mix to an application, rate a second. An empty mix is the
-// application's own.
-func StartLoad(c cloud.Cloud, a *app.App, mix string, rate float64, seed uint64) (*Load, error) {
-	m, err := workload.FindMix(a.Mixes, cmp.Or(mix, a.Mix))
+// StartLoad puts an application under load. One whose rate changes is held at its highest rate until its
+// Begin is called.
+func StartLoad(c cloud.Cloud, a *app.App, l *problem.Load, seed uint64) (*Load, error) {
+	m, err := workload.FindMix(a.Mixes, cmp.Or(l.Mix, a.Mix))
 	if err != nil {
 		return nil, err
 	}
-	g, err := workload.New(workload.Spec{
-		Mix: workload.MixRef{Mix: m}, Arrivals: &workload.Arrivals{Rate: workload.Constant(rate)}, Seed: seed,
-	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: c.Dial})
+	spec := l.Spec(m)
+	spec.Seed, spec.Held = seed, true
+	g, err := workload.New(spec, workload.Target{BaseURL: "http://" + a.Host(), DialContext: c.Dial})
 	if err != nil {
 		return nil, err
 	}
-	l := &Load{Generator: g, done: make(chan struct{})}
+	load := &Load{Generator: g, done: make(chan struct{})}
 	go func() {
-		defer close(l.done)
+		defer close(load.done)
 		_ = g.Run(context.Background()) // It ends by Stop alone.
 	}()
-	return l, nil
+	return load, nil
 }
 
 // Stop ends the load, waits for the last answers and returns what its users got.

@@ -16,6 +16,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/cloudtest"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/workload"
 )
 
 // outcome runs an agent and fails the test if there is no verdict.
@@ -155,7 +156,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if l.stage.load, err = StartLoad(c.Cloud, shop(), "", 1, 0); err != nil {
+	if l.stage.load, err = StartLoad(c.Cloud, shop(), &problem.Load{Arrivals: workload.Arrivals{Rate: workload.Constant(1)}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Act(t.Context(), "", func(string) {}); !errors.Is(err, errNoWay) {

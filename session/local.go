@@ -100,13 +100,14 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, ErrMisfit
 	}
 	l.phase("waiting until its users are served")
-	l.baseline, err = l.stage.set(ctx, s.Problem.Document.Load, s.Seed, func(alert string) {
+	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, func(alert string) {
 		l.phase("waiting until no alert is left from the start, such as " + alert)
 	})
 	if err != nil {
 		return a, err
 	}
 	tell(record.BaselineEvent, l.baseline)
+	l.stage.load.Begin()
 	if l.healthyActors, err = l.stage.actors(ctx); err != nil {
 		return a, err
 	}

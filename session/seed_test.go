@@ -35,7 +35,7 @@ func TestACloudIsSeededBeforeARun(t *testing.T) {
 	d := &dealer{}
 	get := workload.Operation{Name: "get", Weight: 1, Call: workload.Call{Path: "/"}}
 	g, err := workload.New(workload.Spec{
-		Mix:      workload.MixRef{Mix: &workload.Mix{Name: "m", Operations: []workload.Operation{get}}},
+		Mix:      &workload.Mix{Name: "m", Operations: []workload.Operation{get}},
 		Arrivals: &workload.Arrivals{Rate: workload.Constant(1)},
 	}, workload.Target{BaseURL: "http://shop"})
 	if err != nil {
@@ -44,7 +44,7 @@ func TestACloudIsSeededBeforeARun(t *testing.T) {
 	load := &Load{Generator: g, done: make(chan struct{})}
 	close(load.done)
 	s := &Stage{cloud: d, app: &app.App{}, used: true, load: load}
-	if _, err := s.set(t.Context(), problem.Load{}, 7, nil); !errors.Is(err, errNoReset) {
+	if _, err := s.set(t.Context(), &problem.Load{}, 7, nil); !errors.Is(err, errNoReset) {
 		t.Fatalf("set: %v", err)
 	}
 	if want := []any{uint64(7), "reset"}; !slices.Equal(d.done, want) {

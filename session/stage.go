@@ -33,8 +33,8 @@ type Stage struct {
 	observer *observe.Observer
 	env      *fault.Env
 	load     *Load // nil until the first run
-	// healthy is how the application looks when it is well, under each load it has had.
-	healthy  map[problem.Load]grade.Look
+	// healthy is how the application looks when it is well, under each load it has had, by its key.
+	healthy  map[string]grade.Look
 	served   []grade.Serving // who answered when it was well; nil until then
 	snapshot cloud.Snapshot  // of the application before any run; nil if there can be only one
 	used     bool            // by a run, since it was deployed or reset
@@ -75,7 +75,7 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[problem.Load]grade.Look{}, alerting: map[string]bool{}}
+	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[string]grade.Look{}, alerting: map[string]bool{}}
 	s.env = &fault.Env{
 		Client: client, Config: cloud.DirectConfig(c), Dial: c.Dial, App: a,
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
@@ -89,7 +89,7 @@ func (s *Stage) Fits(p *problem.Problem) bool { return s.app.Name == p.App.Name 
 
 // set makes the stage ready for a run: as it was deployed, under load, well, and without alerts from its
 // start. It returns how that looks. Waits is told of an alert, if there is any to wait for.
-func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64, waits func(alert string)) (baseline grade.Look, err error) {
+func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64, waits func(alert string)) (baseline grade.Look, err error) {
 	seedCloud(s.cloud, seed)
 	if baseline, err = s.serve(ctx, l, seed); err != nil {
 		return baseline, err
@@ -104,38 +104,38 @@ func (s *Stage) set(ctx context.Context, l problem.Load, seed uint64, waits func
 	}
 	// What led to alerts was in the first look, too.
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
-		s.healthy[l] = baseline
+		s.healthy[l.Key()] = baseline
 	}
 	return baseline, err
 }
 
 // serve puts the application under load, as it was deployed, and waits until it is well.
-func (s *Stage) serve(ctx context.Context, l problem.Load, seed uint64) (baseline grade.Look, err error) {
+func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseline grade.Look, err error) {
 	if s.used {
 		if err := s.reset(ctx); err != nil {
 			return baseline, err
 		}
 	}
 	s.used = true
-	if healthy, ok := s.healthy[l]; ok {
+	if healthy, ok := s.healthy[l.Key()]; ok {
 		return healthy, s.restart(ctx, l, seed)
 	}
-	if s.load, err = StartLoad(s.cloud, s.app, l.Mix, l.Rate, seed); err != nil {
+	if s.load, err = StartLoad(s.cloud, s.app, l, seed); err != nil {
 		return baseline, err
 	}
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
-		s.healthy[l], s.served = baseline, baseline.Serving
+		s.healthy[l.Key()], s.served = baseline, baseline.Serving
 	}
 	return baseline, err
 }
 
 // restart puts an application that was just restored under load again. Its first users may come too
 // early: as long as one is not served, they are forgotten, and the load begins anew.
-func (s *Stage) restart(ctx context.Context, l problem.Load, seed uint64) error {
+func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
 	defer cancel()
 	for {
-		load, err := StartLoad(s.cloud, s.app, l.Mix, l.Rate, seed)
+		load, err := StartLoad(s.cloud, s.app, l, seed)
 		if err != nil {
 			return err
 		}

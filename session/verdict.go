@@ -47,10 +47,11 @@ type truth struct {
 	Answer problem.Answer `json:"answer"`
 	// Namespace is the application's.
 	Namespace string `json:"namespace,omitempty"`
+	Load      string `json:"load,omitempty"` // as in a document
 }
 
 func describe(p *problem.Problem) truth {
-	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace}
+	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key()}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}

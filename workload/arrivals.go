@@ -1,11 +1,11 @@
 package workload
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 // Arrival is a request that is wanted at a time.
@@ -17,15 +17,26 @@ type Arrival struct {
 // Arrivals says when requests are sent. The times are fixed in advance: no request waits for the answer to
 // another.
 type Arrivals struct {
-	// Process is how the requests are spaced: see the constants. Default exponential.
-	Process Process `yaml:"process,omitempty"`
-	// Deviation is the standard deviation of Normal, as a part of the mean. Default 0.25, at most
-	// 1/3, past which gaps would be negative too often.
-	Deviation float64 `yaml:"deviation,omitempty"`
 	// Rate is how many a second are wanted.
 	Rate Rate `yaml:"rate,omitempty"`
+	// Process is how the requests are spaced: see the constants. Default exponential.
+	Process Process `yaml:"process,omitempty"`
 	// Replay is a recorded trace instead of a process and a rate.
 	Replay *Replay `yaml:"replay,omitempty"`
+}
+
+// Bounds are the least and the most requests a second that are wanted at any time.
+func (a *Arrivals) Bounds() (low, high float64) {
+	if a.Replay != nil {
+		return a.Replay.bounds()
+	}
+	return a.Rate.bounds()
+}
+
+// steady reports whether the rate never changes.
+func (a *Arrivals) steady() bool {
+	low, high := a.Bounds()
+	return a.Replay == nil && low == high
 }
 
 // Process is a distribution of the gaps between requests.
@@ -36,46 +47,30 @@ const (
 	Even Process = "constant"
 	// Exponential is a Poisson process: each request comes by itself, as independent users do.
 	Exponential Process = "exponential"
-	// Normal has gaps around the mean.
+	// Normal has gaps around the mean, with a standard deviation of a quarter of it.
 	Normal Process = "normal"
 )
 
-// aliases are what wrk2 calls them.
-var aliases = map[Process]Process{"": Exponential, "exp": Exponential, "norm": Normal, "fixed": Even}
+const deviation = 0.25
 
-const defaultDeviation = 0.25
-
-func (a *Arrivals) problems() []string {
+func (a *Arrivals) problems() []Problem {
 	if a.Replay != nil {
 		if a.Rate != nil || a.Process != "" {
-			return []string{"arrivals: replay has its own times; leave out process and rate"}
+			return []Problem{{at("replay"), "it has its own times; leave out process and rate"}}
 		}
-		return a.Replay.problems()
+		return within(a.Replay.problems(), "replay")
 	}
-	var list []string
-	if !slices.Contains([]Process{Even, Exponential, Normal}, a.process()) {
-		list = append(list, fmt.Sprintf("arrivals: unknown process %q; known are %s", a.Process,
-			strings.Join([]string{string(Even), string(Exponential), string(Normal)}, ", ")))
+	var list []Problem
+	processes := []string{string(Even), string(Exponential), string(Normal)}
+	if a.Process != "" && !slices.Contains(processes, string(a.Process)) {
+		list = append(list, Problem{at("process"), strict.Unknown("process", string(a.Process), processes)})
 	}
-	if a.Deviation < 0 || a.Deviation > 1.0/3 {
-		list = append(list, "arrivals: deviation must be between 0 and 1/3")
-	}
-	for _, p := range a.Rate.problems() {
-		list = append(list, "arrivals: "+p)
-	}
-	return list
+	return append(list, within(a.Rate.problems(), "rate")...)
 }
 
-func (a *Arrivals) process() Process {
-	if p, ok := aliases[a.Process]; ok {
-		return p
-	}
-	return a.Process
-}
-
-// source yields arrivals in order. The scale multiplies the rate from here on.
+// source yields arrivals in order, until there are no more.
 type source interface {
-	next(scale float64) (Arrival, bool)
+	next() (Arrival, bool)
 }
 
 func (a *Arrivals) source(seed uint64) source {
@@ -84,14 +79,10 @@ func (a *Arrivals) source(seed uint64) source {
 	}
 	rng := rand.New(rand.NewPCG(seed, arrivalStream))
 	s := &process{rate: a.Rate}
-	switch a.process() {
+	switch a.Process {
 	case Even:
 		s.gap = func() float64 { return 1 }
 	case Normal:
-		deviation := a.Deviation
-		if deviation == 0 {
-			deviation = defaultDeviation
-		}
 		s.gap = func() float64 {
 			for {
 				if g := 1 + deviation*rng.NormFloat64(); g > 0 {
@@ -115,15 +106,9 @@ type process struct {
 	last time.Duration // the last arrival
 }
 
-func (p *process) next(scale float64) (Arrival, bool) {
-	if scale <= 0 {
-		scale = minScale
-	}
-	p.n += p.gap() / scale
+func (p *process) next() (Arrival, bool) {
+	p.n += p.gap()
 	at, ok := p.rate.when(p.n, p.last)
 	p.last = at
 	return Arrival{At: at}, ok
 }
-
-// minScale is as good as none: a request in hours.
-const minScale = 1e-6

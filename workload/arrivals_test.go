@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"bytes"
 	"math"
 	"slices"
 	"strings"
@@ -13,7 +12,7 @@ import (
 func take(a *Arrivals, seed uint64, until time.Duration) (list []time.Duration) {
 	s := a.source(seed)
 	for {
-		x, ok := s.next(1)
+		x, ok := s.next()
 		if !ok || x.At >= until {
 			return list
 		}
@@ -54,7 +53,7 @@ func TestDistributions(t *testing.T) {
 	tests := []struct {
 		process   Process
 		variation float64
-	}{{Even, 0}, {Normal, defaultDeviation}, {Exponential, 1}, {"exp", 1}, {"norm", defaultDeviation}, {"", 1}}
+	}{{Even, 0}, {Normal, deviation}, {Exponential, 1}, {"", 1}}
 	for _, tt := range tests {
 		for seed := range uint64(3) {
 			list := take(&Arrivals{Process: tt.process, Rate: Constant(100)}, seed, 300*time.Second)
@@ -101,19 +100,6 @@ func TestSeeds(t *testing.T) {
 	}
 }
 
-func TestScale(t *testing.T) {
-	s := (&Arrivals{Process: Even, Rate: Constant(10)}).source(1)
-	var got []time.Duration
-	for _, scale := range []float64{1, 1, 10, 10, 0.5} {
-		a, _ := s.next(scale)
-		got = append(got, a.At)
-	}
-	want := []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 210 * time.Millisecond, 220 * time.Millisecond, 420 * time.Millisecond}
-	if !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-}
-
 func TestReadTrace(t *testing.T) {
 	want := []Arrival{{0, "a"}, {250 * time.Millisecond, "b"}, {250 * time.Millisecond, ""}, {90 * time.Second, "a"}}
 	docs := []string{
@@ -127,13 +113,6 @@ func TestReadTrace(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", doc, got, err)
 		}
-	}
-	var buf bytes.Buffer
-	if err := WriteTrace(&buf, want); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ReadTrace(&buf); err != nil || !slices.Equal(got, want) {
-		t.Errorf("written and read: %v, %v", got, err)
 	}
 	for doc, want := range map[string]string{
 		"when,what\n1,a":               `the header "when,what" has no column "time"`,
@@ -150,28 +129,66 @@ func TestReadTrace(t *testing.T) {
 }
 
 func TestReplay(t *testing.T) {
-	r := &Replay{Trace: "time,operation\n1,a\n2,b\n4,c\n", Speed: 2, Loop: true}
+	r := &Replay{Trace: "time,operation\n1,a\n2,b\n4,c\n", Speed: 2}
 	if p := r.problems(); p != nil {
 		t.Fatal(p)
 	}
 	s := (&Arrivals{Replay: r}).source(1)
 	var got []Arrival
 	for range 5 {
-		a, _ := s.next(1)
+		a, _ := s.next()
 		got = append(got, a)
 	}
 	ms := time.Millisecond
-	want := []Arrival{{0, "a"}, {500 * ms, "b"}, {1500 * ms, "c"}, {2000 * ms, "a"}, {2500 * ms, "b"}}
+	// The gap before the next round is that of an average request: 1.5 s of the trace.
+	want := []Arrival{{0, "a"}, {500 * ms, "b"}, {1500 * ms, "c"}, {2250 * ms, "a"}, {2750 * ms, "b"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
-	r.Loop = false
-	s = (&Arrivals{Replay: r}).source(1)
-	for range 3 {
-		s.next(1)
-	}
-	if a, ok := s.next(1); ok {
-		t.Errorf("%v after the end", a)
+}
+
+func TestReplayBounds(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		times     string
+		speed     float64
+		low, high float64 // in 5 s
+	}{
+		{"even", "0 1 2 3 4 5 6 7 8 9", 0, 5, 5},
+		{"even, twice as fast", "0 1 2 3 4 5 6 7 8 9", 2, 10, 10},
+		{"a round is shorter than the window", "0 0.5", 0, 10, 10},
+		{"quiet in the middle", "0 1 2 3 4 20 21 22 23 24", 0, 0, 5},
+		{"quiet over the end", "0 0.1 0.2 0.3 30", 0, 0, 4},
+		{"many at once", "0 1 1 1 1 1 1 2 3 4 5 6", 0, 5, 11},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &Replay{Trace: "time\n" + strings.ReplaceAll(tt.times, " ", "\n"), Speed: tt.speed}
+			if p := r.problems(); p != nil {
+				t.Fatal(p)
+			}
+			low, high := r.bounds()
+			if math.Abs(low*5-tt.low) > 1e-9 || math.Abs(high*5-tt.high) > 1e-9 {
+				t.Errorf("%g to %g requests in 5 s, want %g to %g", low*5, high*5, tt.low, tt.high)
+			}
+			// Whatever the trace is, nothing lies outside the bounds.
+			s := (&Arrivals{Replay: r}).source(1)
+			var times []time.Duration
+			for range 200 {
+				a, _ := s.next()
+				times = append(times, a.At)
+			}
+			for from := time.Duration(0); from < times[len(times)-1]-2*boundWindow; from += 37 * time.Millisecond {
+				n := 0.0
+				for _, at := range times {
+					if at >= from && at < from+boundWindow {
+						n++
+					}
+				}
+				if n < tt.low || n > tt.high {
+					t.Fatalf("%g requests in 5 s from %v", n, from)
+				}
+			}
+		})
 	}
 }
 

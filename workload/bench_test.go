@@ -53,7 +53,7 @@ func BenchmarkGenerator(b *testing.B) {
 	}}
 	const rate = 2000
 	s := Spec{
-		Mix: MixRef{m}, Arrivals: &Arrivals{Rate: Constant(rate)},
+		Mix: m, Arrivals: &Arrivals{Rate: Constant(rate)},
 		Duration: time.Duration(b.N) * time.Second / rate,
 	}
 	g, err := New(s, target)
@@ -106,7 +106,7 @@ func BenchmarkArrivals(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			s := (&Arrivals{Rate: r}).source(1)
 			for b.Loop() {
-				s.next(1)
+				s.next()
 			}
 		})
 	}

@@ -10,13 +10,12 @@
 // seed give the same requests, wanted at the same times; only the texts that users write, and look
 // for afterwards, are others each time, so that nobody can forge an answer ahead.
 //
-//	spec, err := workload.ParseSpec("load.yaml", []byte("mix: hotel-mixed\narrivals: {rate: 100}"))
-//	g, err := workload.New(*spec, workload.Target{BaseURL: "http://frontend:5000", DialContext: dial})
+//	spec := workload.Spec{Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Constant(100)}}
+//	g, err := workload.New(spec, workload.Target{BaseURL: "http://frontend:5000", DialContext: dial})
 //	go g.Run(ctx)
 //	...
 //	sli := g.Snapshot().Window("10s").Total // rate, success ratio, quantiles
 //	g.Stop()                                // no new requests; Run returns once the last one is answered
 //
-// The package knows nothing of Kubernetes: it is given a URL and a way to dial. A [Generator] is a
-// prometheus.Collector, too.
+// The package knows nothing of Kubernetes: it is given a URL and a way to dial.
 package workload

@@ -10,19 +10,15 @@ import (
 	"github.com/aiopslab/aiopslab/workload"
 )
 
-// A load is a document. From one seed come the same requests, at the same times.
+// From one seed come the same requests, at the same times.
 func ExampleSpec_Plan() {
-	spec, err := workload.ParseSpec("load.yaml", []byte(`
-mix:
-  name: shop
-  operations:
-  - {name: buy, weight: 1, path: '/buy/{{int 1 9}}'}
-arrivals: {rate: 10, process: constant}
-seed: 7
-`))
+	mix, err := workload.ParseMix("shop.yaml", []byte("name: shop\noperations: [{name: buy, weight: 1, path: '/buy/{{int 1 9}}'}]"))
 	if err != nil {
 		fmt.Println(err)
 		return
+	}
+	spec := workload.Spec{
+		Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Constant(10), Process: workload.Even}, Seed: 7,
 	}
 	plan, err := spec.Plan(3)
 	if err != nil {
@@ -48,7 +44,7 @@ func ExampleGenerator() {
 		return
 	}
 	g, err := workload.New(workload.Spec{
-		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Constant(100)},
+		Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Constant(100)},
 	}, workload.Target{BaseURL: shop.URL})
 	if err != nil {
 		fmt.Println(err)

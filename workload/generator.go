@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -31,15 +30,15 @@ type Generator struct {
 	ops       *chooser
 	chance    chance
 	recorder  *recorder
-	metrics   *metrics
 	keeper    keeper
 
-	scale    atomic.Uint64 // float64 bits
 	wanted   atomic.Int64
 	inFlight atomic.Int64
 	started  atomic.Bool
 	stopped  chan struct{}
 	stopOnce sync.Once
+	begun    chan struct{}
+	begin    sync.Once
 	requests sync.WaitGroup
 }
 
@@ -58,23 +57,23 @@ func New(spec Spec, target Target) (*Generator, error) {
 	}
 	g := &Generator{
 		spec: spec, base: strings.TrimSuffix(target.BaseURL, "/"), ops: ops, chance: newChance(spec.Seed),
-		recorder: newRecorder(spec.Mix.Mix), metrics: newMetrics(spec.Mix.Mix),
-		stopped: make(chan struct{}),
+		recorder: newRecorder(spec.Mix),
+		stopped:  make(chan struct{}), begun: make(chan struct{}),
 		transport: &http.Transport{
 			DialContext:         target.DialContext,
-			MaxConnsPerHost:     spec.Connections,
 			MaxIdleConnsPerHost: int(spec.maxInFlight()),
 			IdleConnTimeout:     time.Minute,
 			DisableCompression:  true,
 		},
 	}
-	g.Scale(1)
+	if !spec.Held || spec.Arrivals == nil || spec.Arrivals.steady() {
+		g.Begin()
+	}
 	return g, nil
 }
 
-// Scale multiplies the rate of an open-loop load from now on: 2 is twice the load. What Spec and
-// seed give is kept for 1.
-func (g *Generator) Scale(factor float64) { g.scale.Store(math.Float64bits(factor)) }
+// Begin lets the arrivals of a load that is held begin. It may be called more than once.
+func (g *Generator) Begin() { g.begin.Do(func() { close(g.begun) }) }
 
 // Run sends requests until the load's duration is over or Stop is called, and returns when the last
 // request has been answered or has timed out. If the context ends first, requests under way are
@@ -98,7 +97,7 @@ func (g *Generator) Run(ctx context.Context) error {
 // Stop ends the load: no new requests. It does not wait.
 func (g *Generator) Stop() { g.stopOnce.Do(func() { close(g.stopped) }) }
 
-// sleep waits until a time. It reports whether the load goes on.
+// sleep waits until a time. It reports whether the load goes on as it was.
 func (g *Generator) sleep(ctx context.Context, until time.Time, timer *time.Timer) bool {
 	d := time.Until(until)
 	if d <= 0 {
@@ -122,25 +121,48 @@ func (g *Generator) sleep(ctx context.Context, until time.Time, timer *time.Time
 	return false
 }
 
-// runArrivals is the open loop. Only requests under way have a goroutine; the next one is waited for
-// here.
+// runArrivals is the open loop: first at the highest rate, as long as the load is held.
 func (g *Generator) runArrivals(ctx context.Context) {
-	src := g.spec.Arrivals.source(g.spec.Seed)
+	select {
+	case <-g.begun:
+	default:
+		_, high := g.spec.Arrivals.Bounds()
+		held, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-g.begun:
+				cancel()
+			case <-held.Done():
+			}
+		}()
+		highest := &Arrivals{Rate: Constant(high), Process: g.spec.Arrivals.Process}
+		g.send(ctx, held, highest.source(g.spec.Seed^heldSeed), g.recorder.start, heldStream)
+		if isDone(ctx.Done()) || isDone(g.stopped) {
+			return
+		}
+	}
+	g.send(ctx, ctx, g.spec.Arrivals.source(g.spec.Seed), time.Now(), 0)
+}
+
+// send sends the requests of a source, counted from a number, until wait ends. Only requests under way
+// have a goroutine; the next one is waited for here.
+func (g *Generator) send(ctx, wait context.Context, src source, start time.Time, n uint64) {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for n := uint64(0); ; n++ {
-		a, ok := src.next(math.Float64frombits(g.scale.Load()))
+	for ; ; n++ {
+		a, ok := src.next()
 		if !ok || g.spec.Duration > 0 && a.At >= g.spec.Duration {
 			return
 		}
 		// The request is made before it is due, so that making it is not part of its latency.
 		op := g.ops.pick(g.spec.Seed, n, a.Operation)
 		v, err := op.visit(g.chance, n, 0, g.keeper.recall(op.Recall, n))
-		intended := g.recorder.start.Add(a.At)
-		if !g.sleep(ctx, intended, timer) {
+		intended := start.Add(a.At)
+		if !g.sleep(wait, intended, timer) {
 			return
 		}
-		g.wanted.Add(1)
+		g.want()
 		if err != nil {
 			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
 			continue
@@ -161,18 +183,24 @@ func (g *Generator) runArrivals(ctx context.Context) {
 	}
 }
 
+func isDone(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// want counts a request.
+func (g *Generator) want() {
+	g.wanted.Add(1)
+	g.recorder.want()
+}
+
 // runUsers is the closed loop.
 func (g *Generator) runUsers(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
 	for user := range g.spec.Users.Count {
-		at := g.recorder.start
-		if r := g.spec.Users.SpawnRate; r > 0 {
-			at = at.Add(time.Duration(float64(user) / r * float64(time.Second)))
-		}
-		if !g.sleep(ctx, at, timer) {
-			return
-		}
 		g.requests.Go(func() { g.session(ctx, uint64(user)) })
 	}
 }
@@ -196,7 +224,7 @@ func (g *Generator) session(ctx context.Context, user uint64) {
 			return
 		}
 		op := g.ops.pick(g.spec.Seed, n, "")
-		g.wanted.Add(1)
+		g.want()
 		if v, err := op.visit(g.chance, n, user, g.keeper.recall(op.Recall, n)); err != nil {
 			g.done(outcome{operation: op.index, failure: Other, sample: err.Error()})
 		} else {
@@ -221,10 +249,7 @@ func (g *Generator) client(jar http.CookieJar) *http.Client {
 	}
 }
 
-func (g *Generator) done(o outcome) {
-	g.recorder.record(o)
-	g.metrics.record(g.spec.Mix.Operations[o.operation].Name, o)
-}
+func (g *Generator) done(o outcome) { g.recorder.record(o) }
 
 // Snapshot returns the indicators as of now.
 func (g *Generator) Snapshot() *Snapshot {

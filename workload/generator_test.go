@@ -16,9 +16,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 )
 
 // log notes when requests arrive.
@@ -51,7 +48,7 @@ func TestSendsThePlan(t *testing.T) {
 				}
 			}
 		}
-		s := Spec{Mix: MixRef{m}, Arrivals: &Arrivals{Rate: Constant(50)}, Seed: 9, Duration: 20 * time.Second}
+		s := Spec{Mix: m, Arrivals: &Arrivals{Rate: Constant(50)}, Seed: 9, Duration: 20 * time.Second}
 		g := mustNew(t, s, target)
 		if err := g.Run(t.Context()); err != nil {
 			t.Fatal(err)
@@ -89,7 +86,7 @@ func TestStallIsSeenInFull(t *testing.T) {
 				time.Sleep(6*time.Second - d)
 			}
 		})
-		s := Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Process: Even, Rate: Constant(100)}, Duration: 10*time.Second + 1, Connections: 1}
+		s := Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Process: Even, Rate: Constant(100)}, Duration: 10*time.Second + 1}
 		g := mustNew(t, s, target)
 		g.Run(t.Context())
 		i := g.Snapshot().Window("whole").Total
@@ -312,21 +309,19 @@ func TestUsers(t *testing.T) {
 		})
 		s := Spec{
 			Mix:      one(Operation{Call: Call{Query: Fields{{"user", "{{.user}}"}}}}),
-			Users:    &Users{Count: 10, SpawnRate: 2, Think: Think{Min: time.Second, Max: 2 * time.Second}},
+			Users:    &Users{Count: 10, Think: Think{Min: time.Second, Max: 2 * time.Second}},
 			Duration: time.Minute,
 		}
 		g := mustNew(t, s, target)
 		g.Run(t.Context())
 		for user, at := range first {
-			var n int
-			fmt.Sscan(user, &n)
-			if want := time.Duration(n) * 500 * time.Millisecond; at != want {
-				t.Errorf("user %d came after %v, not %v", n, at, want)
+			if at != 0 {
+				t.Errorf("user %s came after %v", user, at)
 			}
 		}
-		// A user needs 2 s for a request, on average; there are 57.5 s on average.
+		// A user needs 2 s for a request, on average.
 		i := g.Snapshot().Window("whole").Total
-		if len(first) != 10 || most.Load() > 10 || !near(float64(i.Requests), 10*57.5/2, 0.1) || i.Failed != 0 || !near(i.P50.Seconds(), 0.5, 0.01) {
+		if len(first) != 10 || most.Load() > 10 || !near(float64(i.Requests), 10*60/2, 0.1) || i.Failed != 0 || !near(i.P50.Seconds(), 0.5, 0.01) {
 			t.Errorf("%d users, %d at once, %+v", len(first), most.Load(), i)
 		}
 	})
@@ -337,90 +332,10 @@ func TestReplayRun(t *testing.T) {
 		l := &log{start: time.Now()}
 		target := serve(t, func(w http.ResponseWriter, r *http.Request) { l.add(r) })
 		mix := &Mix{Name: "m", Operations: []Operation{{Name: "a", Weight: 1, Call: Call{Path: "/a"}}, {Name: "b", Weight: 0, Call: Call{Path: "/b"}}}}
-		s := Spec{Mix: MixRef{mix}, Arrivals: &Arrivals{Replay: &Replay{Trace: "time,operation\n5,b\n6,a\n8.5,b\n9,\n"}}}
+		s := Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time,operation\n5,b\n6,a\n8.5,b\n9.5,\n"}}, Duration: 7 * time.Second}
 		mustNew(t, s, target).Run(t.Context())
-		if got, want := strings.Join(l.lines, ","), "0s GET /b ,1s GET /a ,3.5s GET /b ,4s GET /a "; got != want {
+		if got, want := strings.Join(l.lines, ","), "0s GET /b ,1s GET /a ,3.5s GET /b ,4.5s GET /a ,6s GET /b "; got != want {
 			t.Errorf("%s, want %s", got, want)
-		}
-	})
-}
-
-func TestMetrics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
-		target := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(50 * time.Millisecond)
-			if n.Add(1)%10 == 0 {
-				w.WriteHeader(503)
-			}
-		})
-		g := mustNew(t, Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Process: Even, Rate: Constant(10)}, Duration: 10*time.Second + 1}, target)
-		g.Run(t.Context())
-		reg := prometheus.NewPedanticRegistry()
-		reg.MustRegister(g)
-		want := `
-# HELP workload_in_flight Requests under way.
-# TYPE workload_in_flight gauge
-workload_in_flight 0
-# HELP workload_requests_total Requests by operation and result: ok, or the class of failure.
-# TYPE workload_requests_total counter
-workload_requests_total{operation="op",result="5xx"} 10
-workload_requests_total{operation="op",result="ok"} 90
-# HELP workload_sli_success_ratio Part of the requests that succeeded over a window.
-# TYPE workload_sli_success_ratio gauge
-workload_sli_success_ratio{operation="op",window="10s"} 0.8901098901098901
-workload_sli_success_ratio{operation="op",window="1m"} 0.9
-workload_sli_success_ratio{operation="op",window="5s"} 0.8780487804878049
-workload_sli_success_ratio{operation="op",window="whole"} 0.9
-`
-		if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "workload_in_flight", "workload_requests_total", "workload_sli_success_ratio"); err != nil {
-			t.Error(err)
-		}
-		if n, err := testutil.GatherAndCount(reg, "workload_sli_latency_seconds", "workload_request_duration_seconds", "workload_lag_seconds", "workload_sli_rate"); err != nil || n != 12+1+2+4 {
-			t.Errorf("%d metrics, %v", n, err)
-		}
-	})
-}
-
-func TestSummary(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var n atomic.Int64
-		target := serve(t, func(w http.ResponseWriter, r *http.Request) {
-			time.Sleep(20 * time.Millisecond)
-			if n.Add(1)%4 == 0 {
-				http.Error(w, "no rooms", 500)
-				return
-			}
-			io.WriteString(w, strings.Repeat("x", 1024))
-		})
-		s := Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Process: Even, Rate: Constant(4)}, Duration: 10*time.Second + 1, Connections: 2, Seed: 42}
-		g := mustNew(t, s, target)
-		g.Run(t.Context())
-		var b strings.Builder
-		g.Summary(&b)
-		want := `Running 10.02s test @ http://app
-  constant arrivals, 4 requests/s, 2 connections, mix test, seed 42
-  Latency    Avg 20.01ms, Stdev 0, Max 20.02ms
-  Latency Distribution (HdrHistogram - Recorded Latency)
-  50.000%   20.02ms
-  75.000%   20.02ms
-  90.000%   20.02ms
-  99.000%   20.02ms
-  99.900%   20.02ms
-  99.990%   20.02ms
-  99.999%   20.02ms
- 100.000%   20.02ms
-  By operation
-    requests  failed  rate/s  success      p50      p95      p99      max operation
-          40      10    3.99   75.00%  20.02ms  20.02ms  20.02ms  20.02ms op
-  40 requests in 10.02s, 30.09KB read
-  10 failed
-    5xx      10, such as op: 500 Internal Server Error: no rooms
-Requests/sec:       3.99
-Transfer/sec:     3.00KB
-`
-		if b.String() != want {
-			t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 		}
 	})
 }
@@ -431,4 +346,76 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%q is a target", u)
 		}
 	}
+}
+
+// TestHeld: a load that changes is at its highest rate until it begins, and then it is as if it had just
+// been started.
+func TestHeld(t *testing.T) {
+	run := func(held bool) (times []time.Duration) {
+		synctest.Test(t, func(t *testing.T) {
+			var mu sync.Mutex
+			start, begun := time.Now(), time.Now()
+			var before int
+			target := serve(t, func(http.ResponseWriter, *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if begun.IsZero() {
+					before++
+				} else {
+					times = append(times, time.Since(begun))
+				}
+			})
+			s := Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Rate: parseRate(t, "[{constant: 5, for: 10s}, {ramp: {from: 5, to: 40}, for: 20s}, {constant: 10}]")}, Seed: 3, Held: held}
+			g := mustNew(t, s, target)
+			if held {
+				begun = time.Time{}
+			}
+			go g.Run(t.Context())
+			if held {
+				time.Sleep(20 * time.Second)
+				mu.Lock()
+				if !near(float64(before), 20*40, 0.15) {
+					t.Errorf("%d requests in the %v before it began", before, time.Since(start))
+				}
+				begun = time.Now()
+				mu.Unlock()
+				g.Begin()
+				g.Begin()
+			}
+			time.Sleep(time.Minute)
+			g.Stop()
+			synctest.Wait()
+			if w := g.Snapshot().Window("5s"); !near(w.Wanted, 10, 0.5) || w.Total.Rate < 0.9*w.Wanted {
+				t.Errorf("at the end %+v", w)
+			}
+		})
+		return times
+	}
+	free, held := run(false), run(true)
+	if len(free) == 0 || !slices.Equal(free, held) {
+		t.Errorf("%d requests, %d of a load that was held", len(free), len(held))
+	}
+}
+
+// TestWanted: what is wanted is known though nobody answers.
+func TestWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		target := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			if time.Since(start) > 10*time.Second {
+				<-r.Context().Done()
+			}
+		})
+		g := mustNew(t, Spec{Mix: one(Operation{}), Arrivals: &Arrivals{Process: Even, Rate: Constant(20)}}, target)
+		go g.Run(t.Context())
+		time.Sleep(9900 * time.Millisecond)
+		if w := g.Snapshot().Window("5s"); !near(w.Wanted, 20, 0.03) || !near(w.Total.Rate, 20, 0.03) {
+			t.Errorf("while it answers: %+v", w)
+		}
+		time.Sleep(4 * time.Second)
+		if w := g.Snapshot().Window("5s"); !near(w.Wanted, 20, 0.03) || w.Total.Rate > 10 {
+			t.Errorf("when it does not: %+v", w)
+		}
+		g.Stop()
+	})
 }

@@ -52,12 +52,12 @@ func serve(t testing.TB, h http.HandlerFunc) Target {
 }
 
 // one is a mix of a single operation.
-func one(o Operation) MixRef {
+func one(o Operation) *Mix {
 	o.Name, o.Weight = "op", 1
 	if o.Path == "" {
 		o.Path = "/"
 	}
-	return MixRef{&Mix{Name: "test", Operations: []Operation{o}}}
+	return &Mix{Name: "test", Operations: []Operation{o}}
 }
 
 func mustNew(t testing.TB, s Spec, target Target) *Generator {

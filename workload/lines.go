@@ -18,16 +18,16 @@ var (
 
 // located gives the problems of a document the lines of what they speak of. Each begins with where it is:
 // `operation "a": then 1: path ...`.
-func located(file string, places strict.Places, m *Mix, texts []string, inside ...any) error {
+func located(file string, places strict.Places, m *Mix, texts []string) error {
 	all := &strict.Problems{File: file}
 	for _, t := range texts {
-		all.Add(places.Line(pathOf(t, m, inside)...), "%s", t)
+		all.Add(places.Line(pathOf(t, m)...), "%s", t)
 	}
 	return all.Err()
 }
 
-// pathOf is the path to what a problem speaks of. Inside is where the mix is.
-func pathOf(text string, m *Mix, inside []any) (path []any) {
+// pathOf is the path to what a problem speaks of.
+func pathOf(text string, m *Mix) (path []any) {
 	if o := operationText.FindStringSubmatch(text); o != nil && m != nil {
 		at := 0
 		if n, err := strconv.Atoi(o[2]); err == nil {
@@ -41,9 +41,7 @@ func pathOf(text string, m *Mix, inside []any) (path []any) {
 				}
 			}
 		}
-		path, text = append(append(path, inside...), "operations", at), strings.TrimPrefix(o[3], ": ")
-	} else if strings.HasPrefix(text, "a mix needs") || strings.HasPrefix(text, "give operations") {
-		path = append(path, inside...)
+		path, text = append(path, "operations", at), strings.TrimPrefix(o[3], ": ")
 	}
 	for _, part := range strings.Split(text, ": ") {
 		if n := thenText.FindStringSubmatch(part); n != nil {

@@ -159,23 +159,6 @@ func FindMix(files fs.FS, name string) (*Mix, error) {
 	return nil, errors.New(strict.Unknown("mix", name, append(own, Mixes()...)))
 }
 
-// MixRef is a mix in a document: the name of a built-in one, or the mix itself.
-type MixRef struct{ *Mix }
-
-// UnmarshalYAML implements yaml.Unmarshaler.
-func (r *MixRef) UnmarshalYAML(n *yaml.Node) error {
-	if n.Kind == yaml.ScalarNode {
-		m, err := BuiltinMix(n.Value)
-		if err != nil {
-			return strict.Errorf(n, "%v", err)
-		}
-		r.Mix = m
-		return nil
-	}
-	r.Mix = new(Mix)
-	return strict.Node(n, r.Mix)
-}
-
 // problems returns everything that is wrong with the mix.
 func (m *Mix) problems() (list []string) {
 	if m.Name == "" {

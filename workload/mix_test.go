@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func plan(t *testing.T, mix string, seed uint64, n int) []Planned {
@@ -16,7 +17,7 @@ func plan(t *testing.T, mix string, seed uint64, n int) []Planned {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Spec{Mix: MixRef{m}, Arrivals: &Arrivals{Rate: Constant(100)}, Seed: seed}
+	s := Spec{Mix: m, Arrivals: &Arrivals{Rate: Constant(100)}, Seed: seed}
 	list, err := s.Plan(n)
 	if err != nil {
 		t.Fatal(err)
@@ -183,22 +184,36 @@ func FuzzParseMix(f *testing.F) {
 }
 
 func TestSpecErrors(t *testing.T) {
-	tests := []struct{ name, doc, want string }{
-		{"fine", "mix: hotel-mixed\narrivals: {process: exp, rate: 10}\nseed: 1\ntimeout: 2s\nconnections: 2\nduration: 10s", ""},
-		{"users", "mix: social-mixed\nusers: {count: 10, spawn_rate: 1, think: {min: 1s, max: 10s}}", ""},
-		{"inline", "mix: {name: m, operations: [{name: a, weight: 1, path: /}]}\narrivals: {replay: {trace: \"time\\n1\\n\"}}", ""},
-		{"neither", "mix: hotel-mixed", "s.yaml: give either arrivals (open-loop) or users (closed-loop)"},
-		{"no mix", "arrivals: {rate: 1}", "s.yaml: a mix is needed, such as \"mix: hotel-booking\""},
-		{"unknown mix", "mix: hotel\narrivals: {rate: 1}", `s.yaml:1: there is no mix "hotel"; known are hotel-booking, hotel-mixed, social-compose-post, social-mixed`},
-		{"process", "mix: hotel-mixed\narrivals: {process: pareto, rate: 1}", `s.yaml:2: arrivals: unknown process "pareto"; known are constant, exponential, normal`},
-		{"trace", "mix: hotel-mixed\narrivals: {replay: {trace: \"time,operation\\n1,serach\\n\"}}", `s.yaml: replay: request 1: the mix has no operation "serach"; it has search, recommend, user, reserve`},
-		{"both", "mix: hotel-mixed\narrivals: {rate: 1, replay: {trace: \"time\\n1\\n\"}}", "s.yaml:2: arrivals: replay has its own times; leave out process and rate"},
-		{"think", "mix: hotel-mixed\nusers: {count: 0, think: {min: 2s, max: 1s}}", "s.yaml:2: users: count must be positive\ns.yaml:2: users: think needs a min and a max that is not less"},
+	mix, err := BuiltinMix("hotel-mixed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	think := Think{Min: time.Second, Max: 10 * time.Second}
+	tests := []struct {
+		name string
+		spec Spec
+		want string
+	}{
+		{"fine", Spec{Mix: mix, Arrivals: &Arrivals{Process: Normal, Rate: Constant(10)}, Timeout: time.Second}, ""},
+		{"users", Spec{Mix: mix, Users: &Users{Count: 10, Think: think}}, ""},
+		{"trace", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n1\n2\n"}}}, ""},
+		{"endless", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(math.Inf(1))}}, "+Inf requests/s; the most is 10000"},
+		{"peak", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Rate{{Daily: &Daily{Mean: 9000, Amplitude: 0.5}}}}}, "13500 requests/s; the most is 10000"},
+		{"neither", Spec{Mix: mix}, "rate: it is missing: requests a second, such as \"rate: 10\""},
+		{"no mix", Spec{Arrivals: &Arrivals{Rate: Constant(1)}}, "a mix is needed"},
+		{"process", Spec{Mix: mix, Arrivals: &Arrivals{Process: "pareto", Rate: Constant(1)}}, `process: there is no process "pareto"; known are constant, exponential, normal`},
+		{"operation", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time,operation\n1,serach\n2,serach\n3,search"}}}, `replay.trace: request 1: in mix hotel-mixed there is no operation "serach"; did you mean "search"?`},
+		{"empty trace", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n1\n1\n"}}}, "replay.trace: it needs requests at two different times at least, a millisecond apart"},
+		{"too fast", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n0\n1e-6\n", Speed: 1000}}}, "replay.trace: it needs requests at two different times at least, a millisecond apart"},
+		{"much too fast", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n0\n1\n", Speed: 1e9}}}, "replay.speed: 1e+09: want more than 0, at most 1000\nreplay.trace: it needs requests at two different times at least, a millisecond apart"},
+		{"rate and trace", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1), Replay: &Replay{}}}, "replay: it has its own times; leave out process and rate"},
+		{"rate and users", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1)}, Users: &Users{}}, "users: they send as they are answered; leave out rate, process and replay"},
+		{"think", Spec{Mix: mix, Users: &Users{Think: Think{Min: 2, Max: 1}}}, "users.count: it must be positive\nusers.think: it needs a min and a max that is not less"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			got := ""
-			if _, err := ParseSpec("s.yaml", []byte(tt.doc)); err != nil {
+			if err := tt.spec.Validate(); err != nil {
 				got = err.Error()
 			}
 			if got != tt.want {

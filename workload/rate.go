@@ -17,7 +17,7 @@ const forever = 100 * 365 * 24 * time.Hour
 // last of which may be endless. In YAML it is a number, a phase, or a list of phases:
 //
 //	rate: 100
-//	rate: {daily: {mean: 50, amplitude: 0.8, peak: 14h}}
+//	rate: {daily: {mean: 50, amplitude: 0.8, period: 10m}}
 //	rate:
 //	- constant: 10
 //	  for: 1m
@@ -73,12 +73,14 @@ type Burst struct {
 func Constant(perSecond float64) Rate { return Rate{{Constant: &perSecond}} }
 
 // UnmarshalYAML implements yaml.Unmarshaler.
-func (r *Rate) UnmarshalYAML(n *yaml.Node) error {
+func (r *Rate) UnmarshalYAML(n *yaml.Node) error { return strict.Softly(r.decode(n)) }
+
+func (r *Rate) decode(n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.ScalarNode:
 		var c float64
-		if err := strict.Node(n, &c); err != nil {
-			return err
+		if n.Decode(&c) != nil {
+			return strict.Errorf(n, "\"rate\": want a number, or a shape such as {ramp: {from: 10, to: 100}, for: 2m}, not %q", n.Value)
 		}
 		*r = Constant(c)
 	case yaml.MappingNode:
@@ -94,7 +96,8 @@ func (r *Rate) UnmarshalYAML(n *yaml.Node) error {
 type shape interface {
 	at(t float64) float64
 	count(t float64) float64
-	problems() []string
+	bounds() (low, high float64)
+	problems() []Problem
 }
 
 func (p Phase) shape() shape {
@@ -113,38 +116,63 @@ func (p Phase) shape() shape {
 	return nil
 }
 
+// Shape is the name of the phase's shape.
+func (p Phase) Shape() string {
+	switch {
+	case p.Ramp != nil:
+		return "ramp"
+	case p.Step != nil:
+		return "step"
+	case p.Daily != nil:
+		return "daily"
+	case p.Burst != nil:
+		return "burst"
+	}
+	return "constant"
+}
+
 // problems returns what is wrong with the rate.
-func (r Rate) problems() (list []string) {
+func (r Rate) problems() (list []Problem) {
 	if len(r) == 0 {
-		return []string{"a rate is needed, such as \"rate: 10\""}
+		return []Problem{{nil, "it is missing: requests a second, such as \"rate: 10\""}}
 	}
 	for i, p := range r {
-		where := "rate"
+		found := p.problems(i == len(r)-1)
 		if len(r) > 1 {
-			where = fmt.Sprintf("rate, phase %d", i+1)
+			found = within(found, i)
 		}
-		add := func(text string) { list = append(list, where+": "+text) }
-		set := 0
-		for _, has := range []bool{p.Constant != nil, p.Ramp != nil, p.Step != nil, p.Daily != nil, p.Burst != nil} {
-			if has {
-				set++
-			}
-		}
-		if set != 1 {
-			add("give exactly one of constant, ramp, step, daily, burst")
-			continue
-		}
-		if p.For < 0 || p.For > forever {
-			add("for must be positive")
-		}
-		if p.For == 0 && i < len(r)-1 {
-			add("only the last phase may be endless; say \"for\" how long this one lasts")
-		}
-		for _, text := range p.shape().problems() {
-			add(text)
-		}
+		list = append(list, found...)
 	}
 	return list
+}
+
+func (p Phase) problems(last bool) (list []Problem) {
+	set := 0
+	for _, has := range []bool{p.Constant != nil, p.Ramp != nil, p.Step != nil, p.Daily != nil, p.Burst != nil} {
+		if has {
+			set++
+		}
+	}
+	if set != 1 {
+		return []Problem{{nil, "give exactly one of constant, ramp, step, daily, burst"}}
+	}
+	if p.For < 0 || p.For > forever {
+		list = append(list, Problem{at("for"), "it must be positive"})
+	}
+	if p.For == 0 && !last {
+		list = append(list, Problem{nil, "only the last phase may be endless; say \"for\" how long this one lasts"})
+	}
+	return append(list, p.shape().problems()...)
+}
+
+// bounds are the least and the most of the rate, before it ends.
+func (r Rate) bounds() (low, high float64) {
+	low = math.Inf(1)
+	for _, p := range r {
+		l, h := p.shape().bounds()
+		low, high = min(low, l), max(high, h)
+	}
+	return low, high
 }
 
 // At returns the rate at a time after the start, in requests/s. It is 0 after the last phase.
@@ -224,7 +252,9 @@ type constant float64
 
 func (c constant) at(float64) float64      { return float64(c) }
 func (c constant) count(t float64) float64 { return float64(c) * t }
-func (c constant) problems() []string      { return notNegative("constant", float64(c)) }
+func (c constant) problems() []Problem     { return notNegative(float64(c)) }
+
+func (c constant) bounds() (low, high float64) { return float64(c), float64(c) }
 
 type ramp struct {
 	Ramp
@@ -233,11 +263,14 @@ type ramp struct {
 
 func (r ramp) at(t float64) float64    { return r.From + (r.To-r.From)*t/r.over }
 func (r ramp) count(t float64) float64 { return r.From*t + (r.To-r.From)*t*t/(2*r.over) }
-func (r ramp) problems() (list []string) {
+
+func (r ramp) bounds() (low, high float64) { return min(r.From, r.To), max(r.From, r.To) }
+
+func (r ramp) problems() (list []Problem) {
 	if r.over == 0 {
-		list = append(list, "a ramp needs \"for\", the time it takes")
+		list = append(list, Problem{at("ramp"), "it needs \"for\" beside it, the time it takes"})
 	}
-	return append(append(list, notNegative("from", r.From)...), notNegative("to", r.To)...)
+	return append(append(list, notNegative(r.From, "ramp", "from")...), notNegative(r.To, "ramp", "to")...)
 }
 
 func (s Step) at(t float64) float64 {
@@ -265,14 +298,16 @@ func (s Step) count(t float64) float64 {
 	return n + (t-done*every)*s.at(t)
 }
 
-func (s Step) problems() (list []string) {
+func (s Step) bounds() (low, high float64) { return min(s.From, s.To), max(s.From, s.To) }
+
+func (s Step) problems() (list []Problem) {
 	if s.Every <= 0 {
-		list = append(list, "every must be positive")
+		list = append(list, Problem{at("step", "every"), "it must be positive"})
 	}
-	if s.By <= 0 {
-		list = append(list, "by must be positive")
+	if !(s.By > 0) {
+		list = append(list, Problem{at("step", "by"), "it must be positive"})
 	}
-	return append(append(list, notNegative("from", s.From)...), notNegative("to", s.To)...)
+	return append(append(list, notNegative(s.From, "step", "from")...), notNegative(s.To, "step", "to")...)
 }
 
 func (d Daily) omega() float64 {
@@ -291,14 +326,18 @@ func (d Daily) count(t float64) float64 {
 	return d.Mean * (t + d.Amplitude/w*(math.Sin(w*(t-peak))+math.Sin(w*peak)))
 }
 
-func (d Daily) problems() (list []string) {
-	if d.Amplitude < 0 || d.Amplitude > 1 {
-		list = append(list, "amplitude must be between 0 and 1")
+func (d Daily) bounds() (low, high float64) {
+	return d.Mean * (1 - d.Amplitude), d.Mean * (1 + d.Amplitude)
+}
+
+func (d Daily) problems() (list []Problem) {
+	if !(d.Amplitude >= 0 && d.Amplitude <= 1) {
+		list = append(list, Problem{at("daily", "amplitude"), "it must be between 0 and 1"})
 	}
 	if d.Period < 0 {
-		list = append(list, "period must be positive")
+		list = append(list, Problem{at("daily", "period"), "it must be positive"})
 	}
-	return append(list, notNegative("mean", d.Mean)...)
+	return append(list, notNegative(d.Mean, "daily", "mean")...)
 }
 
 // into returns how many bursts are over at a time, and how far it is in the current cycle, which
@@ -327,25 +366,24 @@ func (b Burst) count(t float64) float64 {
 	return n + (b.Peak-b.Base)*(over*b.Lasting.Seconds()+min(cycle, b.Lasting.Seconds()))
 }
 
-func (b Burst) problems() (list []string) {
+func (b Burst) bounds() (low, high float64) { return min(b.Base, b.Peak), max(b.Base, b.Peak) }
+
+func (b Burst) problems() (list []Problem) {
 	if b.Every <= 0 || b.Lasting <= 0 || b.Lasting > b.Every {
-		list = append(list, "a burst needs \"every\" and a \"lasting\" that is not longer")
+		list = append(list, Problem{at("burst"), "it needs \"every\" and a \"lasting\" that is not longer"})
 	}
 	if b.After < 0 {
-		list = append(list, "after must not be negative")
+		list = append(list, Problem{at("burst", "after"), "it must not be negative"})
 	}
-	return append(append(list, notNegative("base", b.Base)...), notNegative("peak", b.Peak)...)
+	return append(append(list, notNegative(b.Base, "burst", "base")...), notNegative(b.Peak, "burst", "peak")...)
 }
 
 // MaxRate is the most requests a second that a load may want. More than this, no machine sends.
 const MaxRate = 10_000
 
-func notNegative(name string, v float64) []string {
-	switch {
-	case !(v >= 0):
-		return []string{name + " must be a number of requests/s, not negative"}
-	case v > MaxRate:
-		return []string{fmt.Sprintf("%s is %g requests/s; the most is %d", name, v, MaxRate)}
+func notNegative(v float64, path ...any) []Problem {
+	if !(v >= 0) {
+		return []Problem{{path, fmt.Sprintf("%g: want a number of requests a second, not negative", v)}}
 	}
 	return nil
 }

@@ -9,38 +9,96 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
-// Replay repeats recorded arrivals.
+// Replay repeats recorded arrivals, again and again.
 type Replay struct {
 	// Trace is the recording, as [ReadTrace] reads it.
 	Trace string `yaml:"trace"`
 	// Speed makes the time between requests shorter: 2 is twice as fast. Default 1.
 	Speed float64 `yaml:"speed,omitempty"`
-	// Loop starts again at the end.
-	Loop bool `yaml:"loop,omitempty"`
 
-	arrivals []Arrival
+	arrivals []Arrival // read by problems
 }
 
-func (r *Replay) problems() (list []string) {
-	if r.Speed < 0 {
-		list = append(list, "replay: speed must be positive")
+// maxSpeed is as fast as a trace of a day in a minute and a half.
+const maxSpeed = 1000
+
+func (r *Replay) problems() (list []Problem) {
+	if !(r.Speed >= 0 && r.Speed <= maxSpeed) {
+		list = append(list, Problem{at("speed"), fmt.Sprintf("%g: want more than 0, at most %d", r.Speed, maxSpeed)})
 	}
 	arrivals, err := ReadTrace(strings.NewReader(r.Trace))
-	if err != nil {
-		return append(list, "replay: "+err.Error())
-	}
-	if len(arrivals) == 0 {
-		list = append(list, "replay: the trace is empty")
-	} else if r.Loop && arrivals[len(arrivals)-1].At <= 0 {
-		list = append(list, "replay: a trace of no duration cannot be looped")
+	switch {
+	case err != nil:
+		return append(list, Problem{at("trace"), err.Error()})
+	case len(arrivals) < 2 || r.Speed >= 0 && r.scaled(arrivals[len(arrivals)-1].At) < time.Millisecond:
+		return append(list, Problem{at("trace"), "it needs requests at two different times at least, a millisecond apart"})
 	}
 	r.arrivals = arrivals
 	return list
+}
+
+// checkOperations returns the operations that a mix does not have.
+func (r *Replay) checkOperations(m *Mix) (list []Problem) {
+	var names []string
+	for _, o := range m.Operations {
+		names = append(names, o.Name)
+	}
+	seen := map[string]bool{"": true}
+	for i, a := range r.arrivals {
+		if !seen[a.Operation] && !slices.Contains(names, a.Operation) {
+			list = append(list, Problem{at("trace"), fmt.Sprintf("request %d: in mix %s %s", i+1, m.Name,
+				strict.Unknown("operation", a.Operation, names))})
+		}
+		seen[a.Operation] = true
+	}
+	return list
+}
+
+// scaled is how long something of the trace takes.
+func (r *Replay) scaled(d time.Duration) time.Duration {
+	if r.Speed > 0 {
+		return time.Duration(float64(d) / r.Speed)
+	}
+	return d
+}
+
+// gap is the time between the last request and the first of the next round: that of an average one.
+func (r *Replay) gap() time.Duration {
+	return r.arrivals[len(r.arrivals)-1].At / time.Duration(len(r.arrivals)-1)
+}
+
+// boundWindow is the time over which the bounds of a trace are taken: that of a look at the load.
+const boundWindow = 5 * time.Second
+
+// bounds are the least and the most requests a second in any time of boundWindow.
+func (r *Replay) bounds() (low, high float64) {
+	round := r.scaled(r.arrivals[len(r.arrivals)-1].At + r.gap())
+	whole := float64(boundWindow / round * time.Duration(len(r.arrivals))) // in whole rounds
+	rest := boundWindow % round
+	low = math.Inf(1)
+	// A window has least when it begins just after a request, most when it begins with one.
+	for i, j, k := 0, 0, 0; i < len(r.arrivals); i++ {
+		end := r.scaled(r.arrivals[i].At) + rest
+		for j = max(i, j); r.nth(j, round) < end; j++ {
+		}
+		for k = max(j, k); r.nth(k, round) <= end; k++ {
+		}
+		low, high = min(low, whole+float64(k-i-1)), max(high, whole+float64(j-i))
+	}
+	return low / boundWindow.Seconds(), high / boundWindow.Seconds()
+}
+
+// nth is when a request is repeated, counted over the rounds.
+func (r *Replay) nth(i int, round time.Duration) time.Duration {
+	return time.Duration(i/len(r.arrivals))*round + r.scaled(r.arrivals[i%len(r.arrivals)].At)
 }
 
 type replaySource struct {
@@ -50,20 +108,13 @@ type replaySource struct {
 	now  time.Duration // when that was repeated
 }
 
-func (s *replaySource) next(scale float64) (Arrival, bool) {
+func (s *replaySource) next() (Arrival, bool) {
 	if s.i == len(s.arrivals) {
-		if !s.Loop {
-			return Arrival{}, false
-		}
-		// The gap before the first request is that of an average one.
-		s.i, s.from = 0, -s.arrivals[len(s.arrivals)-1].At/time.Duration(len(s.arrivals))
-	}
-	if s.Speed > 0 {
-		scale *= s.Speed
+		s.i, s.from = 0, -s.gap()
 	}
 	a := s.arrivals[s.i]
 	s.i++
-	s.now += time.Duration(float64(a.At-s.from) / max(scale, minScale))
+	s.now += s.scaled(a.At - s.from)
 	s.from = a.At
 	return Arrival{At: s.now, Operation: a.Operation}, true
 }
@@ -209,17 +260,4 @@ func (t *trace) parse(text string) (time.Duration, error) {
 		}
 	}
 	return 0, fmt.Errorf("time %q is neither seconds, nor a duration, nor a date", text)
-}
-
-// WriteTrace writes arrivals as JSON lines, for ReadTrace.
-func WriteTrace(w io.Writer, arrivals []Arrival) error {
-	out := bufio.NewWriter(w)
-	for _, a := range arrivals {
-		op, err := json.Marshal(a.Operation)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(out, "{\"time\": %d.%09d, \"operation\": %s}\n", a.At/time.Second, a.At%time.Second, op)
-	}
-	return out.Flush()
 }

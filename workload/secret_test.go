@@ -12,7 +12,7 @@ import (
 )
 
 // noticeBoard is a mix whose users read back what they wrote.
-func noticeBoard() MixRef {
+func noticeBoard() *Mix {
 	return one(Operation{
 		Vars: Fields{{"id", "{{int 0 99}}"}, {"token", "{{text 32}}"}, {"pin", "{{number 18}}"}},
 		Call: Call{

@@ -39,10 +39,13 @@ type SLI struct {
 
 // Window is the indicators of a time.
 type Window struct {
-	Name       string        `json:"name"`
-	Covered    time.Duration `json:"covered"` // what is known of it
-	Total      SLI           `json:"total"`
-	Operations []SLI         `json:"operations"` // in the order of the mix
+	Name    string        `json:"name"`
+	Covered time.Duration `json:"covered"` // what is known of it
+	// Wanted is how many requests a second users sent, or the load wanted to; of a window and the one that
+	// began a second earlier, the lesser. Whoever answers within a second has answered at least as many.
+	Wanted     float64 `json:"wanted,omitempty"`
+	Total      SLI     `json:"total"`
+	Operations []SLI   `json:"operations"` // in the order of the mix
 }
 
 // Failure is one way in which requests failed: how often, and an example.
@@ -173,6 +176,7 @@ type recorder struct {
 	stop     time.Time // zero until it has ended
 	series   []*series
 	lag      series // of requests that were begun, with their lag for latency
+	wanted   series // requests, when they were wanted
 	received int64
 	failures map[Class]*Failure
 }
@@ -227,6 +231,13 @@ func (r *recorder) record(o outcome) {
 		f.Count++
 		f.Operation, f.Sample = s.name, o.sample
 	}
+}
+
+func (r *recorder) want() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted.whole.requests++
+	r.wanted.at(int64(time.Since(r.start)/time.Second)).requests++
 }
 
 func (r *recorder) begin() {
@@ -326,5 +337,9 @@ func (r *recorder) window(name string, length, elapsed time.Duration) Window {
 		w.Operations = append(w.Operations, t.sli(s.name, w.Covered))
 	}
 	w.Total = total.sli("", w.Covered)
+	if length > 0 && first > 0 && w.Covered > 0 {
+		now, before := r.wanted.between(first, this), r.wanted.between(first-1, this-1)
+		w.Wanted = min(float64(now.requests)/w.Covered.Seconds(), float64(before.requests)/length.Seconds())
+	}
 	return w
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 // Defaults of a Spec.
@@ -15,30 +13,30 @@ const (
 	DefaultMaxInFlight = 1000
 )
 
-// Spec is a load as a document.
+// Spec is a load.
 type Spec struct {
 	// Mix is what is requested.
-	Mix MixRef `yaml:"mix"`
+	Mix *Mix
 	// Arrivals makes the load open-loop, Users closed-loop. Exactly one is given.
-	Arrivals *Arrivals `yaml:"arrivals,omitempty"`
-	Users    *Users    `yaml:"users,omitempty"`
+	Arrivals *Arrivals
+	Users    *Users
+	// Held keeps arrivals that change at their highest rate until [Generator.Begin] is called. Then they
+	// begin.
+	Held bool
 	// Seed is what requests and times are drawn from, but for the texts that users write.
-	Seed uint64 `yaml:"seed,omitempty"`
+	Seed uint64
 	// Duration is when the last request may be wanted. 0 is until it is stopped.
-	Duration time.Duration `yaml:"duration,omitempty"`
+	Duration time.Duration
 	// Timeout is how long a request may take, from when it is sent.
-	Timeout time.Duration `yaml:"timeout,omitempty"`
-	// Connections limits the connections; further requests wait for one. 0 is no limit.
-	Connections int `yaml:"connections,omitempty"`
+	Timeout time.Duration
 	// MaxInFlight limits the requests under way; further ones are dropped.
-	MaxInFlight int `yaml:"max_in_flight,omitempty"`
+	MaxInFlight int
 }
 
 // Users are sessions: each sends a request, waits for the response, thinks, and goes on.
 type Users struct {
-	Count     int     `yaml:"count"`
-	SpawnRate float64 `yaml:"spawn_rate,omitempty"` // users/s; 0 starts all at once
-	Think     Think   `yaml:"think,omitempty"`
+	Count int   `yaml:"count"`
+	Think Think `yaml:"think"`
 }
 
 // Think is the time between a response and the next request, drawn evenly between the two.
@@ -47,40 +45,75 @@ type Think struct {
 	Max time.Duration `yaml:"max"`
 }
 
-// ParseSpec reads a load. The name is for errors.
-func ParseSpec(name string, data []byte) (*Spec, error) {
-	s := new(Spec)
-	places, err := strict.DecodePlaces(name, data, s)
-	if err != nil {
-		return nil, err
+// Most is how many requests a second the users send if they are answered at once.
+func (u *Users) Most() float64 { return float64(u.Count) / (u.Think.Min + u.Think.Max).Seconds() * 2 }
+
+// Problem is something that is wrong with a load.
+type Problem struct {
+	Path []any  // where: names of fields and indices of lists
+	Text string // what
+}
+
+func (p Problem) String() string {
+	where := ""
+	for _, e := range p.Path {
+		if i, ok := e.(int); ok {
+			where += fmt.Sprintf("[%d]", i)
+		} else {
+			where += fmt.Sprintf(".%v", e)
+		}
 	}
-	if err := s.Validate(); err != nil {
-		return nil, located(name, places, s.Mix.Mix, strings.Split(err.Error(), "\n"), "mix")
+	return strings.TrimPrefix(where+": ", ".") + p.Text
+}
+
+// at is a path.
+func at(path ...any) []any { return path }
+
+// within puts problems below a place.
+func within(list []Problem, place any) []Problem {
+	for i := range list {
+		list[i].Path = append([]any{place}, list[i].Path...)
 	}
-	return s, nil
+	return list
+}
+
+// Problems returns everything that is wrong with when a load sends its requests. Mix is what it sends, or
+// nil if that is not known.
+func Problems(a *Arrivals, u *Users, m *Mix) []Problem {
+	switch {
+	case u != nil && a != nil:
+		return []Problem{{at("users"), "they send as they are answered; leave out rate, process and replay"}}
+	case u != nil:
+		return within(u.problems(), "users")
+	case a == nil:
+		return []Problem{{at("rate"), "it is missing: requests a second, such as \"rate: 10\""}}
+	}
+	list := a.problems()
+	if len(list) == 0 && a.Replay != nil && m != nil {
+		list = within(a.Replay.checkOperations(m), "replay")
+	}
+	return list
 }
 
 // Validate returns everything that is wrong with the load, a line each.
 func (s *Spec) Validate() error {
 	var list []string
-	if s.Mix.Mix == nil {
-		list = append(list, "a mix is needed, such as \"mix: "+Mixes()[0]+"\"")
+	if s.Mix == nil {
+		list = append(list, "a mix is needed")
 	} else {
 		list = append(list, s.Mix.problems()...)
 	}
-	switch {
-	case (s.Arrivals == nil) == (s.Users == nil):
-		list = append(list, "give either arrivals (open-loop) or users (closed-loop)")
-	case s.Arrivals != nil:
-		list = append(list, s.Arrivals.problems()...)
-		if s.Arrivals.Replay != nil && s.Mix.Mix != nil {
-			list = append(list, s.checkTrace()...)
-		}
-	default:
-		list = append(list, s.Users.problems()...)
+	wrong := Problems(s.Arrivals, s.Users, s.Mix)
+	for _, p := range wrong {
+		list = append(list, p.String())
 	}
-	if s.Duration < 0 || s.Timeout < 0 || s.Connections < 0 || s.MaxInFlight < 0 {
-		list = append(list, "duration, timeout, connections and max_in_flight must not be negative")
+	if s.Arrivals != nil && len(wrong) == 0 {
+		if _, high := s.Arrivals.Bounds(); high > MaxRate {
+			list = append(list, fmt.Sprintf("%g requests/s; the most is %d", high, MaxRate))
+		}
+	}
+	if s.Duration < 0 || s.Timeout < 0 || s.MaxInFlight < 0 {
+		list = append(list, "duration, timeout and the most in flight must not be negative")
 	}
 	if len(list) > 0 {
 		return errors.New(strings.Join(list, "\n"))
@@ -88,37 +121,15 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
-func (s *Spec) checkTrace() (list []string) {
-	var names []string
-	for _, o := range s.Mix.Operations {
-		names = append(names, o.Name)
-	}
-	seen := map[string]bool{"": true}
-	for _, n := range names {
-		seen[n] = true
-	}
-	for i, a := range s.Arrivals.Replay.arrivals {
-		if !seen[a.Operation] {
-			seen[a.Operation] = true
-			list = append(list, fmt.Sprintf("replay: request %d: the mix has no operation %q; it has %s",
-				i+1, a.Operation, strings.Join(names, ", ")))
-		}
-	}
-	return list
-}
-
-func (u *Users) problems() (list []string) {
+func (u *Users) problems() (list []Problem) {
 	if u.Count <= 0 {
-		list = append(list, "users: count must be positive")
+		list = append(list, Problem{at("count"), "it must be positive"})
 	}
 	if u.Count > MaxRate {
-		list = append(list, fmt.Sprintf("users: count is %d; the most is %d", u.Count, MaxRate))
+		list = append(list, Problem{at("count"), fmt.Sprintf("%d users; the most is %d", u.Count, MaxRate)})
 	}
-	if u.SpawnRate < 0 {
-		list = append(list, "users: spawn_rate must not be negative")
-	}
-	if u.Think.Min < 0 || u.Think.Max < u.Think.Min {
-		list = append(list, "users: think needs a min and a max that is not less")
+	if t := u.Think; t.Min < 0 || t.Max < t.Min {
+		list = append(list, Problem{at("think"), "it needs a min and a max that is not less"})
 	}
 	return list
 }
@@ -160,7 +171,7 @@ func (s *Spec) Plan(n int) ([]Planned, error) {
 	src := s.Arrivals.source(s.Seed)
 	var list []Planned
 	for i := range uint64(n) {
-		a, ok := src.next(1)
+		a, ok := src.next()
 		if !ok || s.Duration > 0 && a.At >= s.Duration {
 			break
 		}

@@ -167,7 +167,7 @@ func drive(t *testing.T, name string, times int64, h http.Handler) *workload.Sna
 	}
 	srv := httptest.NewServer(h)
 	defer srv.Close()
-	g, err := workload.New(workload.Spec{Mix: workload.MixRef{Mix: mix}, Users: &workload.Users{Count: 6}, Seed: drives.Add(1), Timeout: patience}, workload.Target{BaseURL: srv.URL})
+	g, err := workload.New(workload.Spec{Mix: mix, Users: &workload.Users{Count: 6}, Seed: drives.Add(1), Timeout: patience}, workload.Target{BaseURL: srv.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -161,6 +161,8 @@ const (
 	arrivalStream = 1 << 62
 	choiceStream  = 1 << 61
 	thinkStream   = 1 << 60
+	heldStream    = 1 << 52 // the numbers of requests before a load begins
+	heldSeed      = 1 << 63
 	stepShift     = 53 // the steps of an operation draw from the streams above this, by number
 	userShift     = 32 // a user's requests are numbered from user << userShift
 )

@@ -73,7 +73,7 @@ func once(t *testing.T, mix string, h http.HandlerFunc) *Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := mustNew(t, Spec{Mix: MixRef{m}, Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 1500 * time.Millisecond}, serve(t, h))
+	g := mustNew(t, Spec{Mix: m, Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 1500 * time.Millisecond}, serve(t, h))
 	if err := g.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestRecall(t *testing.T) {
 		}
 		m.Operations[0].Weight, m.Operations[1].Weight = 0, 1
 		b := &board{notes: map[string]time.Time{}}
-		g := mustNew(t, Spec{Mix: MixRef{m}, Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 30 * time.Second}, serve(t, b.ServeHTTP))
+		g := mustNew(t, Spec{Mix: m, Arrivals: &Arrivals{Process: Even, Rate: Constant(1)}, Duration: 30 * time.Second}, serve(t, b.ServeHTTP))
 		done := make(chan error)
 		go func() { done <- g.Run(t.Context()) }()
 		time.Sleep(3500 * time.Millisecond)

@@ -219,7 +219,7 @@ func send(ctx context.Context, c cloud.Cloud, a *app.App, rate float64, d time.D
 		return workload.SLI{}, err
 	}
 	g, err := workload.New(workload.Spec{
-		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Rate{{Constant: &rate}}}, Duration: d,
+		Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Rate{{Constant: &rate}}}, Duration: d,
 	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: c.Dial})
 	if err != nil {
 		return workload.SLI{}, err

@@ -186,11 +186,8 @@ type problemDetails struct {
 func describeProblem(s *State, output string, p *problem.Problem) error {
 	d := problemDetails{
 		problemRow: rowOf(p), Document: p.Document.File, Faults: []string{}, Differs: p.Document.Differs,
-		Load:   fmt.Sprintf("%v requests/s", p.Document.Load.Rate),
+		Load:   p.Document.Load.String(),
 		Prompt: prompt(p),
-	}
-	if m := p.Document.Load.Mix; m != "" {
-		d.Load += " of " + m
 	}
 	for _, f := range p.Faults() {
 		d.Faults = append(d.Faults, strings.TrimSpace(f.Kind+" "+f.Target))

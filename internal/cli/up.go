@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -16,11 +17,12 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
-const defaultLoad = 10 // requests a second
+const defaultLoad = "10" // requests a second
 
 type upFlags struct {
 	nodes      int
@@ -29,7 +31,7 @@ type upFlags struct {
 	from       string
 	kubeconfig string
 	app        string
-	load       float64
+	load       string
 	expose     string
 
 	exposeGiven bool
@@ -55,6 +57,7 @@ a command this is only done if --expose asks for it.`,
   aiopslab up -- kubectl get pods -A
   aiopslab up --nodes 5 -- ./my-test.sh
   aiopslab up --app hotel-reservation --load 50
+  aiopslab up --app hotel-reservation --load '{rate: {daily: {mean: 50, amplitude: 0.8, period: 5m}}}'
   aiopslab up --app hotel-reservation --expose 8000 -- curl -s 127.0.0.1:8000`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
@@ -74,7 +77,7 @@ a command this is only done if --expose asks for it.`,
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
 	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
 	completeFlag(c, "app", s.appNames)
-	flags.Float64Var(&f.load, "load", defaultLoad, "how many requests a second the application gets; 0 is none")
+	flags.StringVar(&f.load, "load", defaultLoad, "how many requests a second the application gets, 0 is none; or a `load` as problems have it")
 	flags.StringVar(&f.expose, "expose", exposeAuto, "first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
 	return c
 }
@@ -87,6 +90,10 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		return err
 	}
 	a, err := f.application(s)
+	if err != nil {
+		return err
+	}
+	wanted, err := f.wanted(a)
 	if err != nil {
 		return err
 	}
@@ -134,12 +141,13 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		}
 	}()
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
-	if a != nil && f.load > 0 {
-		load, err := session.StartLoad(c, a, "", f.load, 0)
+	if a != nil && !wanted.None() {
+		load, err := session.StartLoad(c, a, wanted, 0)
 		if err != nil {
 			return err
 		}
-		say("%s gets %v requests/s\n", a.Name, f.load)
+		load.Begin()
+		say("%s gets %v\n", a.Name, wanted)
 		defer func() {
 			sli := load.Stop()
 			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
@@ -213,11 +221,20 @@ func (f *upFlags) options(s *State) (embedded.Options, error) {
 
 // application returns the one the flags name, or nil.
 func (f *upFlags) application(s *State) (*app.App, error) {
-	if !(f.load >= 0 && f.load <= workload.MaxRate) {
-		return nil, fail(ExitUsage, fmt.Errorf("--load %v: it is 0 to %d requests a second", f.load, workload.MaxRate), "")
-	}
 	if f.app == "" {
 		return nil, nil
 	}
 	return findApp(s, f.app)
+}
+
+// wanted is the load that the flags ask for.
+func (f *upFlags) wanted(a *app.App) (*problem.Load, error) {
+	l, err := problem.ParseLoad(f.load)
+	if err == nil && a != nil {
+		_, err = workload.FindMix(a.Mixes, cmp.Or(l.Mix, a.Mix))
+	}
+	if err != nil {
+		return nil, fail(ExitUsage, fmt.Errorf("--load %s: %w", f.load, err), "It is a number of requests a second, or a load such as '{rate: {burst: {base: 10, peak: 100, every: 1m, lasting: 5s}}}'.")
+	}
+	return l, nil
 }

@@ -68,6 +68,21 @@ func Errorf(n *yaml.Node, format string, args ...any) error {
 	return p
 }
 
+// Softly is for types that decode themselves: after the error that it returns the decoder goes on, so
+// that the rest of the document is looked at, too.
+func Softly(err error) error {
+	all := &Problems{}
+	all.absorb(err)
+	if len(all.List) == 0 {
+		return nil
+	}
+	soft := &yaml.TypeError{}
+	for _, x := range all.List {
+		soft.Errors = append(soft.Errors, fmt.Sprintf("line %d: %s", x.Line, x.Text))
+	}
+	return soft
+}
+
 // Decode decodes the only document in data. The name is for errors.
 func Decode(name string, data []byte, into any) error {
 	_, err := DecodePlaces(name, data, into)

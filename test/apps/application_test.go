@@ -87,7 +87,7 @@ func (x *application) load(t *testing.T, rate float64) *load {
 		t.Fatal(err)
 	}
 	g, err := workload.New(workload.Spec{
-		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Rate{{Constant: &rate}}},
+		Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Rate{{Constant: &rate}}},
 	}, workload.Target{BaseURL: "http://" + x.Host(), DialContext: lab.Cloud.Dial})
 	if err != nil {
 		t.Fatal(err)

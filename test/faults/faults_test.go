@@ -207,7 +207,7 @@ func load(t *testing.T, a *app.App) func() workload.Snapshot {
 		t.Fatal(err)
 	}
 	g, err := workload.New(workload.Spec{
-		Mix: workload.MixRef{Mix: mix}, Arrivals: &workload.Arrivals{Rate: workload.Constant(20)},
+		Mix: mix, Arrivals: &workload.Arrivals{Rate: workload.Constant(20)},
 	}, workload.Target{BaseURL: "http://" + a.Host(), DialContext: lab.Cloud.Dial})
 	if err != nil {
 		t.Fatal(err)
