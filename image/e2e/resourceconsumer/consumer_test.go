@@ -63,11 +63,22 @@ func TestConsumes(t *testing.T) {
 }
 
 func TestStopsWhatItStarted(t *testing.T) {
-	_, r, c := serve(t)
-	post(t, c, "/ConsumeCPU", url.Values{"millicores": {"100"}, "durationSec": {"600"}})
-	post(t, c, "/ConsumeMem", url.Values{"megabytes": {"1"}, "durationSec": {"600"}})
-	r.Signal(syscall.SIGTERM)
-	r.Wait()
+	synctest.Test(t, func(t *testing.T) {
+		m, r, c := serve(t)
+		post(t, c, "/ConsumeCPU", url.Values{"millicores": {"100"}, "durationSec": {"600"}})
+		post(t, c, "/ConsumeMem", url.Values{"megabytes": {"1"}, "durationSec": {"600"}})
+		time.Sleep(10 * time.Second)
+		if held, used := m.Resources.Memory(), m.Resources.Info().Used; held != 1<<20 || used < 900*time.Millisecond {
+			t.Errorf("after 10s it holds %d bytes and has used %v", held, used)
+		}
+		r.Signal(syscall.SIGTERM)
+		r.Wait()
+		before := m.Resources.Info().Used
+		time.Sleep(time.Minute)
+		if held, used := m.Resources.Memory(), m.Resources.Info().Used; held != 0 || used != before {
+			t.Errorf("a minute after its end it holds %d bytes and has used %v more", held, used-before)
+		}
+	})
 }
 
 func TestRefuses(t *testing.T) {
