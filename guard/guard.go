@@ -6,8 +6,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -27,6 +27,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
 const (
@@ -57,6 +59,8 @@ type Options struct {
 	// Journal is called for every write, one at a time and in order, when the API server has answered
 	// it and before the agent has the answer. It must not call the guard. It may be nil.
 	Journal func(Entry)
+	// Log is told of errors of the guard's server, at level debug: mostly a client has hung up. It may be nil.
+	Log *slog.Logger
 }
 
 // Guard is a running proxy. Its methods are safe for concurrent use.
@@ -71,6 +75,7 @@ type Guard struct {
 	// Transports to direct.
 	asLabDirect, asAnyoneDirect http.RoundTripper
 
+	errors  *log.Logger // of its server and proxies
 	veil    *veil
 	journal journal
 
@@ -120,7 +125,7 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	if len(o.Groups) == 0 {
 		o.Groups = []string{DefaultGroup}
 	}
-	g := &Guard{opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal}}
+	g := &Guard{opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal}, errors: logs.ErrorLog(o.Log, slog.LevelDebug, "guard")}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	g.doorCtx, g.shut = context.WithCancel(g.ctx)
 	var err error
@@ -148,7 +153,7 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: headerTimeout,
 		IdleTimeout:       idleTimeout,
-		ErrorLog:          log.New(io.Discard, "", 0), // Clients that hang up are no news.
+		ErrorLog:          g.errors,
 		BaseContext:       func(net.Listener) context.Context { return g.doorCtx },
 	}
 	return g, nil

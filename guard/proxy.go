@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
 	"mime"
 	"net/http"
 	"net/http/httputil"
@@ -101,7 +100,7 @@ func (x *exchange) forward(w http.ResponseWriter, r *http.Request) {
 	p := httputil.ReverseProxy{
 		Rewrite: x.rewrite, Transport: x.from.via, ModifyResponse: x.modify, FlushInterval: -1,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) { x.fail(w, err) },
-		ErrorLog:     log.New(io.Discard, "", 0),
+		ErrorLog:     x.guard.errors,
 	}
 	if r.Header.Get("Upgrade") != "" {
 		if x.streams() {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
@@ -49,6 +50,8 @@ type Setting struct {
 	Seed    uint64
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
+	// Log is for what the environment has to tell whoever runs the lab. It may be nil.
+	Log *slog.Logger
 }
 
 // Admission is an agent's way to the cloud.

@@ -99,6 +99,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if !l.Fits(s.Problem) {
 		return a, ErrMisfit
 	}
+	l.stage.log = s.Log
 	l.phase("waiting until its users are served")
 	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, func(alert string) {
 		l.phase("waiting until no alert is left from the start, such as " + alert)
@@ -287,7 +288,7 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		return nil, err
 	}
 	a.guard, err = guard.Start(ctx, guard.Options{
-		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
+		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal, Log: l.setting.Log,
 	})
 	if err != nil {
 		return nil, err

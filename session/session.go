@@ -21,6 +21,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -75,6 +76,9 @@ type Session struct {
 	Progress func(kind string, data any)
 	// Events is told of every event of the record as it is written, in order. It may be nil.
 	Events func(record.Event)
+	// Log is for whoever runs the lab, and should have the run's id. What the environment logs during the
+	// run is there, too. It may be nil.
+	Log *slog.Logger
 }
 
 // Outcome is how a run ended.
@@ -91,6 +95,7 @@ type Outcome struct {
 type run struct {
 	*Session
 	log   *record.Log
+	diary diary
 	trace []grade.Turn
 	stop  context.CancelCauseFunc
 	dead  bool // the record tells of the environment's death
@@ -119,12 +124,18 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	log.Watch(s.Events)
-	r := &run{Session: s, log: log}
+	r := &run{Session: s, log: log, diary: diary{log: s.Log}}
+	r.diary.logger().Info("run begun", "agent", s.Agent.Name, "seed", s.Seed)
+	begun := time.Now()
 	r.work(ctx)
 	if err := log.Close(); err != nil {
 		return nil, fmt.Errorf("the record %s is incomplete: %w", file, err)
 	}
-	return finish(file)
+	o, err := finish(file)
+	if err == nil {
+		r.diary.logger().Info("run ended", "problem", o.Problem, "class", o.Verdict.Class, "why", o.Verdict.Why, "took", time.Since(begun).Round(time.Millisecond))
+	}
+	return o, err
 }
 
 // finish grades a record that has no verdict yet, appends it, and writes AIOpsLab's session file.
@@ -152,6 +163,7 @@ func (r *run) event(kind string, data any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.append(kind, data)
+	r.diary.note(data, r.Agent.Baseline)
 	if r.Progress != nil {
 		r.Progress(kind, data)
 	}
@@ -205,6 +217,7 @@ func (r *run) phase(name string) { r.event(record.PhaseEvent, record.Phase{Name:
 func (r *run) work(ctx context.Context) {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
+	defer r.diary.end()
 	r.withhold(record.ProblemEvent, describe(r.Problem))
 	way, err := r.prepare(ctx)
 	if err != nil {
@@ -236,7 +249,7 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	wait := prepareTimeout + r.Agent.Baseline
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
-	return r.Environment.Prepare(ctx, Setting{Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline}, r.tell)
+	return r.Environment.Prepare(ctx, Setting{Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline, Log: r.diary.logger()}, r.tell)
 }
 
 // watch has the environment looked at, if there still is one.
@@ -259,6 +272,7 @@ func (r *run) died(d *Death) (Class, string) {
 	if !r.dead {
 		r.dead = true
 		r.event(record.DeathEvent, record.Death{Why: why, Class: string(class)})
+		r.diary.logger().Warn("the environment died", "why", why, "class", class)
 	}
 	return class, why
 }

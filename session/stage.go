@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -12,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload"
@@ -40,6 +42,7 @@ type Stage struct {
 	used     bool            // by a run, since it was deployed or reset
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
+	log      *slog.Logger // of the run; nil for none
 }
 
 // NewStage deploys an application for one run after another: before each it is reset, so that it is
@@ -176,13 +179,16 @@ func (s *Stage) reset(ctx context.Context) error {
 func (s *Stage) awaitHealth(ctx context.Context, covered time.Duration) (look grade.Look, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
 	defer cancel()
-	var why string
+	var why, told string
 	err = poll(ctx, min(covered, lookInterval)/4, func() (bool, error) {
 		var err error
 		if look, err = s.look(ctx, nil); err != nil {
 			return false, err
 		}
-		why = unhealthy(look, covered)
+		if why = unhealthy(look, covered); why != told {
+			logs.Or(s.log).Debug("health", "not_well", why)
+			told = why
+		}
 		return why == "", nil
 	})
 	if err != nil {

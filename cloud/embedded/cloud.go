@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -84,6 +85,7 @@ type Options struct {
 	Clock    clock.WithTicker    // paces pods (back-off, probes); the real one by default
 	Timing   controlplane.Timing // of the controllers
 	Progress func(step string)   // is told what is being done
+	Log      *slog.Logger        // is told what Kubernetes and etcd log, at level debug; may be nil
 }
 
 // Cloud is a cluster inside the process.
@@ -309,7 +311,7 @@ func (c *Cloud) startPlane(ctx context.Context) (err error) {
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
 		Dir: dir, Listener: listenBoth(inside, c.listen), Port: serverPort, PKI: c.pki,
 		Address: serverAddr.AsSlice(), ServiceIP: serverService.AsSlice(), ServiceCIDR: serviceSubnet.String(),
-		Dial: c.stack.DialContext, State: state, Timing: c.opts.Timing,
+		Dial: c.stack.DialContext, State: state, Timing: c.opts.Timing, Log: c.opts.Log,
 	})
 	if err != nil {
 		return err
@@ -345,7 +347,7 @@ func (c *Cloud) startFleet() error {
 		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Commands: c.opts.Commands, Nodes: specs,
 		Server: fmt.Sprintf("https://%s", netip.AddrPortFrom(serverAddr, serverPort)), CA: c.pki.CACert,
 		ClusterDNS: dnsService, ClusterDomain: clusterDomain, Version: controlplane.Version,
-		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock,
+		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock, Log: c.opts.Log,
 	})
 	return err
 }

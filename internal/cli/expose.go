@@ -109,11 +109,14 @@ func printPages(w io.Writer, list []*page) {
 	}
 }
 
+// dialFunc opens a connection into the cluster.
+type dialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
 // servePages passes requests on into the cluster until it is told to stop.
-func servePages(list []*page, dial func(ctx context.Context, network, address string) (net.Conn, error)) (stop func()) {
+func servePages(list []*page, dial dialFunc, errorLog *log.Logger) (stop func()) {
 	var servers []*http.Server
 	for _, p := range list {
-		srv := &http.Server{Handler: p.handler(dial), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+		srv := &http.Server{Handler: p.handler(dial, errorLog), ReadHeaderTimeout: time.Minute, ErrorLog: errorLog}
 		servers = append(servers, srv)
 		go func() { _ = srv.Serve(p.ln) }()
 	}
@@ -127,7 +130,7 @@ func servePages(list []*page, dial func(ctx context.Context, network, address st
 // handler passes requests on as they are. A browser lets any page of the web send requests to this
 // machine, so what such a page sends is refused: requests for a name of its own, and those of others
 // that change something.
-func (p *page) handler(dial func(ctx context.Context, network, address string) (net.Conn, error)) http.Handler {
+func (p *page) handler(dial dialFunc, errorLog *log.Logger) http.Handler {
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: p.host})
@@ -135,7 +138,7 @@ func (p *page) handler(dial func(ctx context.Context, network, address string) (
 		},
 		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, IdleConnTimeout: time.Minute},
 		FlushInterval: -1,
-		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorLog:      errorLog,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, fmt.Sprintf("%s does not answer at %s: %v", p.title, p.host, err), http.StatusBadGateway)
 		},

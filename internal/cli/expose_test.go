@@ -95,8 +95,8 @@ func TestPagesHandler(t *testing.T) {
 		}
 		return (&net.Dialer{}).DialContext(ctx, network, inside.Listener.Addr().String())
 	}
-	h := (&page{title: "Shop", host: "shop.test:80"}).handler(dial)
-	away := (&page{title: "Shop", host: "gone.test:80"}).handler(dial)
+	h := (&page{title: "Shop", host: "shop.test:80"}).handler(dial, nil)
+	away := (&page{title: "Shop", host: "gone.test:80"}).handler(dial, nil)
 	for _, c := range []struct {
 		name    string
 		handler http.Handler

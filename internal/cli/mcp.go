@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/server/mcp"
 	"github.com/aiopslab/aiopslab/session"
@@ -65,7 +66,7 @@ over. What happens, and the verdict, is told on standard error.`,
 // serveMCP serves a run over HTTP, or over standard input and output if there is no listener.
 func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l net.Listener) error {
 	run := &upcoming{begun: make(chan struct{})}
-	server := mcp.New(run, mcp.Options{Task: string(p.Task), App: p.App, Version: ownVersion()})
+	server := mcp.New(run, mcp.Options{Task: string(p.Task), App: p.App, Version: ownVersion(), Log: s.logger(logs.Off)})
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	gone := make(chan struct{}) // There is no client any more, and there will be none.

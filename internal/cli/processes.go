@@ -36,18 +36,18 @@ type processes struct {
 
 // Start starts the process of an environment, whose cluster comes up when it is its turn, and returns
 // who speaks for it.
-func (p *processes) Start(context.Context, *slog.Logger) (server.WorkerProcess, error) {
+func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerProcess, error) {
 	dir, err := os.MkdirTemp(p.dir, "env-")
 	if err != nil {
 		return nil, err
 	}
-	env, err := startEnvironment(p.state, dir, p.ceiling)
+	env, err := startEnvironment(p.state, dir, p.ceiling, log)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lodging{processes: p, env: env, cancel: cancel, opened: make(chan struct{}), settled: func() {}}
+	l := &lodging{processes: p, env: env, log: log, cancel: cancel, opened: make(chan struct{}), settled: func() {}}
 	go func() {
 		defer close(l.opened)
 		if l.settled, l.err = p.queueUp(ctx); l.err == nil {
@@ -72,6 +72,7 @@ func (p *processes) queueUp(ctx context.Context) (giveBack func(), err error) {
 type lodging struct {
 	*processes
 	env    *process.Environment
+	log    *slog.Logger // with the id of the session, or of the environment for training
 	cancel context.CancelFunc
 	opened chan struct{} // closed when there is a cluster, or there will be none
 
@@ -144,7 +145,7 @@ func (l *lodging) Episode(ctx context.Context, spec server.Spec, events func(rec
 	if !l.env.Fits(run.Problem) {
 		return nil, server.ErrMisfit
 	}
-	run.Events = events
+	run.Events, run.Log = events, l.log.With("run", spec.ID)
 	return run.Open(ctx), nil
 }
 
@@ -153,7 +154,7 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 	run = session.Session{
 		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Environment: l.env, Results: l.results, Scratch: l.env.Dir,
 		Seed: spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
-		Budget: l.models.budget(),
+		Budget: l.models.budget(), Log: l.log,
 	}
 	if run.Problem, err = spec.Find(l.library); err != nil {
 		return run, err

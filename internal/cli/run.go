@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -167,10 +168,11 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	hideArguments(s)
 	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
-	began := false
-	err = withEnvironment(ctx, s, f.memory.bytes, t.progress, func(ctx context.Context, env *process.Environment) error {
+	began, id := false, session.NewID()
+	log := s.logger(logs.Off).With("run", id)
+	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress, func(ctx context.Context, env *process.Environment) error {
 		outcome, err = work(ctx, session.Session{
-			Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir, Seed: f.seed, Steps: f.steps, Time: f.time,
+			ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir, Seed: f.seed, Steps: f.steps, Time: f.time,
 			Model: model, Budget: f.models.budget(), Judge: judge,
 			Progress: func(kind string, data any) {
 				began = began || kind == record.BriefingEvent

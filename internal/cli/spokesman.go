@@ -2,13 +2,13 @@ package cli
 
 import (
 	"context"
-	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/server"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -37,7 +37,7 @@ func newSpokesman(l *lodging) *spokesman {
 		home: l, worker: server.NewWorker(l), done: make(chan struct{}),
 		Transport: &http.Transport{DialContext: line.dial, MaxIdleConnsPerHost: idleConns, DisableCompression: true},
 	}
-	w.web = &http.Server{Handler: w.worker, ErrorLog: log.New(io.Discard, "", 0), ReadHeaderTimeout: answerTimeout}
+	w.web = &http.Server{Handler: w.worker, ErrorLog: logs.ErrorLog(l.log, slog.LevelWarn, "session"), ReadHeaderTimeout: answerTimeout}
 	go func() { _ = w.web.Serve(line) }()
 	w.stop = sync.OnceFunc(func() { go w.end() })
 	return w

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,7 +23,7 @@ const interrupted = exitStatus(ExitSignal + int(syscall.SIGINT))
 
 // withEnvironment calls f with an environment in a process of its own, and takes it down. The context
 // that f gets ends with the first signal; the second kills this process, and the environment with it.
-func withEnvironment(ctx context.Context, s *State, ceiling int64, progress func(string),
+func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Logger, progress func(string),
 	f func(ctx context.Context, env *process.Environment) error,
 ) (err error) {
 	ctx, cancel := untilSignal(ctx, func() { progress("stopping; press Ctrl-C again to stop at once") })
@@ -43,7 +44,7 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, progress func
 			err = fmt.Errorf("clean up: %w", rerr)
 		}
 	}()
-	env, err := startEnvironment(s, dir, ceiling)
+	env, err := startEnvironment(s, dir, ceiling, log)
 	if err != nil {
 		return fail(ExitEnvironment, err, "")
 	}
@@ -55,9 +56,9 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, progress func
 }
 
 // startEnvironment starts the process of an environment, with its files in a directory.
-func startEnvironment(s *State, dir string, ceiling int64) (*process.Environment, error) {
+func startEnvironment(s *State, dir string, ceiling int64, log *slog.Logger) (*process.Environment, error) {
 	env, err := process.Start(process.Options{
-		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: ceiling, Env: slices.DeleteFunc(os.Environ(), private),
+		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: ceiling, Env: slices.DeleteFunc(os.Environ(), private), Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the environment: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/workload"
@@ -108,6 +110,7 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
+	opts.Log = s.logger(logs.Off)
 	signals, release := catchSignals()
 	defer release()
 	if opts.Dir, err = newDir(tmp); err != nil {
@@ -153,7 +156,7 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
 		}()
 	}
-	defer servePages(pages, c.Dial)()
+	defer servePages(pages, c.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
 	if len(command) > 0 {
 		if verbose {
 			printPages(s.Stderr, pages)

@@ -227,7 +227,7 @@ func (c *cell) run(ctx context.Context, program, results, memory string, own []s
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
 	for range verifyTries {
-		cmd := exec.CommandContext(ctx, program, slices.Concat(c.name(), own, []string{"--agent", c.Agent, "--results", results, "--max-memory", memory, "-o", "json"})...)
+		cmd := exec.CommandContext(ctx, program, slices.Concat(c.name(), own, []string{"--agent", c.Agent, "--results", results, "--max-memory", memory, "--log-level", "off", "-o", "json"})...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		// A terminal would send Ctrl-C to it as well, and the second signal kills it before it has cleaned up.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -36,9 +37,9 @@ func work(ctx context.Context, s *State) error {
 		return ""
 	}}
 	var c *embedded.Cloud
-	h.Open = func(ctx context.Context, dir string) (*session.Local, error) {
+	h.Open = func(ctx context.Context, dir string, log *slog.Logger) (*session.Local, error) {
 		var err error
-		if c, err = startBare(ctx, s, dir); err != nil {
+		if c, err = startBare(ctx, s, dir, log); err != nil {
 			return nil, err
 		}
 		return &session.Local{Cloud: c, Scratch: dir, Self: toolCommand(s)}, nil
@@ -53,9 +54,10 @@ func work(ctx context.Context, s *State) error {
 }
 
 // startBare starts a cluster with nothing in it.
-func startBare(ctx context.Context, s *State, dir string) (*embedded.Cloud, error) {
+func startBare(ctx context.Context, s *State, dir string, log *slog.Logger) (*embedded.Cloud, error) {
 	c, err := embedded.Start(ctx, embedded.Options{
-		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: dir, Progress: func(string) {},
+		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: dir, Log: log,
+		Progress: func(step string) { log.Debug("cluster", "step", step) },
 	})
 	if err != nil {
 		return nil, startFailure(err)

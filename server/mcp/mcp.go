@@ -13,6 +13,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -42,7 +43,8 @@ type Run interface {
 type Options struct {
 	Task    string
 	App     *app.App
-	Version string // of this program
+	Version string       // of this program
+	Log     *slog.Logger // is told of errors of the server; may be nil
 }
 
 // Server serves a run. Any number of clients may be connected, at once or one after another; they
@@ -50,6 +52,7 @@ type Options struct {
 type Server struct {
 	run    Run
 	server *mcp.Server
+	log    *slog.Logger
 	tick   time.Duration
 	life   context.Context // ends when the server is told to; the SDK would wait for the calls
 	end    context.CancelFunc
@@ -58,7 +61,7 @@ type Server struct {
 // New makes a server of a run.
 func New(run Run, o Options) *Server {
 	text := briefing(o)
-	s := &Server{run: run, tick: progressInterval}
+	s := &Server{run: run, log: o.Log, tick: progressInterval}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version}, &mcp.ServerOptions{
 		Instructions: text, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},

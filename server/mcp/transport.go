@@ -5,12 +5,15 @@ import (
 	"crypto/subtle"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
 const (
@@ -41,7 +44,7 @@ func (stay) Close() error { return nil }
 func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
 	mux := http.NewServeMux()
 	mux.Handle(Path, s.handler(token))
-	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout}
+	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: logs.ErrorLog(s.log, slog.LevelWarn, "mcp")}
 	defer context.AfterFunc(ctx, s.end)()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -29,6 +31,7 @@ type conn struct {
 	tell  session.Tell
 	acts  int    // actions that are under way
 	app   string // that is kept; empty for none
+	log   *slog.Logger
 }
 
 // call is a request that is not answered yet.
@@ -37,8 +40,15 @@ type call struct {
 	begun  func(action string)
 }
 
-func newConn(in *os.File) *conn {
-	return &conn{in: in, out: &writer{w: in}, calls: map[int]*call{}}
+func newConn(in *os.File, log *slog.Logger) *conn {
+	return &conn{in: in, out: &writer{w: in}, calls: map[int]*call{}, log: logs.Or(log)}
+}
+
+// logger is where lines of the environment go now.
+func (c *conn) logger() *slog.Logger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.log
 }
 
 func (c *conn) acting() bool {
@@ -58,6 +68,8 @@ func (c *conn) read(from io.Reader) error {
 		tell, call := c.tell, c.calls[m.ID]
 		c.mu.Unlock()
 		switch {
+		case m.Log != nil:
+			heard(c.logger(), m.Log)
 		case m.Kind != "":
 			if tell != nil {
 				tell(m.Kind, typed(m.Kind, m.Data))
@@ -186,6 +198,9 @@ func (e *Environment) Fits(p *problem.Problem) bool {
 func (e *Environment) Prepare(ctx context.Context, s session.Setting, tell session.Tell) (a session.Admission, err error) {
 	e.conn.mu.Lock()
 	e.tell = tell
+	if s.Log != nil {
+		e.conn.log = s.Log
+	}
 	e.conn.mu.Unlock()
 	err = e.call(ctx, "prepare", prepareParams{nameOf(s.Problem), s.Seed, s.Baseline}, &a)
 	if _, ok := errors.AsType[*Failure](err); ok && ctx.Err() != nil {

@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"runtime"
@@ -47,6 +48,9 @@ type Options struct {
 	Ceiling int64
 	// Env are the variables of the process.
 	Env []string
+	// Log is for what the process has to tell: the lines that it logs, at the level that it has when Open
+	// is called, and its last words. A run has its own. It may be nil.
+	Log *slog.Logger
 	// grace is how long a request may go on that was cancelled; 0 is defaultGrace.
 	grace time.Duration
 }
@@ -88,7 +92,7 @@ func Start(o Options) (*Environment, error) {
 		return nil, err
 	}
 	defer answers.Close()
-	e.conn = newConn(in)
+	e.conn = newConn(in, o.Log)
 	e.cmd = exec.Command(o.Program, o.Args...)
 	e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = requests, e.stderr, e.stderr
 	e.cmd.ExtraFiles = []*os.File{answers}
@@ -132,7 +136,21 @@ func (e *Environment) live(started chan<- error, out *os.File) {
 	e.in.Close()
 	e.death = e.autopsy(err)
 	e.death.Idle = !e.acting()
+	e.bury()
 	close(e.done)
+}
+
+// bury logs how the process has ended: as a matter of course if we have ended it, else with its last words.
+func (e *Environment) bury() {
+	e.mu.Lock()
+	killed := e.killed != nil
+	e.mu.Unlock()
+	log := e.logger().With("pid", e.cmd.Process.Pid, "why", e.death.Why)
+	if killed {
+		log.Debug("the process of the environment was ended", "last_words", e.stderr.String())
+		return
+	}
+	log.Warn("the process of the environment ended by itself", "last_words", e.stderr.String())
 }
 
 // autopsy says how the process has ended.
@@ -249,5 +267,5 @@ func (e *Environment) Err() *session.Death {
 
 // Open starts the cluster.
 func (e *Environment) Open(ctx context.Context) error {
-	return e.call(ctx, "open", openParams{Dir: e.Dir}, nil)
+	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger())}, nil)
 }

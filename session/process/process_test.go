@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,6 +41,7 @@ func TestMain(m *testing.M) {
 // pretend is an environment without a cluster. What a response says happens to it.
 func pretend(in io.Reader, out io.Writer) {
 	w := &writer{w: out}
+	log := newRemote(w, nil)
 	_ = readLines(in, func(line []byte) error {
 		var r request
 		if err := json.Unmarshal(line, &r); err != nil {
@@ -47,7 +49,14 @@ func pretend(in io.Reader, out io.Writer) {
 		}
 		m := message{ID: r.ID}
 		switch r.Method {
+		case "open":
+			var p openParams
+			_ = json.Unmarshal(r.Params, &p)
+			log = newRemote(w, p.Log)
+			log.Info("open", slog.Group("group", "key", "a\nb"))
+			log.Debug("opened", "dir", p.Dir)
 		case "prepare":
+			log.Info("prepared")
 			var p prepareParams
 			_ = json.Unmarshal(r.Params, &p)
 			_ = w.write(message{Kind: record.PhaseEvent, Data: []byte(`{"name":"deploying"}`)})
@@ -92,6 +101,9 @@ func happen(response string) (r session.Reply, hangs bool) {
 	case "have a child eat":
 		cmd := exec.Command("sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done")
 		_ = cmd.Start()
+	case "have a child look for the line":
+		b, _ := exec.Command("sh", "-c", "test -e /proc/self/fd/3 && echo 3 is open || echo 3 is closed").Output()
+		r.Text = strings.TrimSpace(string(b))
 	case "babble":
 		fmt.Fprintln(Answers(), "what?")
 	}
@@ -118,10 +130,10 @@ func eat() {
 	}
 }
 
-func start(t *testing.T) *Environment {
+func start(t *testing.T, log *slog.Logger) *Environment {
 	t.Helper()
 	e, err := Start(Options{
-		Program: os.Args[0], Args: []string{"-test.run=none"}, Dir: t.TempDir(), Ceiling: 512 << 20, grace: 100 * time.Millisecond,
+		Program: os.Args[0], Args: []string{"-test.run=none"}, Dir: t.TempDir(), Ceiling: 512 << 20, grace: 100 * time.Millisecond, Log: log,
 		Env: append(os.Environ(), "PROCESS_TEST=environment"),
 	})
 	if err != nil {
@@ -166,7 +178,7 @@ func TestVerdict(t *testing.T) {
 				return "", context.Cause(ctx)
 			})
 			s := session.Session{
-				Problem: p, Environment: start(t), Results: t.TempDir(),
+				Problem: p, Environment: start(t, nil), Results: t.TempDir(),
 				Agent: agent.Entry{Name: "a", New: func(agent.Briefing) (agent.Agent, error) { return a, nil }},
 			}
 			if c.response == "hang" {
@@ -196,7 +208,7 @@ func TestVerdict(t *testing.T) {
 
 // Neither the arguments nor the variables of the process tell the problem.
 func TestSecret(t *testing.T) {
-	e := start(t)
+	e := start(t, nil)
 	p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
 	a, err := e.Prepare(t.Context(), session.Setting{Problem: p}, func(string, any) {})
 	if err != nil || strings.Count(a.Confinement, "revoke_auth") != 1 {

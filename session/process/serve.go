@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -17,14 +19,18 @@ import (
 type Host struct {
 	// Library is the problems that can be named, and what those of documents can be about.
 	Library func() (*problem.Library, error)
-	// Open starts the cluster, with its files in a directory.
-	Open func(ctx context.Context, dir string) (*session.Local, error)
+	// Open starts the cluster, with its files in a directory. The log is the supervisor's.
+	Open func(ctx context.Context, dir string, log *slog.Logger) (*session.Local, error)
 	// Hint is what to do about an error. It may be nil.
 	Hint func(error) string
 }
 
-// Answers is where the process of an environment writes what its supervisor reads.
-func Answers() *os.File { return os.NewFile(answerFD, "answers") }
+// Answers is where the process of an environment writes what its supervisor reads. What the process
+// starts has no part in that.
+func Answers() *os.File {
+	syscall.CloseOnExec(answerFD)
+	return os.NewFile(answerFD, "answers")
+}
 
 // Serve does what the supervisor asks for, until it asks no more.
 func Serve(ctx context.Context, in io.Reader, out io.Writer, h Host) error {
@@ -67,6 +73,7 @@ type server struct {
 	host Host
 	out  *writer
 	env  *session.Local // there from the first request on, which is to open it
+	log  *slog.Logger
 
 	mu      sync.Mutex
 	cancels map[int]context.CancelCauseFunc
@@ -107,7 +114,8 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 		if err := json.Unmarshal(r.Params, &p); err != nil {
 			return nil, err
 		}
-		s.env, err = s.host.Open(ctx, p.Dir)
+		s.log = newRemote(s.out, p.Log)
+		s.env, err = s.host.Open(ctx, p.Dir, s.log)
 		return nil, err
 	}
 	if s.env == nil {
@@ -168,7 +176,7 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline}, func(kind string, data any) {
+	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline, Log: s.log}, func(kind string, data any) {
 		b, err := json.Marshal(data)
 		if err == nil {
 			_ = s.out.write(message{Kind: kind, Data: b})

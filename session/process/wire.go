@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -29,13 +30,15 @@ type request struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// message is what the environment says: the answer to a request, an event, or that an action begins.
+// message is what the environment says: the answer to a request, an event, that an action begins, or a
+// line of its log.
 type message struct {
 	ID    int             `json:"id,omitempty"`    // of the request that it answers
 	Kind  string          `json:"kind,omitempty"`  // of the event
 	Begun *string         `json:"begun,omitempty"` // the action
 	Data  json.RawMessage `json:"data,omitempty"`  // of the answer, or the event
 	Error *Failure        `json:"error,omitempty"`
+	Log   *logLine        `json:"log,omitempty"`
 }
 
 // Failure is an error of the environment, which lives on.
@@ -53,7 +56,8 @@ func (f *Failure) Is(target error) bool { return f.Misfit && target == session.E
 // The parameters of the requests.
 type (
 	openParams struct {
-		Dir string `json:"dir"`
+		Dir string      `json:"dir"`
+		Log *slog.Level `json:"log,omitempty"` // from which on it is to log; nil for nothing
 	}
 	keepParams struct {
 		Problem problemName `json:"problem"`

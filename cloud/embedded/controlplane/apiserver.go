@@ -53,7 +53,7 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	if err != nil {
 		return nil, err
 	}
-	self := &loopback.Transport{}
+	self := &loopback.Transport{Log: cfg.Log}
 	c, err := newConfig(opts, types, self)
 	if err != nil {
 		return nil, err

@@ -2,10 +2,12 @@ package controlplane
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 
-	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
 // failure is how a control plane dies inside a process that outlives it. Where etcd cannot go on, say
@@ -15,13 +17,11 @@ type failure struct {
 	once sync.Once
 	done chan struct{}
 	err  error // set before done is closed
+	log  *slog.Logger
 }
 
-func newFailure() *failure { return &failure{done: make(chan struct{})} }
-
-// logger returns a logger that is silent but for etcd's last words.
-func (f *failure) logger() *zap.Logger {
-	return zap.New(zapcore.NewNopCore(), zap.WithFatalHook(f), zap.WithPanicHook(f))
+func newFailure(log *slog.Logger) *failure {
+	return &failure{done: make(chan struct{}), log: logs.Or(log)}
 }
 
 // OnWrite implements zapcore.CheckWriteHook. It keeps the goroutine: unwinding it would run code

@@ -1,32 +1,87 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 )
 
-// lastPlane is told when Kubernetes' own code gives up. The log is the process', and so are planes:
-// there is one at a time.
+// detail is how much Kubernetes says for the log: what its components say on most clusters. More would
+// have requests in it, and what is in them.
+const detail = 2
+
+// lastPlane is told what Kubernetes' own code logs, and when it gives up. The log is the process', and so
+// are planes: there is one at a time.
 var lastPlane atomic.Pointer[failure]
 
 // captureLogs keeps Kubernetes' own logs off the terminal, because they tell of the lab and not of
 // the cluster, and makes a fatal one break f down instead of ending the process.
 func captureLogs(f *failure) {
-	if lastPlane.Swap(f) != nil {
+	first := lastPlane.Swap(f) == nil
+	var logger klog.Logger // drops what has keys and values
+	switch {
+	case f.chatty():
+		var verbosity klog.Level
+		_ = verbosity.Set(strconv.Itoa(detail)) // It is the process', in spite of its looks.
+		logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(writerFunc(takeLine)), textlogger.Verbosity(detail)))
+	case !first:
 		return
 	}
 	// A logger of one's own, even one that drops everything, keeps the stacks of a fatal log away, too.
-	klog.SetLoggerWithOptions(klog.Logger{}, klog.WriteKlogBuffer(fatalLog))
-	klog.OsExit = func(int) { select {} } // fatalLog has told.
+	klog.SetLoggerWithOptions(logger, klog.WriteKlogBuffer(takeLine))
+	klog.OsExit = func(int) { select {} } // takeLine has told.
 }
 
-// fatalLog drops all but fatal logs.
-func fatalLog(b []byte) {
-	// "F0102 15:04:05.678901   12345 file.go:67] message"
-	if header, message, ok := strings.Cut(string(b), "] "); ok && strings.HasPrefix(header, "F") {
-		lastPlane.Load().fail(fmt.Errorf("kubernetes: %s", strings.TrimSpace(message)))
+// writerFunc is a function that takes lines.
+type writerFunc func([]byte)
+
+func (f writerFunc) Write(b []byte) (int, error) {
+	f(b)
+	return len(b), nil
+}
+
+// severities are what klog's lines begin with.
+var severities = map[byte]string{'I': "info", 'W': "warning", 'E': "error", 'F': "fatal"}
+
+// takeLine passes on what Kubernetes logs.
+func takeLine(b []byte) {
+	f := lastPlane.Load()
+	if !f.chatty() && (len(b) == 0 || b[0] != 'F') {
+		return
 	}
+	// "F0102 15:04:05.678901   12345 file.go:67] message"
+	header, message, ok := strings.Cut(string(b), "] ")
+	fields := strings.Fields(header)
+	if !ok || len(fields) == 0 {
+		return
+	}
+	message = strings.TrimSpace(message)
+	// Whatever Kubernetes finds wrong may be what the agent is to find, or was done by it: it is no
+	// error of the lab.
+	f.log.Debug("kubernetes", "severity", severities[b[0]], "source", fields[len(fields)-1], "text", message)
+	if b[0] == 'F' {
+		f.fail(fmt.Errorf("kubernetes: %s", message))
+	}
+}
+
+// chatty reports whether anybody listens to Kubernetes and etcd.
+func (f *failure) chatty() bool { return f.log.Enabled(context.Background(), slog.LevelDebug) }
+
+// logger returns a logger for etcd, which tells f of its last words.
+func (f *failure) logger() *zap.Logger {
+	core := zapcore.NewNopCore()
+	if f.chatty() {
+		encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", ConsoleSeparator: " "})
+		lines := writerFunc(func(b []byte) { f.log.Debug("etcd", "text", strings.TrimSpace(string(b))) })
+		core = zapcore.NewCore(encoder, zapcore.AddSync(lines), zap.InfoLevel)
+	}
+	return zap.New(core, zap.WithFatalHook(f), zap.WithPanicHook(f))
 }

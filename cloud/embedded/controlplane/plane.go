@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"sync"
 	"time"
@@ -33,6 +34,8 @@ type Config struct {
 
 	State  State // what the store holds at the start; nil for a new cluster
 	Timing Timing
+	// Log is told what Kubernetes and etcd log, at level debug. It may be nil.
+	Log *slog.Logger
 }
 
 // Timing are the periods of kube-controller-manager that tests cannot wait for. Zero values are the
@@ -76,7 +79,7 @@ type Plane struct {
 func Start(ctx context.Context, cfg Config) (*Plane, error) {
 	cfg.Timing.complete()
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
-	p := &Plane{cfg: cfg, stop: stop, broken: newFailure()}
+	p := &Plane{cfg: cfg, stop: stop, broken: newFailure(cfg.Log)}
 	captureLogs(p.broken)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -33,7 +33,7 @@ func TestChangedKeys(t *testing.T) {
 
 // TestRestore writes a state to a real etcd and looks at what that did.
 func TestRestore(t *testing.T) {
-	e, _, err := startEtcd(t.TempDir(), newFailure())
+	e, _, err := startEtcd(t.TempDir(), newFailure(nil))
 	if err != nil {
 		t.Fatal(err)
 	}

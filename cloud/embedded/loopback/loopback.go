@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"sync"
 	"time"
@@ -39,6 +40,8 @@ type Transport struct {
 	// Trusted marks the requests, so that the handler can tell them from those of others; see
 	// [Trusted]. Set it before the first request.
 	Trusted bool
+	// Log is told of errors of what is served over another protocol, at level debug. It may be nil.
+	Log *slog.Logger
 
 	mu      sync.RWMutex
 	handler http.Handler

@@ -3,9 +3,11 @@ package loopback
 import (
 	"context"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
+
+	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
 // upgrade sends a request for another protocol, such as exec's. Whoever speaks that takes the
@@ -17,7 +19,7 @@ func (t *Transport) upgrade(h http.Handler, req *http.Request) (*http.Response, 
 			r.RemoteAddr, r.TLS = remoteAddr, req.TLS
 			h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), mark{}, t.Trusted)))
 		}),
-		ErrorLog: log.New(io.Discard, "", 0), // A client that hangs up is no news.
+		ErrorLog: logs.ErrorLog(t.Log, slog.LevelDebug, "kube-apiserver"), // Mostly a client has hung up.
 	}
 	_ = s.Serve(&single{conn: server}) // It ends when there is no second connection; the first lives on.
 	pipe := &http.Transport{

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -55,6 +56,7 @@ type Config struct {
 
 	Dir   string           // a directory of the host's
 	Clock clock.WithTicker // paces pods: back-off, probes; the real one by default
+	Log   *slog.Logger     // is told of errors of the kubelets' servers, at level debug; may be nil
 }
 
 // Spec is the hardware of a node.

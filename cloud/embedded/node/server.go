@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -20,6 +20,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
@@ -38,7 +39,7 @@ func (k *kubelet) serve() error {
 	cfg := k.node.fleet.cfg
 	k.server = &http.Server{
 		Handler:   k.gated(k.authorized(k.routes())),
-		ErrorLog:  log.New(io.Discard, "", 0),
+		ErrorLog:  logs.ErrorLog(cfg.Log, slog.LevelDebug, "kubelet"), // Mostly a client has hung up.
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cfg.TLS}, ClientCAs: cfg.ClientCA, ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"http/1.1"}},
 	}
 	k.wg.Go(func() {
