@@ -38,11 +38,12 @@ test: ## run all tests
 race: ## run the tests of the packages without a control plane under the race detector
 	CGO_ENABLED=1 $(TEST) -race $(LIGHT)
 
-lint: ## vet, staticcheck, formatting, tidiness
+lint: ## vet, staticcheck, formatting, width, tidiness
 	$(COMPILE) vet ./...
 	GOOS=darwin $(COMPILE) vet $(LIGHT)
 	$(TOOL) staticcheck ./...
 	@out=$$($(TOOL) gofumpt -l .); test -z "$$out" || { echo "gofumpt: run 'make fix' for:" $$out; exit 1; }
+	$(COMPILE) test -run TestWidth ./internal/policy
 	$(GO) mod tidy -diff
 	$(GO) -C examples/outside mod tidy -diff
 

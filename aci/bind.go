@@ -48,7 +48,8 @@ func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
 		if !a.loose {
 			return args, "", wrong("it takes %s, but %d were given", count(len(a.Params), "argument"), len(positional))
 		}
-		positional, note = positional[:len(a.Params)], fmt.Sprintf("%s takes no argument here; the one given was not heeded.", a.Name)
+		positional, note = positional[:len(a.Params)],
+			fmt.Sprintf("%s takes no argument here; the one given was not heeded.", a.Name)
 	}
 	for i, v := range positional {
 		if err := set(&a.Params[i], v); err != nil {

@@ -62,7 +62,8 @@ func New(o Options) (*Interface, error) {
 		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(term.Tasks, ", "))
 	}
 	if o.App == nil || o.Observer == nil || o.Dial == nil || len(o.Self) == 0 {
-		return nil, errors.New("the interface needs an application, an observer, a way to dial and a command line for tools")
+		return nil, errors.New("the interface needs an application, an observer, a way to dial and a " +
+			"command line for tools")
 	}
 	config, err := clientcmd.RESTConfigFromKubeConfig(o.Kubeconfig)
 	if err != nil {
@@ -94,7 +95,10 @@ func (i *Interface) dns() string {
 
 // Actions returns the actions of a task in a fixed order, submit last.
 func Actions(task string) []*Action {
-	return []*Action{getLogs, getMetrics, readMetrics, getTraces, readTraces, getAlerts, getTopology, execShell, submitAction(task)}
+	return []*Action{
+		getLogs, getMetrics, readMetrics, getTraces, readTraces, getAlerts, getTopology, execShell,
+		submitAction(task),
+	}
 }
 
 // Actions returns the actions of the interface's task in a fixed order, submit last.
@@ -146,7 +150,8 @@ func (i *Interface) unknown(name string) string {
 	for _, a := range i.actions {
 		names = append(names, a.Name)
 	}
-	return fmt.Sprintf("Invalid action: %s.%s The actions are %s.", short(name), didYouMean(name, names), strings.Join(names, ", "))
+	return fmt.Sprintf("Invalid action: %s.%s The actions are %s.", short(name), didYouMean(name, names),
+		strings.Join(names, ", "))
 }
 
 // failed is the result of an action that could not be done.

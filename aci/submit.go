@@ -34,15 +34,23 @@ func submitAction(task string) *Action {
 	const name = "submit"
 	switch task {
 	case term.Detection:
-		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *detectionArgs) Result { return submitted(a.Answer) })
+		return define(name, Submit, submitDoc, submitReturns,
+			func(_ context.Context, _ *Interface, a *detectionArgs) Result { return submitted(a.Answer) })
 	case term.Localization:
-		return define(name, Submit, submitDoc, submitReturns, func(_ context.Context, _ *Interface, a *localizationArgs) Result { return submitted(a.Answer) })
+		return define(name, Submit, submitDoc, submitReturns,
+			func(_ context.Context, _ *Interface, a *localizationArgs) Result { return submitted(a.Answer) })
 	case term.Analysis:
-		doc := submitDoc + fmt.Sprintf(" system_level is one of %s. fault_type is one of %s.", strings.Join(term.SystemLevels, ", "), strings.Join(term.FaultTypes, ", "))
-		return define(name, Submit, doc, submitReturns, func(_ context.Context, _ *Interface, a *analysisArgs) Result { return submitted(a.Answer) })
+		doc := submitDoc + fmt.Sprintf(" system_level is one of %s. fault_type is one of %s.",
+			strings.Join(term.SystemLevels, ", "), strings.Join(term.FaultTypes, ", "))
+		return define(name, Submit, doc, submitReturns, func(_ context.Context, _ *Interface, a *analysisArgs) Result {
+			return submitted(a.Answer)
+		})
 	case term.Mitigation:
-		doc := "Say that the anomalies are mitigated. The system itself is judged. This ends the run, so do it once and last."
-		a := define(name, Submit, doc, submitReturns, func(context.Context, *Interface, *mitigationArgs) Result { return submitted(nil) })
+		doc := "Say that the anomalies are mitigated. The system itself is judged. This ends the run, so do " +
+			"it once and last."
+		a := define(name, Submit, doc, submitReturns, func(context.Context, *Interface, *mitigationArgs) Result {
+			return submitted(nil)
+		})
 		a.loose = true
 		return a
 	}

@@ -70,7 +70,8 @@ func fetch(ctx context.Context, e *Env, name, address string, timeout time.Durat
 	defer cancel()
 	transport := &http.Transport{DialContext: e.Dial, DisableKeepAlives: true}
 	defer transport.CloseIdleConnections()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, port)+"/metrics", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+net.JoinHostPort(address, port)+"/metrics",
+		nil)
 	if err != nil {
 		return err
 	}

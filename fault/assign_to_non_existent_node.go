@@ -37,7 +37,8 @@ the service is refused. An operator removes the selector.`,
 		})
 	}, func(t Target, _ assignParams) []string {
 		return []string{
-			fmt.Sprintf(`kubectl patch deployment %s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, t.Service),
+			fmt.Sprintf(
+				`kubectl patch deployment %s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, t.Service),
 			rollout(t.Service),
 		}
 	})

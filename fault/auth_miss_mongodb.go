@@ -32,7 +32,8 @@ in its log, tries again, and never becomes ready. An operator allows plain conne
 		o, _ := read(t.App)
 		cm := o.mounted(t.Service, mongodDir)
 		return append([]string{
-			fmt.Sprintf(`kubectl get configmap %s -o yaml | sed -e 's/mode: requireTLS/mode: disabled/' -e '/certificateKeyFile:/d' -e '/CAFile:/d' | kubectl replace -f -`, cm),
+			fmt.Sprintf(
+				`kubectl get configmap %s -o yaml | sed -e 's/mode: requireTLS/mode: disabled/' -e '/certificateKeyFile:/d' -e '/CAFile:/d' | kubectl replace -f -`, cm),
 			fmt.Sprintf("kubectl rollout restart deployment/%s", t.Service),
 			rollout(t.Service),
 		}, restart(t, callers(t.App, t.Service))...)

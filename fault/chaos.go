@@ -51,7 +51,9 @@ func (p disturbParams) schedule() cloud.Schedule {
 
 // disturbing completes the kind of a disturbance: one that goes to the pods of a service, through the
 // cloud's power of chaos. Shared finds the shared parameters among all; probe tells how it shows.
-func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams, what func(t Target, p P) (cloud.Disturbance, error), probe func(p P) probe, restarts bool) *Kind {
+func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams,
+	what func(t Target, p P) (cloud.Disturbance, error), probe func(p P) probe, restarts bool,
+) *Kind {
 	if k.Targets == nil {
 		k.Targets = AnyService
 	}
@@ -60,14 +62,18 @@ func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams, what fu
 		if o, err := read(t.App); err != nil {
 			return nil, err
 		} else if common.Node && len(o.claims(t.Service)) > 0 {
-			return nil, fmt.Errorf("%s: parameter \"node\": %s has a volume on its node and cannot move off it; leave node out", k.Name, t.Service)
+			return nil, fmt.Errorf("%s: parameter \"node\": %s has a volume on its node and cannot move off "+
+				"it; leave node out", k.Name, t.Service)
 		}
 		d, err := what(t, p)
 		if err != nil {
 			return nil, fmt.Errorf("%s: parameter %w", k.Name, err)
 		}
 		d.Schedule = common.schedule()
-		return &disturbed{kind: k.Name, target: t.Service, node: common.Node, what: d, probe: probe(p), restarts: restarts}, nil
+		return &disturbed{
+			kind: k.Name, target: t.Service, node: common.Node, what: d, probe: probe(p),
+			restarts: restarts,
+		}, nil
 	}, func(t Target, p P) []string {
 		if !shared(p).Node {
 			return nil

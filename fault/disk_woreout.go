@@ -37,10 +37,16 @@ func diskWoreout() *Kind {
 		Description: `Writes below the data directory of a MongoDB server fail with an input/output error, and the server is
 started again on it. It cannot write its lock file and ends: its pods are in CrashLoopBackOff. No
 operator can help.`,
-		Cause:   Cause{term.Hardware, term.NetworkStorage},
-		Targets: func(a *app.App) []string { return services(a, func(s app.Service) bool { return s.Kind == "mongodb" }) },
-	}, diskParams{Path: "/data/db", Methods: []string{"write", "fsync"}, Errno: "EIO", Percent: 100}, func(p diskParams) disturbParams { return p.disturbParams },
+		Cause: Cause{term.Hardware, term.NetworkStorage},
+		Targets: func(a *app.App) []string {
+			return services(a, func(s app.Service) bool { return s.Kind == "mongodb" })
+		},
+	}, diskParams{Path: "/data/db", Methods: []string{"write", "fsync"}, Errno: "EIO", Percent: 100},
+		func(p diskParams) disturbParams { return p.disturbParams },
 		func(_ Target, p diskParams) (cloud.Disturbance, error) {
-			return cloud.Disturbance{IO: &cloud.IOChaos{Path: p.Path, Methods: p.Methods, Errno: p.Errno, Percent: p.Percent}}, nil
+			return cloud.Disturbance{IO: &cloud.IOChaos{
+				Path: p.Path, Methods: p.Methods, Errno: p.Errno,
+				Percent: p.Percent,
+			}}, nil
 		}, func(diskParams) probe { return healthProbe }, true)
 }

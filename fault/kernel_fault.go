@@ -41,7 +41,9 @@ becomes ready, or its calls fail. Only where it is bound to a node can an operat
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && callsStore(a, s) })
 		},
 		MayFix: moved,
-	}, kernelParams{Call: "connect", Errno: "ENOMEM", Percent: 100}, func(p kernelParams) disturbParams { return p.disturbParams },
+	}, kernelParams{Call: "connect", Errno: "ENOMEM", Percent: 100}, func(p kernelParams) disturbParams {
+		return p.disturbParams
+	},
 		func(_ Target, p kernelParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Kernel: &cloud.KernelChaos{Call: p.Call, Errno: p.Errno, Percent: p.Percent}}, nil
 		}, func(kernelParams) probe { return kernelProbe }, true)

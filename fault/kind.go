@@ -16,7 +16,9 @@ import (
 
 // Define completes a kind whose parameters are a P, with the defaults given. A parameter type that
 // has a method Validate is asked whether what a document says makes sense.
-func Define[P any](k Kind, defaults P, bind func(t Target, p P) (Fault, error), solution func(t Target, p P) []string) *Kind {
+func Define[P any](k Kind, defaults P, bind func(t Target, p P) (Fault, error),
+	solution func(t Target, p P) []string,
+) *Kind {
 	k.Params = func() any { p := defaults; return &p }
 	k.Bind = func(t Target, params any) (Fault, error) { return bind(t, *params.(*P)) }
 	if solution != nil {
@@ -101,7 +103,8 @@ func (k *Kind) checkTarget(t Target) error {
 	case near != "":
 		return fmt.Errorf("%s cannot go to %q of %s; did you mean %q?", k.Name, t.Service, t.App.Name, near)
 	}
-	return fmt.Errorf("%s cannot go to %q of %s; it can go to %s", k.Name, t.Service, t.App.Name, strings.Join(targets, ", "))
+	return fmt.Errorf("%s cannot go to %q of %s; it can go to %s", k.Name, t.Service, t.App.Name,
+		strings.Join(targets, ", "))
 }
 
 // fill decodes the parameters one by one, so that an error can name the one that is wrong.
@@ -114,7 +117,10 @@ func (k *Kind) fill(into any, params *yaml.Node) error {
 	}
 	all := &strict.Problems{File: k.Name}
 	if params.Kind != yaml.MappingNode {
-		all.List = append(all.List, strict.Problem{Line: params.Line, Text: "parameters are written as {name: value, ...}"})
+		all.List = append(all.List, strict.Problem{
+			Line: params.Line,
+			Text: "parameters are written as {name: value, ...}",
+		})
 		return all
 	}
 	for i := 0; i+1 < len(params.Content); i += 2 {

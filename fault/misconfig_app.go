@@ -37,6 +37,9 @@ becomes ready. An operator goes back to the image before.`,
 			return nil
 		}
 		c := o.containers(t.Service)[0]
-		return []string{fmt.Sprintf("kubectl set image deployment/%s %s=%s", t.Service, c.Name, c.Image), rollout(t.Service)}
+		return []string{
+			fmt.Sprintf("kubectl set image deployment/%s %s=%s", t.Service, c.Name, c.Image),
+			rollout(t.Service),
+		}
 	})
 }

@@ -44,7 +44,8 @@ through the Service is refused. An operator sets the target port right.`,
 		m := f.(*misconfigured)
 		var commands []string
 		for _, c := range m.changes {
-			commands = append(commands, fmt.Sprintf(`kubectl patch service %s --type=json -p '[{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}]'`, t.Service, c.index, c.right))
+			commands = append(commands, fmt.Sprintf(
+				`kubectl patch service %s --type=json -p '[{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}]'`, t.Service, c.index, c.right))
 		}
 		return commands
 	})
@@ -83,7 +84,8 @@ func bindMisconfig(t Target, p misconfigParams) (Fault, error) {
 		f.changes = append(f.changes, portChange{i, target})
 	}
 	if len(f.changes) == 0 {
-		return nil, fmt.Errorf("misconfig_k8s: the Service %s has no target port %d to change to %d", t.Service, p.InsteadOf, p.Port)
+		return nil, fmt.Errorf("misconfig_k8s: the Service %s has no target port %d to change to %d", t.Service,
+			p.InsteadOf, p.Port)
 	}
 	return f, unstructured.SetNestedSlice(f.wrong.Object, ports, "spec", "ports")
 }

@@ -129,7 +129,9 @@ func networkLoss() *Kind {
 		Title: "Packets of a service are lost",
 		Description: `Part of the packets of a service's pods are lost. TCP sends them again after a while, ever more rarely, so
 calls take long or time out.`,
-	}, lossParams{0.99, defaultNetwork(500 * time.Millisecond)}, func(p lossParams) networkParams { return p.networkParams },
+	}, lossParams{0.99, defaultNetwork(500 * time.Millisecond)}, func(p lossParams) networkParams {
+		return p.networkParams
+	},
 		func(p lossParams) cloud.NetworkChaos { return cloud.NetworkChaos{Loss: p.Loss} })
 }
 
@@ -143,15 +145,16 @@ type delayParams struct {
 func (p delayParams) Validate() error {
 	switch {
 	case p.Delay < leastDelay:
-		return fmt.Errorf(`"delay" must be at least %v: less does not show beside what a busy machine takes`, leastDelay)
+		return fmt.Errorf(`"delay" must be at least %v: less does not show beside what a busy machine takes`,
+			leastDelay)
 	case p.Jitter < 0 || p.Jitter > p.Delay:
 		return errors.New(`"jitter" must not be negative, and at most as much as "delay"`)
 	}
 	return p.networkParams.Validate()
 }
 
-// network is what a delay shares with other disturbances. Slow is never more than what a delay must cause, since no answer
-// comes without two packets.
+// network is what a delay shares with other disturbances. Slow is never more than what a delay must cause,
+// since no answer comes without two packets.
 func (p delayParams) network() networkParams {
 	n := p.networkParams
 	n.Slow = min(n.Slow, max(2*(p.Delay-p.Jitter), p.Delay/2))
@@ -168,7 +171,8 @@ func networkDelay() *Kind {
 		Title: "Packets of a service are late",
 		Description: `All packets of a service's pods arrive later. Calls take long, and time out if the delay is more than their
 callers wait for.`,
-	}, delayParams{Delay: 10 * time.Second, networkParams: defaultNetwork(time.Second)}, delayParams.network, delayParams.chaos)
+	}, delayParams{Delay: 10 * time.Second, networkParams: defaultNetwork(time.Second)}, delayParams.network,
+		delayParams.chaos)
 }
 
 func networkJitter() *Kind {
@@ -177,7 +181,8 @@ func networkJitter() *Kind {
 		Title: "Packets of a service are late, now more, now less",
 		Description: `All packets of a service's pods arrive later, each by another time. Calls take long, and how long differs
 from one to the next.`,
-	}, delayParams{Delay: 2 * time.Second, Jitter: 2 * time.Second, networkParams: defaultNetwork(time.Second)}, delayParams.network, delayParams.chaos)
+	}, delayParams{Delay: 2 * time.Second, Jitter: 2 * time.Second, networkParams: defaultNetwork(time.Second)},
+		delayParams.network, delayParams.chaos)
 }
 
 type bandwidthParams struct {
@@ -188,7 +193,8 @@ type bandwidthParams struct {
 // Validate implements the check of parameters.
 func (p bandwidthParams) Validate() error {
 	if p.Rate <= 0 || p.Rate > mostBandwidth {
-		return fmt.Errorf(`"rate" must be more than 0 and at most %d bytes a second: services send less than more`, mostBandwidth)
+		return fmt.Errorf(`"rate" must be more than 0 and at most %d bytes a second: services send less than more`,
+			mostBandwidth)
 	}
 	return p.networkParams.Validate()
 }
@@ -199,7 +205,9 @@ func networkBandwidth() *Kind {
 		Title: "A service can send little",
 		Description: `A service's pods can send only so many bytes a second. What they send waits for what they sent before, so
 calls take ever longer.`,
-	}, bandwidthParams{1000, defaultNetwork(time.Second)}, func(p bandwidthParams) networkParams { return p.networkParams },
+	}, bandwidthParams{1000, defaultNetwork(time.Second)}, func(p bandwidthParams) networkParams {
+		return p.networkParams
+	},
 		func(p bandwidthParams) cloud.NetworkChaos { return cloud.NetworkChaos{Bandwidth: int64(p.Rate)} })
 }
 
@@ -222,7 +230,9 @@ func networkCorrupt() *Kind {
 		Title: "Packets of a service arrive damaged",
 		Description: `Part of the packets of a service's pods arrive damaged. Their checksums are wrong, so they are dropped, and
 TCP sends them again after a while: calls take long or time out.`,
-	}, corruptParams{0.95, defaultNetwork(500 * time.Millisecond)}, func(p corruptParams) networkParams { return p.networkParams },
+	}, corruptParams{0.95, defaultNetwork(500 * time.Millisecond)}, func(p corruptParams) networkParams {
+		return p.networkParams
+	},
 		func(p corruptParams) cloud.NetworkChaos { return cloud.NetworkChaos{Corrupt: p.Corrupt} })
 }
 
@@ -263,7 +273,9 @@ services that answer over UDP, as those for names do: one question gets two answ
 			}
 			return services(a, func(s app.Service) bool { return o.datagrams(s.Name) > 0 })
 		},
-	}, duplicateParams{0.99, defaultNetwork(time.Second)}, func(p duplicateParams) networkParams { return p.networkParams },
+	}, duplicateParams{0.99, defaultNetwork(time.Second)}, func(p duplicateParams) networkParams {
+		return p.networkParams
+	},
 		func(p duplicateParams) cloud.NetworkChaos { return cloud.NetworkChaos{Duplicate: p.Duplicate} })
 	bind := k.Bind
 	k.Bind = func(t Target, params any) (Fault, error) {

@@ -41,7 +41,9 @@ operator help: by moving the pods off it.`,
 			}
 			for _, c := range p.Containers {
 				if !slices.Contains(names, c) {
-					return cloud.Disturbance{}, fmt.Errorf("\"containers\": %s has no container %q; it has %s", t.Service, c, strings.Join(names, ", "))
+					return cloud.Disturbance{},
+						fmt.Errorf("\"containers\": %s has no container %q; it has %s", t.Service, c,
+							strings.Join(names, ", "))
 				}
 			}
 			return cloud.Disturbance{Pod: &cloud.PodChaos{Action: cloud.ContainerKill, Containers: p.Containers}}, nil

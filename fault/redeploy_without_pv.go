@@ -150,7 +150,8 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 		if err := f.stopWorkloads(ctx, e); err != nil {
 			return err
 		}
-		err := namespaces.Delete(ctx, e.App.Namespace, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(f.namespace))})
+		err := namespaces.Delete(ctx, e.App.Namespace,
+			metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(f.namespace))})
 		if ignoreNotFound(err) != nil && !apierrors.IsConflict(err) {
 			return err
 		}
@@ -161,7 +162,8 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 	return poll(ctx, "the volumes to be released", func(ctx context.Context) (bool, error) {
 		for _, pv := range f.volumes {
 			now, err := e.Client.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
-			if err != nil || now.Status.Phase == v1.VolumeBound && now.Spec.ClaimRef != nil && now.Spec.ClaimRef.UID == pv.Spec.ClaimRef.UID {
+			if err != nil || now.Status.Phase == v1.VolumeBound && now.Spec.ClaimRef != nil &&
+				now.Spec.ClaimRef.UID == pv.Spec.ClaimRef.UID {
 				return false, err
 			}
 		}
@@ -173,7 +175,8 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 // in it takes longer.
 func (f *unbound) stopWorkloads(ctx context.Context, e *Env) error {
 	background := metav1.DeletePropagationBackground
-	err := e.Client.AppsV1().Deployments(e.App.Namespace).DeleteCollection(ctx, metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
+	err := e.Client.AppsV1().Deployments(e.App.Namespace).DeleteCollection(ctx,
+		metav1.DeleteOptions{PropagationPolicy: &background}, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -265,6 +268,7 @@ func setPolicy(ctx context.Context, e *Env, name string, policy v1.PersistentVol
 }
 
 func patchVolume(ctx context.Context, e *Env, name, patch string) error {
-	_, err := e.Client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: patchManager})
+	_, err := e.Client.CoreV1().PersistentVolumes().Patch(ctx, name, types.MergePatchType, []byte(patch),
+		metav1.PatchOptions{FieldManager: patchManager})
 	return err
 }

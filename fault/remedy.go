@@ -17,7 +17,10 @@ const (
 )
 
 // Remedies are all blunt remedies.
-var Remedies = []string{RestartEverything, RollBackEverything, ScaleToZero, DeleteTheWorkload, LimitsToInfinity, SilenceTheAlerts}
+var Remedies = []string{
+	RestartEverything, RollBackEverything, ScaleToZero, DeleteTheWorkload, LimitsToInfinity,
+	SilenceTheAlerts,
+}
 
 // rollout is a command that waits until a service runs as it should.
 func rollout(service string) string {
@@ -27,7 +30,8 @@ func rollout(service string) string {
 // restart are commands that make the pods of services anew, so that they do not wait for their
 // back-off to end, and wait for them.
 func restart(t Target, services []string) []string {
-	commands := []string{fmt.Sprintf("kubectl delete pod -l '%s in (%s)' --wait=false", t.App.Label, strings.Join(services, ", "))}
+	commands := []string{fmt.Sprintf("kubectl delete pod -l '%s in (%s)' --wait=false", t.App.Label,
+		strings.Join(services, ", "))}
 	for _, s := range services {
 		commands = append(commands, rollout(s))
 	}

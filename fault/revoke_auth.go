@@ -21,7 +21,10 @@ CrashLoopBackOff. An operator grants the role again.`,
 		Targets: protected,
 	}, defaultAccount, func(t Target, p account) (Fault, error) {
 		o, err := read(t.App)
-		return &revoked{account: p, server: t.Service, clients: callers(t.App, t.Service), databases: o.databases(t.Service)}, err
+		return &revoked{
+			account: p, server: t.Service, clients: callers(t.App, t.Service),
+			databases: o.databases(t.Service),
+		}, err
 	}, func(t Target, p account) []string {
 		o, _ := read(t.App)
 		script := fmt.Sprintf("db.grantRolesToUser(%q, %s)", p.User, rolesText(o.databases(t.Service)))
@@ -31,7 +34,8 @@ CrashLoopBackOff. An operator grants the role again.`,
 
 // mongosh is a command that runs a script as the root user.
 func (c account) mongosh(server, script string) string {
-	return fmt.Sprintf("kubectl exec deployment/%s -- mongosh admin --quiet -u %s -p %s --authenticationDatabase admin --eval '%s'", server, c.Root, c.RootPassword, script)
+	return fmt.Sprintf("kubectl exec deployment/%s -- mongosh admin --quiet -u %s -p %s --authenticationDatabase "+
+		"admin --eval '%s'", server, c.Root, c.RootPassword, script)
 }
 
 // revoked is a database whose user lost its role.
@@ -62,6 +66,9 @@ func (f *revoked) Recover(ctx context.Context, e *Env) error {
 
 func (f *revoked) change(ctx context.Context, e *Env, command string) error {
 	return f.administer(ctx, e, f.server, func(ctx context.Context, admin *mongo.Database) error {
-		return admin.RunCommand(ctx, bson.D{{Key: command, Value: f.User}, {Key: "roles", Value: roles(f.databases)}}).Err()
+		return admin.RunCommand(ctx, bson.D{
+			{Key: command, Value: f.User},
+			{Key: "roles", Value: roles(f.databases)},
+		}).Err()
 	})
 }

@@ -31,7 +31,10 @@ operator scales it up again.`,
 				replicas = *r
 			}
 		}
-		return []string{fmt.Sprintf("kubectl scale deployment/%s --replicas=%d", t.Service, replicas), rollout(t.Service)}
+		return []string{
+			fmt.Sprintf("kubectl scale deployment/%s --replicas=%d", t.Service, replicas),
+			rollout(t.Service),
+		}
 	})
 }
 

@@ -21,10 +21,14 @@ with the password and the roles it had.`,
 		Targets: protected,
 	}, defaultAccount, func(t Target, p account) (Fault, error) {
 		o, err := read(t.App)
-		return &unregistered{account: p, server: t.Service, clients: callers(t.App, t.Service), databases: o.databases(t.Service)}, err
+		return &unregistered{
+			account: p, server: t.Service, clients: callers(t.App, t.Service),
+			databases: o.databases(t.Service),
+		}, err
 	}, func(t Target, p account) []string {
 		o, _ := read(t.App)
-		script := fmt.Sprintf("db.createUser({user: %q, pwd: %q, roles: %s})", p.User, p.Password, rolesText(o.databases(t.Service)))
+		script := fmt.Sprintf("db.createUser({user: %q, pwd: %q, roles: %s})", p.User, p.Password,
+			rolesText(o.databases(t.Service)))
 		return append([]string{p.mongosh(t.Service, script)}, restart(t, callers(t.App, t.Service))...)
 	})
 }
@@ -85,7 +89,11 @@ func (f *unregistered) Recover(ctx context.Context, e *Env) error {
 		if err := admin.RunCommand(ctx, grant).Err(); !noSuchUser(err) {
 			return err // It is back.
 		}
-		return admin.RunCommand(ctx, bson.D{{Key: "createUser", Value: f.User}, {Key: "pwd", Value: f.Password}, {Key: "roles", Value: had}}).Err()
+		return admin.RunCommand(ctx, bson.D{
+			{Key: "createUser", Value: f.User},
+			{Key: "pwd", Value: f.Password},
+			{Key: "roles", Value: had},
+		}).Err()
 	})
 	if err != nil {
 		return err

@@ -71,7 +71,8 @@ func (p cpuParams) probe(ctx context.Context, e *Env, service string) (string, e
 		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
 	}
 	if took > p.Slow {
-		return fmt.Sprintf("%s takes %v for a request that costs next to nothing", service, took.Round(time.Millisecond)), nil
+		return fmt.Sprintf("%s takes %v for a request that costs next to nothing", service,
+			took.Round(time.Millisecond)), nil
 	}
 	if err := ask(ctx, e, service, askTimeout); err != nil {
 		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
@@ -90,7 +91,9 @@ func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, er
 	defer cancel()
 	conn, err := grpc.NewClient(fmt.Sprintf("passthrough:///%s.%s:%d", service, e.App.Namespace, port),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) { return e.Dial(ctx, "tcp", address) }))
+		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			return e.Dial(ctx, "tcp", address)
+		}))
 	if err != nil {
 		return 0, err
 	}

@@ -31,12 +31,14 @@ is refused. An operator sets the command right.`,
 			p.Binary = others[0]
 		}
 		if !slices.Contains(others, p.Binary) {
-			return nil, fmt.Errorf("wrong_bin_usage: parameter \"binary\": %q is no command that %s could run by mistake; there are %s", p.Binary, t.Service, strings.Join(others, ", "))
+			return nil, fmt.Errorf("wrong_bin_usage: parameter \"binary\": %q is no command that %s could run by "+
+				"mistake; there are %s", p.Binary, t.Service, strings.Join(others, ", "))
 		}
 		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "command", []any{p.Binary}) })
 	}, func(t Target, _ wrongBinParams) []string {
 		return []string{
-			fmt.Sprintf(`kubectl patch deployment %s --type=json -p '[{"op": "replace", "path": "/spec/template/spec/containers/0/command", "value": [%q]}]'`, t.Service, commandOf(t.App, t.Service)),
+			fmt.Sprintf(
+				`kubectl patch deployment %s --type=json -p '[{"op": "replace", "path": "/spec/template/spec/containers/0/command", "value": [%q]}]'`, t.Service, commandOf(t.App, t.Service)),
 			rollout(t.Service),
 		}
 	})
@@ -64,7 +66,8 @@ func otherBinaries(a *app.App, service string) (commands []string) {
 	}
 	for _, s := range a.Services {
 		c := o.containers(s.Name)
-		if len(c) == 0 || c[0].Image != own[0].Image || len(c[0].Command) != 1 || len(c[0].Ports) == 0 || c[0].Ports[0].ContainerPort == own[0].Ports[0].ContainerPort {
+		if len(c) == 0 || c[0].Image != own[0].Image || len(c[0].Command) != 1 || len(c[0].Ports) == 0 ||
+			c[0].Ports[0].ContainerPort == own[0].Ports[0].ContainerPort {
 			continue
 		}
 		commands = append(commands, c[0].Command[0])

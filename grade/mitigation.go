@@ -116,7 +116,8 @@ func loadComplaints(baseline, now workload.Window) []string {
 		add("%.1f %% of requests succeed, %.1f %% in the baseline", 100*n.Success, 100*b.Success)
 	}
 	if n.P95 > latencyFactor*b.P95+latencySlack {
-		add("95 %% of requests within %v, %v in the baseline", n.P95.Round(time.Millisecond), b.P95.Round(time.Millisecond))
+		add("95 %% of requests within %v, %v in the baseline", n.P95.Round(time.Millisecond),
+			b.P95.Round(time.Millisecond))
 	}
 	for _, o := range now.Operations {
 		i := slices.IndexFunc(baseline.Operations, func(x workload.SLI) bool { return x.Operation == o.Operation })

@@ -125,7 +125,10 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	if len(o.Groups) == 0 {
 		o.Groups = []string{DefaultGroup}
 	}
-	g := &Guard{opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal}, errors: logs.ErrorLog(o.Log, slog.LevelDebug, "guard")}
+	g := &Guard{
+		opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal},
+		errors: logs.ErrorLog(o.Log, slog.LevelDebug, "guard"),
+	}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	g.doorCtx, g.shut = context.WithCancel(g.ctx)
 	var err error
@@ -223,7 +226,8 @@ func (g *Guard) prepare(ctx context.Context) (user string, err error) {
 	if err != nil {
 		return "", err
 	}
-	r, err := authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	r, err := authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
+		metav1.CreateOptions{})
 	if err != nil {
 		return "", fmt.Errorf("ask who the lab is: %w", err)
 	}
@@ -250,7 +254,8 @@ func (g *Guard) awaitRights(ctx context.Context) error {
 		select {
 		case <-time.After(rightsPoll):
 		case <-ctx.Done():
-			return fmt.Errorf("%s of %v did not get its rights: %w", g.opts.User, g.opts.Groups, errors.Join(err, ctx.Err()))
+			return fmt.Errorf("%s of %v did not get its rights: %w", g.opts.User, g.opts.Groups,
+				errors.Join(err, ctx.Err()))
 		}
 	}
 }

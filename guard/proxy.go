@@ -66,7 +66,8 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, from *caller) {
 	case resource && impersonated(r) != "":
 		// Discovery is the same for all, and clients show no more than "unknown" of a refusal there.
 		writeStatus(w, newStatus(http.StatusForbidden, metav1.StatusReasonForbidden,
-			"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at the cluster scope", impersonated(r), from.name(r.Context())))
+			"users %q is forbidden: User %q cannot impersonate resource \"users\" in API group \"\" at "+
+				"the cluster scope", impersonated(r), from.name(r.Context())))
 	case resource:
 		g.serveResource(w, r, from, t)
 	default:
@@ -185,7 +186,8 @@ func (x *exchange) modify(resp *http.Response) error {
 }
 
 func (x *exchange) filterAnswer(resp *http.Response) error {
-	empty := resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent || resp.Request.Method == http.MethodHead
+	empty := resp.StatusCode == http.StatusNotModified || resp.StatusCode == http.StatusNoContent ||
+		resp.Request.Method == http.MethodHead
 	contentType, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	switch {
 	case resp.StatusCode == http.StatusSwitchingProtocols:
@@ -262,7 +264,8 @@ func (x *exchange) fail(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, context.Canceled):
 		// Nobody hears it but the journal.
-		x.refuse(w, newStatus(statusClientGone, metav1.StatusReasonTimeout, "the client left before the answer: whether anything was written is not known"))
+		x.refuse(w, newStatus(statusClientGone, metav1.StatusReasonTimeout,
+			"the client left before the answer: whether anything was written is not known"))
 	case errors.Is(err, errJSON):
 		x.refuse(w, apierrors.NewInternalError(err))
 	default:
@@ -360,7 +363,8 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		x.refuse(w, apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, t.Namespace))
 		return
 	case t.Resource == "nodes" && t.Subresource == "proxy" && !x.nodeProxy(r):
-		x.refuse(w, forbidden(from.name(r.Context()), "connect to", "the kubelet's path \"/"+strings.Join(t.Rest, "/")+"\"", kubeletAdvice))
+		x.refuse(w, forbidden(from.name(r.Context()), "connect to",
+			"the kubelet's path \"/"+strings.Join(t.Rest, "/")+"\"", kubeletAdvice))
 		return
 	}
 	write := slices.Contains(writes, t.Verb)
@@ -381,7 +385,8 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		}
 	}
 	if write && t.Group == aggregation && ownAPI(t, x.before) {
-		x.refuse(w, forbidden(from.name(r.Context()), t.Verb, "an APIService of the API server's own", "register APIs of your own under other names"))
+		x.refuse(w, forbidden(from.name(r.Context()), t.Verb, "an APIService of the API server's own",
+			"register APIs of your own under other names"))
 		return
 	}
 	if !x.streams() {

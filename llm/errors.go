@@ -58,7 +58,8 @@ func (f *Failure) Unwrap() []error {
 const contextLength = "context_length_exceeded"
 
 // overlong is how endpoints say that a conversation does not fit.
-var overlong = regexp.MustCompile(`(?i)maximum context length|context (length|window|size)|prompt is too long|input is too long|too many tokens`)
+var overlong = regexp.MustCompile(
+	`(?i)maximum context length|context (length|window|size)|prompt is too long|input is too long|too many tokens`)
 
 func (f *Failure) tooLong() bool {
 	switch f.Status {

@@ -44,7 +44,9 @@ type Observer struct {
 }
 
 // New returns an observer of the cluster with the given API and network.
-func New(config *rest.Config, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*Observer, error) {
+func New(config *rest.Config, dial func(ctx context.Context, network, address string) (net.Conn,
+	error),
+) (*Observer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // A query reads the logs of all pods at once.
 	client, err := kubernetes.NewForConfig(config)
@@ -57,7 +59,10 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{config: config, client: client, http: &http.Client{Transport: transport}, prometheus: promv1.NewAPI(p)}, nil
+	return &Observer{
+		config: config, client: client, http: &http.Client{Transport: transport},
+		prometheus: promv1.NewAPI(p),
+	}, nil
 }
 
 // Close closes idle connections.

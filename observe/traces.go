@@ -165,7 +165,8 @@ func (j *Jaeger) Trace(ctx context.Context, id string) (*Trace, error) {
 // Dependencies returns who called whom between two times.
 func (j *Jaeger) Dependencies(ctx context.Context, from, to time.Time) (list []Link, err error) {
 	return list, j.get(ctx, "/api/dependencies", url.Values{
-		"endTs": {strconv.FormatInt(to.UnixMilli(), 10)}, "lookback": {strconv.FormatInt(to.Sub(from).Milliseconds(), 10)},
+		"endTs":    {strconv.FormatInt(to.UnixMilli(), 10)},
+		"lookback": {strconv.FormatInt(to.Sub(from).Milliseconds(), 10)},
 	}, &list)
 }
 

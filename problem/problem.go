@@ -227,7 +227,10 @@ func (d *Document) problems(a *app.App) []*Problem {
 		}
 		list = append(list, p)
 		if t == Detection && p.Faulty() {
-			list = append(list, &Problem{ID: p.ID + "-healthy", Task: t, Origin: Ours, App: a, Healthy: true, Document: d})
+			list = append(list, &Problem{
+				ID: p.ID + "-healthy", Task: t, Origin: Ours, App: a, Healthy: true,
+				Document: d,
+			})
 		}
 	}
 	return list

@@ -67,7 +67,8 @@ func at(path ...any) []any { return path }
 func (r *reader) check() {
 	d := r.d
 	if !strings.Contains(d.ID, taskMark) || !idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
-		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID, taskMark)
+		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID,
+			taskMark)
 	}
 	if longest := strings.ReplaceAll(d.ID, taskMark, string(Localization)); len(longest) > maxID {
 		r.add(at("id"), "id %.20s...: it is longer than %d characters", d.ID, maxID)
@@ -164,7 +165,8 @@ func (r *reader) checkAnswer() {
 			for _, s := range r.app.Services {
 				names = append(names, s.Name)
 			}
-			r.add(at("answer", "components", i, "name"), "answer.components: in %s %s", r.app.Name, strict.Unknown("service", c.Name, names))
+			r.add(at("answer", "components", i, "name"), "answer.components: in %s %s", r.app.Name,
+				strict.Unknown("service", c.Name, names))
 		}
 	}
 	if d.Answer.Cause != nil {
@@ -181,7 +183,8 @@ func (r *reader) checkAnswer() {
 // checkCause notes what is wrong with a cause.
 func (r *reader) checkCause(c fault.Cause, path ...any) {
 	if !slices.Contains(term.SystemLevels, c.SystemLevel) {
-		r.add(append(path, "system_level"), "answer: %s", strict.Unknown("system_level", c.SystemLevel, term.SystemLevels))
+		r.add(append(path, "system_level"), "answer: %s",
+			strict.Unknown("system_level", c.SystemLevel, term.SystemLevels))
 	}
 	if !slices.Contains(term.FaultTypes, c.FaultType) {
 		r.add(append(path, "fault_type"), "answer: %s", strict.Unknown("fault_type", c.FaultType, term.FaultTypes))
@@ -194,8 +197,11 @@ func (r *reader) checkFixes() {
 		if s.kind == nil {
 			continue // Said already.
 		}
-		if fix, err := s.kind.Fix(fault.Target{App: r.app, Service: s.Target}, s.params()); err == nil && len(fix) == 0 {
-			r.add(at("faults", i, "kind"), "faults[%d]: nobody but the injector can undo %s like this, so there can be no mitigation task", i, s.Kind)
+		if fix, err := s.kind.Fix(fault.Target{App: r.app, Service: s.Target}, s.params()); err == nil &&
+			len(fix) == 0 {
+			r.add(at("faults", i, "kind"),
+				"faults[%d]: nobody but the injector can undo %s like this, so there can be no mitigation task", i,
+				s.Kind)
 		}
 	}
 }

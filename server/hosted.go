@@ -59,8 +59,9 @@ type opener func(context.Context, Spec, eventFunc) (Run, error)
 func host(ctx context.Context, s Spec, open opener) *hosted {
 	ctx, cancel := context.WithCancel(ctx)
 	h := &hosted{
-		spec: s, created: time.Now(), cancel: cancel, feed: newFeed(), state: Preparing, last: Turn{Observation: aci.NextAction},
-		briefed: make(chan struct{}), over: make(chan struct{}), done: make(chan struct{}), turn: make(chan struct{}, 1),
+		spec: s, created: time.Now(), cancel: cancel, feed: newFeed(), state: Preparing,
+		last: Turn{Observation: aci.NextAction}, briefed: make(chan struct{}), over: make(chan struct{}),
+		done: make(chan struct{}), turn: make(chan struct{}, 1),
 	}
 	go func() {
 		defer cancel()

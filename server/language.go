@@ -58,5 +58,8 @@ func (f *Front) parse(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return fail(http.StatusUnprocessableEntity, "%v", err)
 	}
-	return writeJSON(w, http.StatusOK, Parsed{c.Name, append([]any{}, c.Args...), c.Kwargs, append([]string{}, c.Context...), c.Note})
+	return writeJSON(w, http.StatusOK, Parsed{
+		c.Name, append([]any{}, c.Args...), c.Kwargs,
+		append([]string{}, c.Context...), c.Note,
+	})
 }

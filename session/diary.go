@@ -77,7 +77,8 @@ func (d *diary) note(data any, baseline time.Duration) {
 	case record.Action:
 		d.begin("action "+actionName(e.Action), slowStep)
 	case record.Step:
-		d.logger().Debug("step", "step", e.Number, "action", actionName(e.Action), "failed", e.Failed, "thought", seconds(e.Thought), "took", seconds(e.Took))
+		d.logger().Debug("step", "step", e.Number, "action", actionName(e.Action), "failed", e.Failed, "thought",
+			seconds(e.Thought), "took", seconds(e.Took))
 		d.begin(waitingForAgent, slowStep)
 	case record.Briefing:
 		d.begin(waitingForAgent, slowStep)

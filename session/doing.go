@@ -36,7 +36,8 @@ type Doing struct {
 func (d Doing) much() string {
 	var list []string
 	if d.PeakConnections >= muchNetwork || d.PeakSent >= muchNetwork {
-		list = append(list, fmt.Sprintf("%d connections and %d requests over them in a second", d.PeakConnections, d.PeakSent))
+		list = append(list, fmt.Sprintf("%d connections and %d requests over them in a second", d.PeakConnections,
+			d.PeakSent))
 	}
 	if d.PeakRequests >= muchAPI {
 		list = append(list, fmt.Sprintf("%d requests to the API in a second", d.PeakRequests))
@@ -97,7 +98,8 @@ func (m *monitor) sample() {
 	in := func(i int) int { return int(now[i] - m.last[i]) }
 	d := &m.d
 	d.Connections, d.Sent, d.Requests = int(now[0]), int(now[1]), int(now[2])
-	d.PeakConnections, d.PeakSent, d.PeakRequests = max(d.PeakConnections, in(0)), max(d.PeakSent, in(1)), max(d.PeakRequests, in(2))
+	d.PeakConnections, d.PeakSent, d.PeakRequests = max(d.PeakConnections, in(0)), max(d.PeakSent, in(1)),
+		max(d.PeakRequests, in(2))
 	d.Late = max(d.Late, m.late())
 	m.last = now
 }
@@ -105,7 +107,10 @@ func (m *monitor) sample() {
 // startMonitor begins to count.
 func startMonitor(requests func() int64, late func() time.Duration) *monitor {
 	ctx, cancel := context.WithCancel(context.Background())
-	m := &monitor{requests: requests, late: late, cancel: cancel, done: make(chan struct{}), d: Doing{LateBefore: late()}}
+	m := &monitor{
+		requests: requests, late: late, cancel: cancel, done: make(chan struct{}),
+		d: Doing{LateBefore: late()},
+	}
 	go m.run(ctx)
 	return m
 }

@@ -183,7 +183,10 @@ func (l *Local) inject(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s in %s does not show: %w", spec.Kind, spec.Target, err)
 		}
-		l.tell(record.FaultEvent, record.Fault{Kind: spec.Kind, Target: spec.Target, Symptom: symptom, Time: time.Now()})
+		l.tell(record.FaultEvent, record.Fault{
+			Kind: spec.Kind, Target: spec.Target, Symptom: symptom,
+			Time: time.Now(),
+		})
 	}
 	return nil
 }
@@ -288,7 +291,8 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		return nil, err
 	}
 	a.guard, err = guard.Start(ctx, guard.Options{
-		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal, Log: l.setting.Log,
+		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
+		Log: l.setting.Log,
 	})
 	if err != nil {
 		return nil, err

@@ -133,7 +133,8 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 	}
 	o, err := finish(file)
 	if err == nil {
-		r.diary.logger().Info("run ended", "problem", o.Problem, "class", o.Verdict.Class, "why", o.Verdict.Why, "took", time.Since(begun).Round(time.Millisecond))
+		r.diary.logger().Info("run ended", "problem", o.Problem, "class", o.Verdict.Class, "why", o.Verdict.Why, "took",
+			time.Since(begun).Round(time.Millisecond))
 	}
 	return o, err
 }
@@ -249,7 +250,10 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	wait := prepareTimeout + r.Agent.Baseline
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
-	return r.Environment.Prepare(ctx, Setting{Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline, Log: r.diary.logger()}, r.tell)
+	return r.Environment.Prepare(ctx, Setting{
+		Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline,
+		Log: r.diary.logger(),
+	}, r.tell)
 }
 
 // watch has the environment looked at, if there still is one.
@@ -290,8 +294,9 @@ func (r *run) judge(ctx context.Context) {
 func (r *run) briefing(way Admission) agent.Briefing {
 	p := r.Problem
 	b := agent.Briefing{
-		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig, Note: r.event, Scratch: r.Scratch,
-		Description: aci.Description(string(p.Task), p.App), Instructions: aci.Instructions(string(p.Task)),
+		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
+		Note: r.event, Scratch: r.Scratch, Description: aci.Description(string(p.Task), p.App),
+		Instructions: aci.Instructions(string(p.Task)),
 	}
 	if r.Model != nil {
 		b.Model = newMeter(r.Model, r.Budget, r.event)

@@ -78,7 +78,10 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{cloud: c, app: a, client: client, observer: o, healthy: map[string]grade.Look{}, alerting: map[string]bool{}}
+	s := &Stage{
+		cloud: c, app: a, client: client, observer: o, healthy: map[string]grade.Look{},
+		alerting: map[string]bool{},
+	}
 	s.env = &fault.Env{
 		Client: client, Config: cloud.DirectConfig(c), Dial: c.Dial, App: a,
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
@@ -92,7 +95,9 @@ func (s *Stage) Fits(p *problem.Problem) bool { return s.app.Name == p.App.Name 
 
 // set makes the stage ready for a run: as it was deployed, under load, well, and without alerts from its
 // start. It returns how that looks. Waits is told of an alert, if there is any to wait for.
-func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64, waits func(alert string)) (baseline grade.Look, err error) {
+func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
+	waits func(alert string),
+) (baseline grade.Look, err error) {
 	seedCloud(s.cloud, seed)
 	if baseline, err = s.serve(ctx, l, seed); err != nil {
 		return baseline, err

@@ -36,7 +36,8 @@ func classify(err error) Class {
 	switch {
 	case errors.As(err, &dns):
 		return DNS
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout(), errors.Is(err, syscall.ETIMEDOUT):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout(),
+		errors.Is(err, syscall.ETIMEDOUT):
 		return Timeout
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return Refused

@@ -80,7 +80,8 @@ func (r *Rate) decode(n *yaml.Node) error {
 	case yaml.ScalarNode:
 		var c float64
 		if n.Decode(&c) != nil {
-			return strict.Errorf(n, "\"rate\": want a number, or a shape such as {ramp: {from: 10, to: 100}, for: 2m}, not %q", n.Value)
+			return strict.Errorf(n, "\"rate\": want a number, or a shape such as {ramp: {from: 10, to: 100}, "+
+				"for: 2m}, not %q", n.Value)
 		}
 		*r = Constant(c)
 	case yaml.MappingNode:

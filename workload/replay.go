@@ -39,7 +39,10 @@ func (r *Replay) problems() (list []Problem) {
 	case err != nil:
 		return append(list, Problem{at("trace"), err.Error()})
 	case len(arrivals) < 2 || r.Speed >= 0 && r.scaled(arrivals[len(arrivals)-1].At) < time.Millisecond:
-		return append(list, Problem{at("trace"), "it needs requests at two different times at least, a millisecond apart"})
+		return append(list, Problem{
+			at("trace"),
+			"it needs requests at two different times at least, a millisecond apart",
+		})
 	}
 	r.arrivals = arrivals
 	return list

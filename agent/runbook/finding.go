@@ -33,8 +33,8 @@ const (
 // rank is how far a kind of finding explains what is wrong. Where several are found, the higher one
 // is the cause.
 var rank = map[kind]int{
-	volumeUnbound: 95, unschedulable: 95, scaledToZero: 95, wrongPort: 95, badImage: 92, tlsRequired: 90, loginRefused: 90,
-	changed: 85, diskFailing: 80, kernelFailing: 80,
+	volumeUnbound: 95, unschedulable: 95, scaledToZero: 95, wrongPort: 95, badImage: 92, tlsRequired: 90,
+	loginRefused: 90, changed: 85, diskFailing: 80, kernelFailing: 80,
 	outOfMemory: 70, killed: 65, replaced: 65, networkFailing: 62, cpuStarved: 60,
 	silent: 40, crashing: 35, failing: 20, slow: 15,
 }

@@ -48,7 +48,8 @@ func answer(task string, args []string) (response string, err error) {
 		return cause(args)
 	}
 	if len(args) > 0 {
-		return "", fmt.Errorf("submit takes no argument here, not %q: the system itself is judged", strings.Join(args, " "))
+		return "", fmt.Errorf("submit takes no argument here, not %q: the system itself is judged",
+			strings.Join(args, " "))
 	}
 	return agent.Call("submit"), nil
 }

@@ -57,7 +57,8 @@ func GRPC(calls func(ctx context.Context, c grpc.ClientConnInterface) error) Que
 		defer wire.Close()
 		once := make(chan net.Conn, 1)
 		once <- wire
-		client, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		client, err := grpc.NewClient("passthrough:///"+address,
+			grpc.WithTransportCredentials(insecure.NewCredentials()),
 			grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 				select {
 				case c := <-once:

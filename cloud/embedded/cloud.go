@@ -225,7 +225,9 @@ func (c *Cloud) waitSchedulable(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool { return len(n.Spec.Taints) > 0 }) && len(nodes.Items) == c.opts.Nodes {
+		if !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool {
+			return len(n.Spec.Taints) > 0
+		}) && len(nodes.Items) == c.opts.Nodes {
 			return nil
 		}
 		select {
@@ -258,7 +260,10 @@ func (c *Cloud) openNetwork() error {
 	if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
 		return fmt.Errorf("listen for the Kubernetes API: %w", err)
 	}
-	c.network = vnet.New(vnet.Config{Subnets: []netip.Prefix{nodeSubnet, podSubnet}, Virtual: []netip.Prefix{serviceSubnet}})
+	c.network = vnet.New(vnet.Config{
+		Subnets: []netip.Prefix{nodeSubnet, podSubnet},
+		Virtual: []netip.Prefix{serviceSubnet},
+	})
 	c.network.SetRouter(noServices{})
 	if c.server, err = c.network.AddHost(serverAddr); err != nil {
 		return err
@@ -328,9 +333,13 @@ func (c *Cloud) startFleet() error {
 		addr := netip.AddrFrom4([4]byte{172, 18, 0, byte(3 + i)})
 		ips = append(ips, addr.AsSlice())
 		specs = append(specs, node.Spec{
-			Name: fmt.Sprintf("node-%d", i+1), Address: addr, Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24),
-			Cores: c.opts.Cores, Memory: c.opts.Memory, Disk: c.opts.Disk,
-			Labels: map[string]string{v1.LabelTopologyZone: fmt.Sprintf("zone-%c", 'a'+i%3), v1.LabelTopologyRegion: "region-1"},
+			Name: fmt.Sprintf("node-%d", i+1), Address: addr,
+			Pods: netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, byte(i), 0}), 24), Cores: c.opts.Cores,
+			Memory: c.opts.Memory, Disk: c.opts.Disk,
+			Labels: map[string]string{
+				v1.LabelTopologyZone:   fmt.Sprintf("zone-%c", 'a'+i%3),
+				v1.LabelTopologyRegion: "region-1",
+			},
 		})
 	}
 	cert, err := c.pki.TLS(controlplane.Identity{Name: "system:node", Groups: []string{"system:nodes"}, IPs: ips})
@@ -344,7 +353,8 @@ func (c *Cloud) startFleet() error {
 		return err
 	}
 	c.fleet, err = node.NewFleet(node.Config{
-		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Commands: c.opts.Commands, Nodes: specs,
+		Client: client, Network: c.network, Images: cri.NewImages(c.opts.Images), Commands: c.opts.Commands,
+		Nodes:  specs,
 		Server: fmt.Sprintf("https://%s", netip.AddrPortFrom(serverAddr, serverPort)), CA: c.pki.CACert,
 		ClusterDNS: dnsService, ClusterDomain: clusterDomain, Version: controlplane.Version,
 		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock, Log: c.opts.Log,
@@ -373,7 +383,8 @@ func (c *Cloud) startLoops(ctx context.Context, restore *Snapshot) error {
 	}
 	l.events = record.NewBroadcaster(record.WithContext(run))
 	l.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
-	prov, err := provisioner.New(c.client, l.factory, c.fleet, l.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: provisioner.Name}))
+	prov, err := provisioner.New(c.client, l.factory, c.fleet,
+		l.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: provisioner.Name}))
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ const (
 
 func appImages() []kit.Image {
 	return []kit.Image{
-		consul.Image(nil), hotel.Image(nil), social.Image(nil), mongo.Image(nil), memcached.Image(nil), redis.Image(nil),
-		jaeger.Image(), prometheus.Image(nil), kubestatemetrics.Image(),
+		consul.Image(nil), hotel.Image(nil), social.Image(nil), mongo.Image(nil), memcached.Image(nil),
+		redis.Image(nil), jaeger.Image(), prometheus.Image(nil), kubestatemetrics.Image(),
 	}
 }
 
@@ -90,7 +90,10 @@ func benchApps(ctx context.Context, r *run) error {
 				return err
 			}
 		}
-		r.report(measure.Row{What: t.app.Name + ": applied to Ready and serving", Value: took, Target: measure.AtMost(t.limit)})
+		r.report(measure.Row{
+			What: t.app.Name + ": applied to Ready and serving", Value: took,
+			Target: measure.AtMost(t.limit),
+		})
 	}
 	return r.benchLoad(ctx, c, client)
 }
@@ -134,7 +137,10 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	}
 	r.report(measure.Row{What: a.Name + ": CPU time of a request, the client's too", Value: measure.Of("ms", 1000*on)})
 	r.report(measure.Row{What: a.Name + ": the same without telemetry", Value: measure.Of("ms", 1000*off)})
-	r.report(measure.Row{What: a.Name + ": throughput of a core with telemetry to without", Value: measure.Of("", off/on), Target: measure.AtLeast(0.8)})
+	r.report(measure.Row{
+		What:  a.Name + ": throughput of a core with telemetry to without",
+		Value: measure.Of("", off/on), Target: measure.AtLeast(0.8),
+	})
 
 	held := measure.Of("requests/s")
 	for rate := halfRate; ; rate *= rateStep {
@@ -142,7 +148,8 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stderr, "  %.0f requests/s: %d of %d failed, p50 %v, p99 %v\n", rate, sli.Failed, sli.Requests, sli.P50, sli.P99)
+		fmt.Fprintf(os.Stderr, "  %.0f requests/s: %d of %d failed, p50 %v, p99 %v\n", rate, sli.Failed, sli.Requests,
+			sli.P50, sli.P99)
 		if sli.Failed > 0 {
 			break
 		}
@@ -151,12 +158,17 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	if !held.Known() {
 		held.Add(0)
 	}
-	r.report(measure.Row{What: a.Name + ": load held with no failed request", Value: held, Target: measure.AtLeast(leastRate)})
+	r.report(measure.Row{
+		What: a.Name + ": load held with no failed request", Value: held,
+		Target: measure.AtLeast(leastRate),
+	})
 	return nil
 }
 
 // bringUp applies an application and waits until it serves a page.
-func bringUp(ctx context.Context, c cloud.Cloud, client *manifest.Client, a *app.App, objects []*unstructured.Unstructured, path string) error {
+func bringUp(ctx context.Context, c cloud.Cloud, client *manifest.Client, a *app.App,
+	objects []*unstructured.Unstructured, path string,
+) error {
 	if err := client.Apply(ctx, a.Namespace, objects); err != nil {
 		return err
 	}
@@ -189,7 +201,9 @@ func withoutTelemetry(u *unstructured.Unstructured) (*unstructured.Unstructured,
 		if err != nil {
 			return nil, err
 		}
-		c["env"] = slices.DeleteFunc(env, func(v any) bool { return v.(map[string]any)["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT" })
+		c["env"] = slices.DeleteFunc(env, func(v any) bool {
+			return v.(map[string]any)["name"] == "OTEL_EXPORTER_OTLP_ENDPOINT"
+		})
 	}
 	u = u.DeepCopy()
 	return u, unstructured.SetNestedSlice(u.Object, containers, path...)
@@ -236,7 +250,10 @@ func benchSocial(ctx context.Context, r *run) error {
 		load   string
 		length time.Duration
 		target measure.Target
-	}{{"social-network", "50", socialFor, measure.AtMost(700)}, {"hotel-reservation", "10", time.Minute, measure.Target{}}} {
+	}{
+		{"social-network", "50", socialFor, measure.AtMost(700)},
+		{"hotel-reservation", "10", time.Minute, measure.Target{}},
+	} {
 		if err := r.watchApp(ctx, t.app, t.load, t.length, t.target); err != nil {
 			return err
 		}
@@ -276,7 +293,10 @@ func (r *run) watchApp(ctx context.Context, name, load string, length time.Durat
 		if err != nil {
 			return err
 		}
-		row := measure.Row{What: fmt.Sprintf("%s at %s requests/s: resident memory after %v", name, load, at), Value: measure.Of("MB", megabytes(m.Resident))}
+		row := measure.Row{
+			What:  fmt.Sprintf("%s at %s requests/s: resident memory after %v", name, load, at),
+			Value: measure.Of("MB", megabytes(m.Resident)),
+		}
 		if fifths == 5 {
 			row.Target = target
 		}
@@ -286,6 +306,9 @@ func (r *run) watchApp(ctx context.Context, name, load string, length time.Durat
 	if err != nil {
 		return err
 	}
-	r.report(measure.Row{What: fmt.Sprintf("%s at %s requests/s: CPU, of a core", name, load), Value: measure.Of("%", 100*(after-before).Seconds()/time.Since(begin).Seconds())})
+	r.report(measure.Row{
+		What:  fmt.Sprintf("%s at %s requests/s: CPU, of a core", name, load),
+		Value: measure.Of("%", 100*(after-before).Seconds()/time.Since(begin).Seconds()),
+	})
 	return nil
 }

@@ -61,7 +61,8 @@ func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
 	case a == nil:
 		return nil, fail(ExitUsage, errors.New("--expose: there is nothing to open"), "Name an application with --app.")
 	case f.expose != exposeAuto && (err != nil || first == 0):
-		return nil, fail(ExitUsage, fmt.Errorf("--expose %s: want a port, %s or %s", f.expose, exposeAuto, exposeOff), "Write it as --expose 8000.")
+		return nil, fail(ExitUsage, fmt.Errorf("--expose %s: want a port, %s or %s", f.expose, exposeAuto, exposeOff),
+			"Write it as --expose 8000.")
 	}
 	list := pagesOf(a)
 	for i, p := range list {
@@ -76,7 +77,8 @@ func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
 		closePages(list[:i])
 		hint := fmt.Sprintf("It takes %d ports on end; choose others.", len(list))
 		if errors.Is(err, syscall.EADDRINUSE) {
-			hint = fmt.Sprintf("Another program has the port; choose others, %d on end, or leave --expose out to use free ones.", len(list))
+			hint = fmt.Sprintf("Another program has the port; choose others, %d on end, or leave --expose out "+
+				"to use free ones.", len(list))
 		}
 		return nil, fail(ExitEnvironment, fmt.Errorf("--expose: open %s: %w", p.title, err), hint)
 	}

@@ -66,7 +66,10 @@ over. What happens, and the verdict, is told on standard error.`,
 // serveMCP serves a run over HTTP, or over standard input and output if there is no listener.
 func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l net.Listener) error {
 	run := &upcoming{begun: make(chan struct{})}
-	server := mcp.New(run, mcp.Options{Task: string(p.Task), App: p.App, Version: ownVersion(), Log: s.logger(logs.Off)})
+	server := mcp.New(run, mcp.Options{
+		Task: string(p.Task), App: p.App, Version: ownVersion(),
+		Log: s.logger(logs.Off),
+	})
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
 	gone := make(chan struct{}) // There is no client any more, and there will be none.
@@ -83,11 +86,12 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 	t := newTranscript(s.Stderr, screenOf(s, s.Stderr, s.Terminal))
 	t.blind = true
 	interrupted := false
-	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t, func(ctx context.Context, session session.Session) (*session.Outcome, error) {
-		outcome, err := run.take(ctx, session, gone)
-		interrupted = ctx.Err() != nil
-		return outcome, err
-	})
+	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t,
+		func(ctx context.Context, session session.Session) (*session.Outcome, error) {
+			outcome, err := run.take(ctx, session, gone)
+			interrupted = ctx.Err() != nil
+			return outcome, err
+		})
 	if err != nil {
 		run.begin(nil, err)
 	} else if l == nil && !interrupted { // The client may have questions left, and is told that the run is over.

@@ -65,7 +65,8 @@ func similarProblems(s *State, text string) string {
 	case n == 0:
 		return "Run 'aiopslab problems' to see them all."
 	case n > maxSimilar:
-		return fmt.Sprintf("%d ids have %q in them; 'aiopslab problems %s' lists them, %s for example.", n, text, text, ids[0])
+		return fmt.Sprintf("%d ids have %q in them; 'aiopslab problems %s' lists them, %s for example.", n, text, text,
+			ids[0])
 	}
 	return fmt.Sprintf("These have %q in them: %s.", text, strings.Join(ids, ", "))
 }
@@ -119,7 +120,8 @@ func newProblems(s *State) *cobra.Command {
 				}
 			}
 			if len(rows) == 0 {
-				return fail(ExitUsage, errors.New("no problem is like that"), "Run 'aiopslab problems' to see them all.")
+				return fail(ExitUsage, errors.New("no problem is like that"),
+					"Run 'aiopslab problems' to see them all.")
 			}
 			return list[problemRow]{
 				rows: rows, name: func(r problemRow) string { return r.ID },

@@ -88,7 +88,8 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 // problem finds the problem, and refuses limits that cannot be meant.
 func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	if f.steps < 1 {
-		return nil, fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps), "")
+		return nil, fail(ExitUsage, fmt.Errorf("--max-steps %d: an agent needs one step at least, to submit", f.steps),
+			"")
 	}
 	if f.time <= 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
@@ -126,7 +127,8 @@ the agent and grades what there is.`,
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
-	c.Flags().StringVar(&f.agent, "agent", defaultAgent, "who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
+	c.Flags().StringVar(&f.agent, "agent", defaultAgent,
+		"who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	f.models.add(c)
 	f.add(c, s)
@@ -137,7 +139,8 @@ the agent and grades what there is.`,
 // verdict.
 func runProblem(ctx context.Context, s *State, f *runFlags, p *problem.Problem, a agent.Entry) error {
 	t := f.transcript(s)
-	outcome, err := holdSession(ctx, s, f, p, a, t, func(ctx context.Context, run session.Session) (*session.Outcome, error) { return run.Run(ctx) })
+	outcome, err := holdSession(ctx, s, f, p, a, t,
+		func(ctx context.Context, run session.Session) (*session.Outcome, error) { return run.Run(ctx) })
 	if err != nil {
 		return err
 	}
@@ -170,20 +173,21 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	t.begin(p, a)
 	began, id := false, session.NewID()
 	log := s.logger(logs.Off).With("run", id)
-	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress, func(ctx context.Context, env *process.Environment) error {
-		outcome, err = work(ctx, session.Session{
-			ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir, Seed: f.seed, Steps: f.steps, Time: f.time,
-			Model: model, Budget: f.models.budget(), Judge: judge,
-			Progress: func(kind string, data any) {
-				began = began || kind == record.BriefingEvent
-				t.event(kind, data)
-			},
+	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress,
+		func(ctx context.Context, env *process.Environment) error {
+			outcome, err = work(ctx, session.Session{
+				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
+				Seed: f.seed, Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
+				Progress: func(kind string, data any) {
+					began = began || kind == record.BriefingEvent
+					t.event(kind, data)
+				},
+			})
+			if err == nil && ctx.Err() != nil && !began { // There is nothing to tell.
+				return interrupted
+			}
+			return err
 		})
-		if err == nil && ctx.Err() != nil && !began { // There is nothing to tell.
-			return interrupted
-		}
-		return err
-	})
 	if err != nil {
 		return nil, err
 	}

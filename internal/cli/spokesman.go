@@ -37,7 +37,10 @@ func newSpokesman(l *lodging) *spokesman {
 		home: l, worker: server.NewWorker(l), done: make(chan struct{}),
 		Transport: &http.Transport{DialContext: line.dial, MaxIdleConnsPerHost: idleConns, DisableCompression: true},
 	}
-	w.web = &http.Server{Handler: w.worker, ErrorLog: logs.ErrorLog(l.log, slog.LevelWarn, "session"), ReadHeaderTimeout: answerTimeout}
+	w.web = &http.Server{
+		Handler: w.worker, ErrorLog: logs.ErrorLog(l.log, slog.LevelWarn, "session"),
+		ReadHeaderTimeout: answerTimeout,
+	}
 	go func() { _ = w.web.Serve(line) }()
 	w.stop = sync.OnceFunc(func() { go w.end() })
 	return w

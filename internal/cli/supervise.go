@@ -58,7 +58,8 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Log
 // startEnvironment starts the process of an environment, with its files in a directory.
 func startEnvironment(s *State, dir string, ceiling int64, log *slog.Logger) (*process.Environment, error) {
 	env, err := process.Start(process.Options{
-		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: ceiling, Env: slices.DeleteFunc(os.Environ(), private), Log: log,
+		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: ceiling,
+		Env: slices.DeleteFunc(os.Environ(), private), Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the environment: %w", err)
@@ -121,7 +122,8 @@ func checkResults(dir string) error {
 		return fail(ExitUsage, fmt.Errorf("--results %s: %w", dir, err), hint)
 	}
 	if free := uint64(st.Bavail) * uint64(st.Bsize); free < minResults {
-		return fail(ExitUsage, fmt.Errorf("--results %s has %d MB free, records need %d", dir, free>>20, minResults>>20), hint)
+		return fail(ExitUsage, fmt.Errorf("--results %s has %d MB free, records need %d", dir, free>>20,
+			minResults>>20), hint)
 	}
 	return nil
 }
@@ -131,7 +133,8 @@ type memoryFlag struct{ bytes int64 }
 
 func (m *memoryFlag) add(c *cobra.Command) {
 	m.bytes = process.DefaultCeiling
-	c.Flags().Var(m, "max-memory", "how much `memory` an environment may take; one that takes more is ended, and the agent has failed if it had begun")
+	c.Flags().Var(m, "max-memory", "how much `memory` an environment may take; one that takes more is ended, and the "+
+		"agent has failed if it had begun")
 }
 
 func (m *memoryFlag) String() string {

@@ -63,7 +63,8 @@ a command this is only done if --expose asks for it.`,
   aiopslab up --app hotel-reservation --expose 8000 -- curl -s 127.0.0.1:8000`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
-				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[0]), "Put the command to run behind '--': aiopslab up -- "+strings.Join(args, " "))
+				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[0]),
+					"Put the command to run behind '--': aiopslab up -- "+strings.Join(args, " "))
 			}
 			return nil
 		},
@@ -74,13 +75,17 @@ a command this is only done if --expose asks for it.`,
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.nodes, "nodes", embedded.DefaultNodes, "how many nodes the cluster has")
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback address to serve the Kubernetes API on; port 0 is any")
+	flags.StringVar(&f.listen, "listen", "127.0.0.1:0",
+		"loopback address to serve the Kubernetes API on; port 0 is any")
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "also add the cluster to this kubeconfig `file`, as its current context")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "",
+		"also add the cluster to this kubeconfig `file`, as its current context")
 	flags.StringVar(&f.app, "app", "", "deploy an application `name`d by 'aiopslab apps'")
 	completeFlag(c, "app", s.appNames)
-	flags.StringVar(&f.load, "load", defaultLoad, "how many requests a second the application gets, 0 is none; or a `load` as problems have it")
-	flags.StringVar(&f.expose, "expose", exposeAuto, "first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
+	flags.StringVar(&f.load, "load", defaultLoad,
+		"how many requests a second the application gets, 0 is none; or a `load` as problems have it")
+	flags.StringVar(&f.expose, "expose", exposeAuto,
+		"first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
 	return c
 }
 
@@ -153,7 +158,8 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		say("%s gets %v\n", a.Name, wanted)
 		defer func() {
 			sli := load.Stop()
-			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests, 100*sli.Success, sli.P50.Round(100*time.Microsecond))
+			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests,
+				100*sli.Success, sli.P50.Round(100*time.Microsecond))
 		}()
 	}
 	defer servePages(pages, c.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
@@ -195,9 +201,13 @@ func plural(n int, word string) string {
 
 // options turns the flags into options and refuses what cannot work.
 func (f *upFlags) options(s *State) (embedded.Options, error) {
-	opts := embedded.Options{Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: f.nodes, Listen: f.listen}
+	opts := embedded.Options{
+		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: f.nodes,
+		Listen: f.listen,
+	}
 	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
-		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes), "")
+		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes),
+			"")
 	}
 	host, port, err := net.SplitHostPort(f.listen)
 	if _, perr := strconv.ParseUint(port, 10, 16); err == nil && perr != nil {
@@ -207,15 +217,18 @@ func (f *upFlags) options(s *State) (embedded.Options, error) {
 		return opts, fail(ExitUsage, fmt.Errorf("--listen %s: %w", f.listen, err), "Write it as 127.0.0.1:PORT.")
 	}
 	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return opts, fail(ExitUsage, fmt.Errorf("--listen %s is not a loopback address", f.listen), "Anybody who reaches the port could try to use the cluster; write it as 127.0.0.1:PORT.")
+		return opts, fail(ExitUsage, fmt.Errorf("--listen %s is not a loopback address", f.listen),
+			"Anybody who reaches the port could try to use the cluster; write it as 127.0.0.1:PORT.")
 	}
 	if f.from != "" {
 		snap, err := readSnapshot(f.from)
 		if err != nil {
-			return opts, fail(ExitUsage, fmt.Errorf("--from: %w", err), "Save a snapshot with 'aiopslab snapshot FILE'.")
+			return opts, fail(ExitUsage, fmt.Errorf("--from: %w", err),
+				"Save a snapshot with 'aiopslab snapshot FILE'.")
 		}
 		if f.nodesGiven && f.nodes != len(snap.Nodes) {
-			return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: the snapshot has %d", f.nodes, len(snap.Nodes)), "Leave --nodes out.")
+			return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: the snapshot has %d", f.nodes, len(snap.Nodes)),
+				"Leave --nodes out.")
 		}
 		opts.Snapshot, opts.Nodes = snap, len(snap.Nodes)
 	}
@@ -237,7 +250,9 @@ func (f *upFlags) wanted(a *app.App) (*problem.Load, error) {
 		_, err = workload.FindMix(a.Mixes, cmp.Or(l.Mix, a.Mix))
 	}
 	if err != nil {
-		return nil, fail(ExitUsage, fmt.Errorf("--load %s: %w", f.load, err), "It is a number of requests a second, or a load such as '{rate: {burst: {base: 10, peak: 100, every: 1m, lasting: 5s}}}'.")
+		return nil, fail(ExitUsage, fmt.Errorf("--load %s: %w", f.load, err),
+			"It is a number of requests a second, or a load such as '{rate: {burst: {base: 10, peak: 100, every: 1m, "+
+				"lasting: 5s}}}'.")
 	}
 	return l, nil
 }

@@ -73,11 +73,13 @@ all of it holds.`,
 		RunE: func(c *cobra.Command, args []string) error { return verify(c.Context(), s, f, args) },
 	}
 	flags := c.Flags()
-	flags.StringVar(&f.suite, "suite", "all", "the problems to prove, if none is named: "+strings.Join(suiteNames(), ", "))
+	flags.StringVar(&f.suite, "suite", "all",
+		"the problems to prove, if none is named: "+strings.Join(suiteNames(), ", "))
 	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
 	flags.IntVarP(&f.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run")
-	flags.StringVar(&f.results, "results", "", "`directory` of the records; by default they are kept only of what does not hold")
+	flags.StringVar(&f.results, "results", "",
+		"`directory` of the records; by default they are kept only of what does not hold")
 	f.memory.add(c)
 	outputFlag(c, &f.output, dataFormats...)
 	completeFlag(c, "suite", suiteNames)
@@ -146,7 +148,8 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	}
 	for _, a := range f.agents {
 		if !slices.Contains(provers, a) {
-			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a), "Choose among "+strings.Join(provers, ", ")+".")
+			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a),
+				"Choose among "+strings.Join(provers, ", ")+".")
 		}
 	}
 	problems, err := f.problems(s, ids)
@@ -178,7 +181,8 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		out = s.Stderr
 	}
 	start := time.Now()
-	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"), f.workers)
+	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"),
+		f.workers)
 	var mu sync.Mutex
 	done, bad := 0, 0
 	program := self(s)
@@ -196,7 +200,8 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 					mark = "BAD "
 					c.keep(f.results)
 				}
-				fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", done, len(cells), mark, c.Problem, c.Agent, c.Got, c.Seconds, c.explain())
+				fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", done, len(cells), mark, c.Problem,
+					c.Agent, c.Got, c.Seconds, c.explain())
 				mu.Unlock()
 			}
 		})
@@ -227,7 +232,12 @@ func (c *cell) run(ctx context.Context, program, results, memory string, own []s
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
 	for range verifyTries {
-		cmd := exec.CommandContext(ctx, program, slices.Concat(c.name(), own, []string{"--agent", c.Agent, "--results", results, "--max-memory", memory, "--log-level", "off", "-o", "json"})...)
+		cmd := exec.CommandContext(ctx, program,
+			slices.Concat(c.name(), own,
+				[]string{
+					"--agent", c.Agent, "--results", results, "--max-memory", memory, "--log-level", "off", "-o",
+					"json",
+				})...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		// A terminal would send Ctrl-C to it as well, and the second signal kills it before it has cleaned up.
@@ -264,7 +274,8 @@ func (c *cell) keep(results string) {
 		return
 	}
 	for _, file := range []string{c.Record, strings.TrimSuffix(c.Record, ".jsonl") + ".json"} {
-		if b, err := os.ReadFile(file); err == nil && os.WriteFile(filepath.Join(defaultResults, filepath.Base(file)), b, 0o644) == nil {
+		if b, err := os.ReadFile(file); err == nil &&
+			os.WriteFile(filepath.Join(defaultResults, filepath.Base(file)), b, 0o644) == nil {
 			continue
 		}
 		return

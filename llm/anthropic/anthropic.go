@@ -59,7 +59,10 @@ func New(c Config) *Model {
 	if c.Client == nil {
 		c.Client = http.DefaultClient
 	}
-	options := []option.RequestOption{option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client), option.WithMaxRetries(0)}
+	options := []option.RequestOption{
+		option.WithBaseURL(c.BaseURL), option.WithHTTPClient(c.Client),
+		option.WithMaxRetries(0),
+	}
 	if c.Key != "" {
 		options = append(options, option.WithAPIKey(c.Key))
 	}
@@ -175,7 +178,10 @@ func readWhole(res *http.Response, delta func(string)) (llm.Reply, error) {
 	}
 	var whole sdk.Message
 	if err := json.Unmarshal(text, &whole); err != nil || whole.StopReason == "" {
-		return llm.Reply{}, &llm.Failure{Status: res.StatusCode, Message: "the answer has no reply in it: " + llm.Brief(text), After: -1}
+		return llm.Reply{}, &llm.Failure{
+			Status:  res.StatusCode,
+			Message: "the answer has no reply in it: " + llm.Brief(text), After: -1,
+		}
 	}
 	a := &answer{delta: delta}
 	a.addWhole(whole)

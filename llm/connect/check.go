@@ -29,7 +29,10 @@ func Check(ctx context.Context, c Config) error {
 	if err != nil {
 		return err
 	}
-	_, err = m.Chat(ctx, llm.Request{Messages: []llm.Message{{Role: llm.User, Text: "Reply with OK."}}, MaxTokens: checkTokens})
+	_, err = m.Chat(ctx, llm.Request{
+		Messages:  []llm.Message{{Role: llm.User, Text: "Reply with OK."}},
+		MaxTokens: checkTokens,
+	})
 	f, ok := errors.AsType[*llm.Failure](err)
 	switch {
 	case !ok:

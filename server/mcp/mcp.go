@@ -63,18 +63,25 @@ func New(run Run, o Options) *Server {
 	text := briefing(o)
 	s := &Server{run: run, log: o.Log, tick: progressInterval}
 	s.life, s.end = context.WithCancel(context.Background())
-	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version}, &mcp.ServerOptions{
-		Instructions: text, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
-	})
+	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version},
+		&mcp.ServerOptions{
+			Instructions: text, Capabilities: &mcp.ServerCapabilities{
+				Tools:     &mcp.ToolCapabilities{},
+				Resources: &mcp.ResourceCapabilities{},
+			},
+		})
 	s.server.AddResource(&mcp.Resource{
 		URI: BriefingURI, Name: "briefing", Title: "The problem", MIMEType: "text/plain",
 		Description: "What is to be done, on which system, and how the solution is submitted.",
 	}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: BriefingURI, MIMEType: "text/plain", Text: text}}}, nil
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{
+			{URI: BriefingURI, MIMEType: "text/plain", Text: text},
+		}}, nil
 	})
 	for _, a := range aci.Actions(o.Task) {
 		s.server.AddTool(&mcp.Tool{
-			Name: a.Name, Description: a.Doc + "\n\nReturns: " + a.Returns, InputSchema: a.Schema(), Annotations: annotations(a),
+			Name: a.Name, Description: a.Doc + "\n\nReturns: " + a.Returns, InputSchema: a.Schema(),
+			Annotations: annotations(a),
 		}, s.tool(a))
 	}
 	return s
@@ -169,5 +176,8 @@ func unable(err error) *mcp.CallToolResult {
 }
 
 func failed(format string, args ...any) *mcp.CallToolResult {
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
+	return &mcp.CallToolResult{
+		IsError: true,
+		Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}},
+	}
 }

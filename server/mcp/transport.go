@@ -44,7 +44,10 @@ func (stay) Close() error { return nil }
 func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
 	mux := http.NewServeMux()
 	mux.Handle(Path, s.handler(token))
-	h := &http.Server{Handler: mux, ReadHeaderTimeout: headerTimeout, ErrorLog: logs.ErrorLog(s.log, slog.LevelWarn, "mcp")}
+	h := &http.Server{
+		Handler: mux, ReadHeaderTimeout: headerTimeout,
+		ErrorLog: logs.ErrorLog(s.log, slog.LevelWarn, "mcp"),
+	}
 	defer context.AfterFunc(ctx, s.end)()
 	served := make(chan error, 1)
 	go func() { served <- h.Serve(l) }()

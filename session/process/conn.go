@@ -128,7 +128,8 @@ func (e *Environment) ask(ctx context.Context, c *call, method string, params, r
 	overdue := context.AfterFunc(ctx, func() { // It may not even read any more.
 		time.AfterFunc(e.grace, func() {
 			if e.waits(id) {
-				e.Kill(&session.Death{Why: fmt.Sprintf("it did not answer within %v after it was told to stop", e.grace)})
+				e.Kill(&session.Death{Why: fmt.Sprintf("it did not answer within %v after it was told to stop",
+					e.grace)})
 			}
 		})
 	})
@@ -195,7 +196,9 @@ func (e *Environment) Fits(p *problem.Problem) bool {
 }
 
 // Prepare sets up the situation that the agent will find.
-func (e *Environment) Prepare(ctx context.Context, s session.Setting, tell session.Tell) (a session.Admission, err error) {
+func (e *Environment) Prepare(ctx context.Context, s session.Setting,
+	tell session.Tell,
+) (a session.Admission, err error) {
 	e.conn.mu.Lock()
 	e.tell = tell
 	if s.Log != nil {
@@ -211,7 +214,9 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting, tell sessi
 }
 
 // Act does what a response asks for.
-func (e *Environment) Act(ctx context.Context, response string, begun func(action string)) (r session.Reply, err error) {
+func (e *Environment) Act(ctx context.Context, response string,
+	begun func(action string),
+) (r session.Reply, err error) {
 	e.conn.mu.Lock()
 	e.acts++
 	e.conn.mu.Unlock()

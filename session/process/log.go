@@ -49,7 +49,10 @@ func newRemote(out *writer, level *slog.Level) *slog.Logger {
 	if level == nil {
 		return logs.Or(nil)
 	}
-	return slog.New(&remote{out: out, level: *level, limit: rate.NewLimiter(logRate, logBurst), missed: &atomic.Int64{}})
+	return slog.New(&remote{
+		out: out, level: *level, limit: rate.NewLimiter(logRate, logBurst),
+		missed: &atomic.Int64{},
+	})
 }
 
 func (h *remote) Enabled(_ context.Context, l slog.Level) bool { return l >= h.level }

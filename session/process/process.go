@@ -162,7 +162,10 @@ func (e *Environment) autopsy(err error) session.Death {
 	}
 	text := e.stderr.String()
 	d := session.Death{Why: epitaph(text, err)}
-	for _, sign := range []string{"stack overflow", "goroutine stack exceeds", "out of memory", "cannot allocate memory"} {
+	for _, sign := range []string{
+		"stack overflow", "goroutine stack exceeds", "out of memory",
+		"cannot allocate memory",
+	} {
 		d.Exhausted = d.Exhausted || strings.Contains(text, sign)
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
@@ -212,7 +215,10 @@ func (e *Environment) watch(gone <-chan struct{}) {
 		mine := e.base < e.Ceiling/2
 		e.mu.Unlock()
 		if used > e.Ceiling {
-			e.Kill(&session.Death{Why: fmt.Sprintf("it took more than %d MB of memory", e.Ceiling>>20), Exhausted: mine})
+			e.Kill(&session.Death{
+				Why:       fmt.Sprintf("it took more than %d MB of memory", e.Ceiling>>20),
+				Exhausted: mine,
+			})
 			return
 		}
 	}

@@ -176,10 +176,11 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline, Log: s.log}, func(kind string, data any) {
-		b, err := json.Marshal(data)
-		if err == nil {
-			_ = s.out.write(message{Kind: kind, Data: b})
-		}
-	})
+	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline, Log: s.log},
+		func(kind string, data any) {
+			b, err := json.Marshal(data)
+			if err == nil {
+				_ = s.out.write(message{Kind: kind, Data: b})
+			}
+		})
 }

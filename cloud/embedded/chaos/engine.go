@@ -72,7 +72,10 @@ func (e *Engine) Watch(f informers.SharedInformerFactory) error {
 	handlers := cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { e.wake() }, UpdateFunc: func(any, any) { e.wake() }, DeleteFunc: func(any) { e.wake() },
 	}
-	for _, i := range []cache.SharedIndexInformer{f.Core().V1().Pods().Informer(), f.Core().V1().Services().Informer()} {
+	for _, i := range []cache.SharedIndexInformer{
+		f.Core().V1().Pods().Informer(),
+		f.Core().V1().Services().Informer(),
+	} {
 		if _, err := i.AddEventHandler(handlers); err != nil {
 			return err
 		}
@@ -128,7 +131,10 @@ func (e *Engine) Disturb(ctx context.Context, spec cloud.Disturbance) (stop func
 	if err := e.findContainers(spec); err != nil {
 		return nil, err
 	}
-	d := &disturbance{engine: e, spec: spec, wakes: make(chan struct{}, 1), done: make(chan struct{}), started: e.cfg.Clock.Now()}
+	d := &disturbance{
+		engine: e, spec: spec, wakes: make(chan struct{}, 1), done: make(chan struct{}),
+		started: e.cfg.Clock.Now(),
+	}
 	d.kind = e.kindOf(d)
 	var run context.Context
 	run, d.cancel = context.WithCancel(e.ctx)

@@ -48,7 +48,9 @@ var slowHooks = []string{"rbac/bootstrap-roles", "scheduling/bootstrap-system-pr
 
 // startAPIServer runs kube-apiserver, with the definitions of its types, until ctx ends. It serves
 // before it is ready.
-func startAPIServer(ctx context.Context, cfg Config, endpoint string, types common.GetOpenAPIDefinitions) (*apiServer, error) {
+func startAPIServer(ctx context.Context, cfg Config, endpoint string,
+	types common.GetOpenAPIDefinitions,
+) (*apiServer, error) {
 	opts, err := apiServerOptions(ctx, cfg, endpoint)
 	if err != nil {
 		return nil, err
@@ -58,7 +60,10 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	if err != nil {
 		return nil, err
 	}
-	for _, g := range []*genericapiserver.Config{c.KubeAPIs.ControlPlane.Generic, &c.ApiExtensions.GenericConfig.Config, &c.Aggregator.GenericConfig.Config} {
+	for _, g := range []*genericapiserver.Config{
+		c.KubeAPIs.ControlPlane.Generic, &c.ApiExtensions.GenericConfig.Config,
+		&c.Aggregator.GenericConfig.Config,
+	} {
 		g.DisabledPostStartHooks.Insert(slowHooks...)
 	}
 	useNetwork(c, cfg.Dial)
@@ -76,7 +81,8 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 	}
 	documents.install(aggregator.GenericAPIServer)
 	parts := newComponents()
-	if err := parts.install(aggregator.GenericAPIServer.NextDelegate(), c.KubeAPIs.ControlPlane.StorageFactory.Configs()); err != nil {
+	if err := parts.install(aggregator.GenericAPIServer.NextDelegate(),
+		c.KubeAPIs.ControlPlane.StorageFactory.Configs()); err != nil {
 		return nil, fmt.Errorf("create kube-apiserver: %w", err)
 	}
 	prepared, err := aggregator.PrepareRun()
@@ -101,7 +107,9 @@ func startAPIServer(ctx context.Context, cfg Config, endpoint string, types comm
 // proxy subresources, webhooks and aggregated APIs. The transport is changed in place, because the
 // webhook clients hold on to it too.
 func useNetwork(c *app.Config, dial Dialer) {
-	c.KubeAPIs.Extra.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) { return dial, nil }
+	c.KubeAPIs.Extra.KubeletClientConfig.Lookup = func(egressselector.NetworkContext) (utilnet.DialFunc, error) {
+		return dial, nil
+	}
 	c.KubeAPIs.ControlPlane.ProxyTransport.DialContext = dial
 }
 
@@ -118,7 +126,8 @@ func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
 	crds.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(crdopenapi.GetOpenAPIDefinitions, namer)
 	crds.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(crdopenapi.GetOpenAPIDefinitions, namer)
 	crds.OpenAPIConfig.Info.Title, crds.OpenAPIV3Config.Info.Title = openAPITitle, openAPITitle
-	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(aggregatoropenapi.GetOpenAPIDefinitions, openapinamer.NewDefinitionNamer(aggregatorscheme.Scheme))
+	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(aggregatoropenapi.GetOpenAPIDefinitions,
+		openapinamer.NewDefinitionNamer(aggregatorscheme.Scheme))
 	aggregator.OpenAPIV3Config.Info.Title = openAPITitle
 	for _, v3 := range openAPIConfigs(c) {
 		v3.GetOperationIDAndTagsFromRoute = operationIDAndTags
@@ -133,7 +142,8 @@ func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
 // openAPIConfigs are those of all servers.
 func openAPIConfigs(c *app.Config) []*common.OpenAPIV3Config {
 	return []*common.OpenAPIV3Config{
-		c.KubeAPIs.ControlPlane.Generic.OpenAPIV3Config, c.ApiExtensions.GenericConfig.OpenAPIV3Config, c.Aggregator.GenericConfig.OpenAPIV3Config,
+		c.KubeAPIs.ControlPlane.Generic.OpenAPIV3Config, c.ApiExtensions.GenericConfig.OpenAPIV3Config,
+		c.Aggregator.GenericConfig.OpenAPIV3Config,
 	}
 }
 
@@ -154,11 +164,17 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 	file, err := cfg.PKI.files(cfg.Dir, map[string]Identity{
 		"apiserver": {
 			Name: "kube-apiserver",
-			DNS:  []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"},
-			IPs:  append([]net.IP{net.IPv4(127, 0, 0, 1), cfg.Address}, cfg.ServiceIP),
+			DNS: []string{
+				"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+				"kubernetes.default.svc.cluster.local",
+			},
+			IPs: append([]net.IP{net.IPv4(127, 0, 0, 1), cfg.Address}, cfg.ServiceIP),
 		},
-		"kubelet-client": {Name: "kube-apiserver-kubelet-client", Groups: []string{"kubeadm:cluster-admins", "system:masters"}},
-		"front-proxy":    {Name: "front-proxy-client"},
+		"kubelet-client": {
+			Name:   "kube-apiserver-kubelet-client",
+			Groups: []string{"kubeadm:cluster-admins", "system:masters"},
+		},
+		"front-proxy": {Name: "front-proxy-client"},
 	})
 	if err != nil {
 		return fail(err)
@@ -166,11 +182,13 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 	s := options.NewServerRunOptions()
 	// A registry of its own lets a process start another plane after this one.
 	registry := basecompatibility.NewComponentGlobalsRegistry()
-	if err := registry.Register(basecompatibility.DefaultKubeComponent, compatibility.DefaultBuildEffectiveVersion(), utilfeature.DefaultMutableFeatureGate.DeepCopy()); err != nil {
+	if err := registry.Register(basecompatibility.DefaultKubeComponent, compatibility.DefaultBuildEffectiveVersion(),
+		utilfeature.DefaultMutableFeatureGate.DeepCopy()); err != nil {
 		return fail(err)
 	}
 	s.GenericServerRunOptions.ComponentGlobalsRegistry = registry
-	s.Admission.GenericAdmission.Decorators = append(s.Admission.GenericAdmission.Decorators, admission.DecoratorFunc(decorateAdmission))
+	s.Admission.GenericAdmission.Decorators = append(s.Admission.GenericAdmission.Decorators,
+		admission.DecoratorFunc(decorateAdmission))
 	s.SecureServing.Listener = cfg.Listener
 	s.SecureServing.BindAddress, s.SecureServing.BindPort = net.IPv4(127, 0, 0, 1), cfg.Port
 	// The address pods reach the server at. A loopback address is not allowed here.
@@ -179,11 +197,13 @@ func apiServerOptions(ctx context.Context, cfg Config, endpoint string) (options
 		"--etcd-servers=" + endpoint,
 		"--tls-cert-file=" + file("apiserver.crt"), "--tls-private-key-file=" + file("apiserver.key"),
 		"--client-ca-file=" + file("ca.crt"),
-		"--kubelet-client-certificate=" + file("kubelet-client.crt"), "--kubelet-client-key=" + file("kubelet-client.key"),
+		"--kubelet-client-certificate=" + file("kubelet-client.crt"),
+		"--kubelet-client-key=" + file("kubelet-client.key"),
 		"--kubelet-certificate-authority=" + file("ca.crt"),
 		"--kubelet-preferred-address-types=InternalIP",
-		"--requestheader-client-ca-file=" + file("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-client-ca-file=" + file("front-proxy-ca.crt"),
+		"--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
 		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
 		"--proxy-client-cert-file=" + file("front-proxy.crt"), "--proxy-client-key-file=" + file("front-proxy.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",

@@ -31,7 +31,8 @@ func captureLogs(f *failure) {
 	case f.chatty():
 		var verbosity klog.Level
 		_ = verbosity.Set(strconv.Itoa(detail)) // It is the process', in spite of its looks.
-		logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(writerFunc(takeLine)), textlogger.Verbosity(detail)))
+		logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(writerFunc(takeLine)),
+			textlogger.Verbosity(detail)))
 	case !first:
 		return
 	}

@@ -141,7 +141,8 @@ func (p *Plane) NewInformers() (informers.SharedInformerFactory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields)), nil
+	return informers.NewSharedInformerFactoryWithOptions(c, informerResync, informers.WithTransform(dropManagedFields)),
+		nil
 }
 
 // PrepareLoops builds the controllers on the given informers, which must not run yet: a handler of a

@@ -107,7 +107,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // toComeBack reports whether a request is to be made again, and can be.
 func toComeBack(req *http.Request, res *http.Response) bool {
-	return res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" && (req.Body == nil || req.Body == http.NoBody)
+	return res.StatusCode == http.StatusTooManyRequests && res.Header.Get("Retry-After") != "" &&
+		(req.Body == nil || req.Body == http.NoBody)
 }
 
 func (t *Transport) call(h http.Handler, req *http.Request) (*http.Response, error) {

@@ -38,9 +38,12 @@ func (k *kubelet) serve() error {
 	}
 	cfg := k.node.fleet.cfg
 	k.server = &http.Server{
-		Handler:   k.gated(k.authorized(k.routes())),
-		ErrorLog:  logs.ErrorLog(cfg.Log, slog.LevelDebug, "kubelet"), // Mostly a client has hung up.
-		TLSConfig: &tls.Config{Certificates: []tls.Certificate{cfg.TLS}, ClientCAs: cfg.ClientCA, ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"http/1.1"}},
+		Handler:  k.gated(k.authorized(k.routes())),
+		ErrorLog: logs.ErrorLog(cfg.Log, slog.LevelDebug, "kubelet"), // Mostly a client has hung up.
+		TLSConfig: &tls.Config{
+			Certificates: []tls.Certificate{cfg.TLS}, ClientCAs: cfg.ClientCA,
+			ClientAuth: tls.VerifyClientCertIfGiven, NextProtos: []string{"http/1.1"},
+		},
 	}
 	k.wg.Go(func() {
 		_ = k.server.ServeTLS(l, "", "")
@@ -85,8 +88,9 @@ func (k *kubelet) servePods(w http.ResponseWriter, _ *http.Request) {
 
 func (k *kubelet) serveConfig(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, map[string]any{"kubeletconfig": map[string]any{
-		"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": KubeletPort, "maxPods": maxPods,
-		"clusterDomain": k.node.fleet.cfg.ClusterDomain, "clusterDNS": []string{k.node.fleet.cfg.ClusterDNS.String()}, "evictionHard": evictionHard,
+		"kind": "KubeletConfiguration", "apiVersion": "kubelet.config.k8s.io/v1beta1", "port": KubeletPort,
+		"maxPods": maxPods, "clusterDomain": k.node.fleet.cfg.ClusterDomain,
+		"clusterDNS": []string{k.node.fleet.cfg.ClusterDNS.String()}, "evictionHard": evictionHard,
 		"enableSystemLogHandler": true, "enableSystemLogQuery": true,
 	}})
 }
@@ -134,7 +138,8 @@ func (k *kubelet) serveExec(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeExec(w, r, streams{k, id}, r.PathValue("pod"), "", r.PathValue("container"), r.URL.Query()["command"], opts, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+	remotecommand.ServeExec(w, r, streams{k, id}, r.PathValue("pod"), "", r.PathValue("container"),
+		r.URL.Query()["command"], opts, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 
 func (k *kubelet) serveAttach(w http.ResponseWriter, r *http.Request) {
@@ -147,7 +152,8 @@ func (k *kubelet) serveAttach(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	remotecommand.ServeAttach(w, r, streams{k, id}, r.PathValue("pod"), "", r.PathValue("container"), opts, streamIdle, streamCreation, remotecommand.SupportedStreamingProtocols)
+	remotecommand.ServeAttach(w, r, streams{k, id}, r.PathValue("pod"), "", r.PathValue("container"), opts, streamIdle,
+		streamCreation, remotecommand.SupportedStreamingProtocols)
 }
 
 // serveRun runs a command and answers with its output.
@@ -179,7 +185,8 @@ func (k *kubelet) servePortForward(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	portforward.ServePortForward(w, r, streams{k, ids[0]}, p.name, "", opts, streamIdle, streamCreation, portforward.SupportedProtocols)
+	portforward.ServePortForward(w, r, streams{k, ids[0]}, p.name, "", opts, streamIdle, streamCreation,
+		portforward.SupportedProtocols)
 }
 
 // streams connects the streaming servers to a container or sandbox.
@@ -188,7 +195,9 @@ type streams struct {
 	id      string
 }
 
-func (s streams) open(in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) cri.Streams {
+func (s streams) open(in io.Reader, out, errOut io.WriteCloser, tty bool,
+	resize <-chan remotecommand.TerminalSize,
+) cri.Streams {
 	st := cri.Streams{Stdin: in, TTY: tty}
 	if out != nil {
 		st.Stdout = out
@@ -213,7 +222,9 @@ func (s streams) open(in io.Reader, out, errOut io.WriteCloser, tty bool, resize
 }
 
 // ExecInContainer implements remotecommand.Executor.
-func (s streams) ExecInContainer(ctx context.Context, _, _, _ string, argv []string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration) error {
+func (s streams) ExecInContainer(ctx context.Context, _, _, _ string, argv []string, in io.Reader, out,
+	errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize, _ time.Duration,
+) error {
 	err := s.kubelet.machine.runtime.Run(ctx, s.id, argv, s.open(in, out, errOut, tty, resize))
 	if st, ok := status.FromError(err); ok && err != nil {
 		return errors.New(st.Message()) // Without the words of a remote call.
@@ -222,7 +233,9 @@ func (s streams) ExecInContainer(ctx context.Context, _, _, _ string, argv []str
 }
 
 // AttachContainer implements remotecommand.Attacher.
-func (s streams) AttachContainer(ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser, tty bool, resize <-chan remotecommand.TerminalSize) error {
+func (s streams) AttachContainer(ctx context.Context, _, _, _ string, in io.Reader, out, errOut io.WriteCloser,
+	tty bool, resize <-chan remotecommand.TerminalSize,
+) error {
 	return s.kubelet.machine.runtime.Connect(ctx, s.id, s.open(in, out, errOut, tty, resize))
 }
 

@@ -42,8 +42,14 @@ func connect(client *Stack, server *listener, port uint16, dialled *net.TCPAddr)
 	if dialled.IP.IsLoopback() && server.stack.host == client.host {
 		source.IP, target.IP = dialled.IP, dialled.IP
 	}
-	c = &Conn{local: source, remote: dialled, in: back, out: there, from: client.host, to: server.stack.host, stack: client, closed: make(chan struct{})}
-	s = &Conn{local: target, remote: source, in: there, out: back, from: server.stack.host, to: client.host, stack: server.stack, closed: make(chan struct{})}
+	c = &Conn{
+		local: source, remote: dialled, in: back, out: there, from: client.host, to: server.stack.host,
+		stack: client, closed: make(chan struct{}),
+	}
+	s = &Conn{
+		local: target, remote: source, in: there, out: back, from: server.stack.host, to: client.host,
+		stack: server.stack, closed: make(chan struct{}),
+	}
 	return c, s
 }
 
