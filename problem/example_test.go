@@ -2,6 +2,7 @@ package problem_test
 
 import (
 	"fmt"
+	"testing/fstest"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
@@ -10,7 +11,10 @@ import (
 
 // A document has one problem for each of its tasks. What is wrong with it is said with its line.
 func ExampleLibrary_Parse() {
-	shop := &app.App{Name: "shop", Namespace: "test-shop", Services: []app.Service{{Name: "cart", Kind: "service"}}}
+	shop := &app.App{
+		Name: "shop", Namespace: "test-shop", Services: []app.Service{{Name: "cart", Kind: "service"}}, Mix: "shop",
+		Mixes: fstest.MapFS{"shop.yaml": {Data: []byte("name: shop\noperations: [{name: buy, weight: 1, path: /}]")}},
+	}
 	library, err := problem.New([]*app.App{shop}, fault.Kinds())
 	if err != nil {
 		fmt.Println(err)
