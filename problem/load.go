@@ -39,6 +39,9 @@ func ParseLoad(text string) (*Load, error) {
 	if rate, err := strconv.ParseFloat(text, 64); err == nil {
 		l.Rate = workload.Constant(rate)
 	} else if err := strict.Decode("", []byte(text), l); err != nil {
+		if wrong, ok := errors.AsType[*strict.Problems](err); ok {
+			return nil, errors.New(wrong.List[0].Text) // There is one line, so its number says nothing.
+		}
 		return nil, err
 	}
 	s := l.Spec(nil)

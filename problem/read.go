@@ -92,9 +92,12 @@ func (r *reader) check() {
 		return
 	}
 	r.app = r.library.Apps[i]
-	mix, err := workload.FindMix(r.app.Mixes, cmp.Or(d.Load.Mix, r.app.Mix))
-	if err != nil {
-		r.add(at("load", "mix"), "load.mix: %v", err)
+	var mix *workload.Mix
+	if name := cmp.Or(d.Load.Mix, r.app.Mix); name != "" {
+		var err error
+		if mix, err = workload.FindMix(r.app.Mixes, name); err != nil {
+			r.add(at("load", "mix"), "load.mix: %v", err)
+		}
 	}
 	r.checkLoad(mix)
 	for i := range d.Faults {

@@ -59,6 +59,14 @@ func checkYAML(t *testing.T, file, text string) error {
 	case first == "id":
 		_, err := problemtest.Library(t).Parse("", []byte(text))
 		return err
+	case first == "load":
+		for line := range strings.Lines(text) {
+			document := "id: doc-{task}-1\ntitle: x\napp: hotel-reservation\ntasks: [detection]\n" + line
+			if _, err := problemtest.Library(t).Parse("", []byte(document)); err != nil {
+				return fmt.Errorf("%s: %w", line, err)
+			}
+		}
+		return nil
 	case strings.Contains(text, "\nfrontend:"):
 		b, err := os.ReadFile("../../examples/shop/app.yaml")
 		if err == nil && !strings.HasSuffix(string(b), text) { // A comment stands above it.
