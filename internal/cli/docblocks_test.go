@@ -41,7 +41,7 @@ func TestDocBlocks(t *testing.T) {
 				err = cmd.Run()
 			case "yaml":
 				err = checkYAML(t, d.file, b.text)
-			case "sh", "console", "bash":
+			case "sh", "console", "bash", "text":
 			default:
 				err = fmt.Errorf("nobody reads blocks of %q", b.language)
 			}
