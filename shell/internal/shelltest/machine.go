@@ -17,7 +17,7 @@ import (
 )
 
 // Patience is how long a test waits for something that should happen at once.
-const Patience = 10 * time.Second
+const Patience = time.Minute
 
 // Machine is a container.
 type Machine struct {
