@@ -73,7 +73,7 @@ var list = sync.OnceValues(func() (*imports, error) {
 func goCommand(args ...string) (string, error) {
 	cmd := exec.Command("go", args...)
 	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "GOPROXY=off")
+	cmd.Env = append(os.Environ(), "GOPROXY=off", "CGO_ENABLED=0") // as the product is built
 	out, err := cmd.Output()
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		err = errors.New(strings.TrimSpace(string(exit.Stderr)))
