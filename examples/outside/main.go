@@ -1,5 +1,5 @@
-// Command mylab is aiopslab with an image, an application, a fault, problems and an agent of one's own. It is a module of
-// its own: copy the directory and go on from there. README.md tells how.
+// Command mylab is aiopslab with an image, an application, a fault, problems and an agent of one's own. It is a
+// module of its own: copy the directory and go on from there. README.md tells how.
 package main
 
 import (
