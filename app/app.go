@@ -23,8 +23,8 @@ type App struct {
 	Frontend Endpoint // where requests go
 	Label    string   // key of the pod label whose value is the service's name
 	Services []Service
-	Mix      string // name of the request mix its load is made of
-	Mixes    fs.FS  // *.yaml, mixes of its own; nil if it has none but built-in ones
+	Mix      string // name of the mix that its load is made of, unless another one of Mixes is asked for
+	Mixes    fs.FS  // *.yaml, what its users do; see workload.Mix
 
 	// Archive is a zip of the directory that it was read from, for [Unpack]; nil if it is built in.
 	Archive []byte

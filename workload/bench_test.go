@@ -39,10 +39,7 @@ func echo(c net.Conn) {
 // BenchmarkGenerator tells what a request costs, the least possible server included, and how late
 // the generator is at 2000 requests/s.
 func BenchmarkGenerator(b *testing.B) {
-	m, err := BuiltinMix("hotel-mixed")
-	if err != nil {
-		b.Fatal(err)
-	}
+	m := MixOf(b, "hotel-mixed")
 	for i := range m.Operations { // The server says nothing of hotels.
 		m.Operations[i].Expect, m.Operations[i].Then = Expect{}, nil
 	}
@@ -81,9 +78,9 @@ func BenchmarkGenerator(b *testing.B) {
 }
 
 func BenchmarkRequest(b *testing.B) {
-	for _, mix := range Mixes() {
+	for _, mix := range mixes(b) {
 		b.Run(mix, func(b *testing.B) {
-			m, _ := BuiltinMix(mix)
+			m := MixOf(b, mix)
 			c, err := m.chooser()
 			if err != nil {
 				b.Fatal(err)
@@ -113,7 +110,7 @@ func BenchmarkArrivals(b *testing.B) {
 }
 
 func BenchmarkRecord(b *testing.B) {
-	m, _ := BuiltinMix("hotel-mixed")
+	m := MixOf(b, "hotel-mixed")
 	r := newRecorder(m)
 	r.begin()
 	for i := 0; b.Loop(); i++ {

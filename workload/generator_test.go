@@ -37,7 +37,7 @@ func TestSendsThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{start: time.Now()}
 		target := serve(t, func(w http.ResponseWriter, r *http.Request) { l.add(r) })
-		m, _ := BuiltinMix("social-mixed")
+		m := MixOf(t, "social-mixed")
 		for i := range m.Operations { // The server says nothing, so nobody expects anything.
 			o := &m.Operations[i]
 			o.Expect, o.Recall, o.Then = Expect{}, "", nil

@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,14 +14,11 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
-//go:embed mixes/*.yaml
-var mixFiles embed.FS
-
 // maxWeight is the most an operation weighs: of one that is a billionth of another, no load has any.
 const maxWeight = 1e6
 
 // Mix is the set of requests that a load is made of: operations, each with a weight and templates of what it
-// sends. It is a YAML document; see the directory mixes for complete ones.
+// sends. It is a YAML document; app/hotel/mixes and app/social/mixes have complete ones.
 type Mix struct {
 	Name        string      `yaml:"name"`
 	Description string      `yaml:"description,omitempty"`
@@ -112,51 +108,25 @@ func ParseMix(name string, data []byte) (*Mix, error) {
 	return m, nil
 }
 
-// Mixes returns the names of the built-in mixes.
-func Mixes() (names []string) {
-	files, err := fs.Glob(mixFiles, "mixes/*.yaml")
-	if err != nil {
-		panic(err)
-	}
-	for _, f := range files {
-		names = append(names, strings.TrimSuffix(strings.TrimPrefix(f, "mixes/"), ".yaml"))
-	}
-	return names
-}
-
-// BuiltinMix returns a built-in mix.
-func BuiltinMix(name string) (*Mix, error) {
-	file := "mixes/" + name + ".yaml"
-	data, err := mixFiles.ReadFile(file)
-	if err != nil {
-		if near := strict.Nearest(name, Mixes()); near != "" {
-			return nil, fmt.Errorf("there is no mix %q; did you mean %q?", name, near)
-		}
-		return nil, fmt.Errorf("there is no mix %q; known are %s", name, strings.Join(Mixes(), ", "))
-	}
-	return ParseMix(file, data)
-}
-
-// FindMix returns a mix of an application's own, NAME.yaml among its files, or a built-in one. Files may
-// be nil.
+// FindMix returns the mix NAME.yaml among an application's mixes. Files may be nil if it has none.
 func FindMix(files fs.FS, name string) (*Mix, error) {
-	if files == nil {
-		return BuiltinMix(name)
+	var known []string
+	if files != nil {
+		if data, err := fs.ReadFile(files, name+".yaml"); err == nil {
+			return ParseMix(name+".yaml", data)
+		}
+		var err error
+		if known, err = fs.Glob(files, "*.yaml"); err != nil {
+			return nil, err
+		}
 	}
-	if data, err := fs.ReadFile(files, name+".yaml"); err == nil {
-		return ParseMix(name+".yaml", data)
+	if len(known) == 0 {
+		return nil, fmt.Errorf("there is no mix %q: the application has no mixes", name)
 	}
-	own, err := fs.Glob(files, "*.yaml")
-	if err != nil {
-		return nil, err
+	for i := range known {
+		known[i] = strings.TrimSuffix(known[i], ".yaml")
 	}
-	for i := range own {
-		own[i] = strings.TrimSuffix(own[i], ".yaml")
-	}
-	if slices.Contains(Mixes(), name) {
-		return BuiltinMix(name)
-	}
-	return nil, errors.New(strict.Unknown("mix", name, append(own, Mixes()...)))
+	return nil, errors.New(strict.Unknown("mix", name, known))
 }
 
 // problems returns everything that is wrong with the mix.

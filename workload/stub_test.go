@@ -155,10 +155,7 @@ var drives atomic.Uint64
 // step is tried again: all that the applications do is done when they answer.
 func drive(t *testing.T, name string, times int64, h http.Handler) *workload.Snapshot {
 	t.Helper()
-	mix, err := workload.BuiltinMix(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mix := workload.MixOf(t, name)
 	for i := range mix.Operations {
 		mix.Operations[i].Weight = 1
 		for j := range mix.Operations[i].Then {

@@ -7,15 +7,20 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 )
 
-//go:embed manifests/*.yaml
+//go:embed manifests/*.yaml mixes/*.yaml
 var files embed.FS
+
+// sub is one of the directories that are embedded above.
+func sub(dir string) fs.FS {
+	list, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
 
 // App is HotelReservation.
 func App() *app.App {
-	manifests, err := fs.Sub(files, "manifests")
-	if err != nil {
-		panic(err) // The directory is embedded above.
-	}
 	store := func(kind string, names ...string) (list []app.Service) {
 		for _, n := range names {
 			list = append(list, app.Service{Name: n, Kind: kind})
@@ -56,10 +61,11 @@ func App() *app.App {
 			"Check a user's name and password",
 			"Reserve a room",
 		},
-		Manifests: manifests,
+		Manifests: sub("manifests"),
 		Frontend:  app.Endpoint{Service: "frontend", Port: 5000},
 		Label:     "io.kompose.service",
 		Services:  services,
 		Mix:       "hotel-mixed",
+		Mixes:     sub("mixes"),
 	}
 }

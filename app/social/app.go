@@ -7,15 +7,20 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 )
 
-//go:embed manifests/*.yaml
+//go:embed manifests/*.yaml mixes/*.yaml
 var files embed.FS
+
+// sub is one of the directories that are embedded above.
+func sub(dir string) fs.FS {
+	list, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
 
 // App is SocialNetwork.
 func App() *app.App {
-	manifests, err := fs.Sub(files, "manifests")
-	if err != nil {
-		panic(err) // The directory is embedded above.
-	}
 	part := func(name string, calls ...string) app.Service {
 		return app.Service{Name: name, Kind: "service", Calls: calls}
 	}
@@ -70,10 +75,11 @@ func App() *app.App {
 			"Register, and log in",
 			"Follow and unfollow people",
 		},
-		Manifests: manifests,
+		Manifests: sub("manifests"),
 		Frontend:  app.Endpoint{Service: "nginx-thrift", Port: 8080},
 		Label:     "app",
 		Services:  services,
 		Mix:       "social-mixed",
+		Mixes:     sub("mixes"),
 	}
 }

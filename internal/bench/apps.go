@@ -228,7 +228,7 @@ func cost(ctx context.Context, c cloud.Cloud, a *app.App) (float64, error) {
 
 // send sends an application's mix of requests.
 func send(ctx context.Context, c cloud.Cloud, a *app.App, rate float64, d time.Duration) (workload.SLI, error) {
-	mix, err := workload.BuiltinMix(a.Mix)
+	mix, err := workload.FindMix(a.Mixes, a.Mix)
 	if err != nil {
 		return workload.SLI{}, err
 	}

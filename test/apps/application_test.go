@@ -82,7 +82,7 @@ type load struct {
 // load begins to send the application's mix of requests, as many a second as rate says.
 func (x *application) load(t *testing.T, rate float64) *load {
 	t.Helper()
-	mix, err := workload.BuiltinMix(x.Mix)
+	mix, err := workload.FindMix(x.Mixes, x.Mix)
 	if err != nil {
 		t.Fatal(err)
 	}

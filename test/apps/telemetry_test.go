@@ -47,7 +47,7 @@ type sent struct {
 // requests counts the requests of a load's operations by their paths, which are the handlers' names.
 func (x *application) requests(t *testing.T, operations []workload.SLI) map[string]sent {
 	t.Helper()
-	mix, err := workload.BuiltinMix(x.Mix)
+	mix, err := workload.FindMix(x.Mixes, x.Mix)
 	if err != nil {
 		t.Fatal(err)
 	}

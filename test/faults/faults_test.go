@@ -204,7 +204,7 @@ func deploy(t *testing.T, a *app.App) cloud.Snapshot {
 // users fare.
 func load(t *testing.T, a *app.App) func() workload.Snapshot {
 	t.Helper()
-	mix, err := workload.BuiltinMix(a.Mix)
+	mix, err := workload.FindMix(a.Mixes, a.Mix)
 	if err != nil {
 		t.Fatal(err)
 	}

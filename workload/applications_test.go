@@ -1,0 +1,125 @@
+package workload
+
+import (
+	"io/fs"
+	"math"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/app/social"
+)
+
+// mixes are the names of the mixes that the applications bring.
+func mixes(t testing.TB) (names []string) {
+	t.Helper()
+	for _, a := range []*app.App{hotel.App(), social.App()} {
+		files, err := fs.Glob(a.Mixes, "*.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			names = append(names, strings.TrimSuffix(f, ".yaml"))
+		}
+	}
+	return names
+}
+
+// MixOf is a mix of HotelReservation or SocialNetwork.
+func MixOf(t testing.TB, name string) *Mix {
+	t.Helper()
+	a := hotel.App()
+	if strings.HasPrefix(name, "social-") {
+		a = social.App()
+	}
+	m, err := FindMix(a.Mixes, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// Every mix of the applications has the parts it says, and every request of it is well-formed.
+func TestApplicationsMixes(t *testing.T) {
+	const n = 20_000
+	parts := map[string]map[string]float64{
+		"hotel-booking":       {"search": 0.4, "recommend": 0.2, "user": 0.2, "reserve": 0.2},
+		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
+		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
+		"social-mixed":        {"read-home-timeline": 60. / 102, "read-user-timeline": 30. / 102, "compose-post": 10. / 102, "login": 2. / 102},
+	}
+	if got := mixes(t); len(got) != len(parts) {
+		t.Errorf("mixes %v", got)
+	}
+	for mix, want := range parts {
+		counts := map[string]int{}
+		size := n
+		if mix == "social-compose-post" {
+			size = 2000
+		}
+		for _, p := range plan(t, mix, 3, size) {
+			counts[p.Operation]++
+			if _, err := url.ParseRequestURI(p.Path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for op, part := range want {
+			sigma := math.Sqrt(float64(size) * part * (1 - part))
+			if math.Abs(float64(counts[op])-part*float64(size)) > 4*sigma {
+				t.Errorf("%s: %d of %d are %s, want a part of %g", mix, counts[op], size, op, part)
+			}
+		}
+		if len(counts) != len(want) {
+			t.Errorf("%s: %v", mix, counts)
+		}
+	}
+}
+
+var forms = map[string]*regexp.Regexp{
+	"search":             regexp.MustCompile(`^GET /hotels\?inDate=2015-04-(09|1\d|2[0-3])&outDate=2015-04-(1\d|2[0-4])&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
+	"recommend":          regexp.MustCompile(`^GET /recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
+	"user":               regexp.MustCompile(`^POST /user\?username=Cornell_\d{1,3}&password=\d{10,30} $`),
+	"reserve":            regexp.MustCompile(`^POST /reservation\?inDate=20\d\d-\d\d-\d\d&outDate=20\d\d-\d\d-\d\d&lat=[\d.]+&lon=-[\d.]+&hotelId=\d{1,2}&customerName=Cornell_\d{1,3}&username=Cornell_\d{1,3}&password=\d{10,30}&number=1 $`),
+	"login":              regexp.MustCompile(`^POST /api/user/login username=username_(\d{1,3})&password=password_\d{1,3}$`),
+	"read-home-timeline": regexp.MustCompile(`^GET /wrk2-api/home-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
+	"read-user-timeline": regexp.MustCompile(`^GET /wrk2-api/user-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
+}
+
+func TestRequestForms(t *testing.T) {
+	for _, mix := range mixes(t) {
+		for _, p := range plan(t, mix, 5, 2000) {
+			if re := forms[p.Operation]; re != nil {
+				if text := p.Method + " " + p.Path + " " + p.Body; !re.MatchString(text) {
+					t.Fatalf("%s: %s", p.Operation, text)
+				}
+				continue
+			}
+			checkPost(t, p)
+		}
+	}
+}
+
+var text = regexp.MustCompile(`^[a-zA-Z0-9]{256}( @username_\d{1,3}){1,6}( http://[a-zA-Z0-9]{64}){1,6}$`)
+
+func checkPost(t *testing.T, p Planned) {
+	t.Helper()
+	form, err := url.ParseQuery(p.Body)
+	if err != nil || p.Method != "POST" || p.Path != "/wrk2-api/post/compose" ||
+		!slices.Contains(p.Headers, Field{"Content-Type", "application/x-www-form-urlencoded"}) {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	if !text.MatchString(form.Get("text")) {
+		t.Fatalf("text %q", form.Get("text"))
+	}
+	if form.Get("username") != "username_"+form.Get("user_id") || strings.Contains(form.Get("text")+" ", "@"+form.Get("username")+" ") {
+		t.Fatalf("%s mentions himself: %s", form.Get("username"), form.Get("text"))
+	}
+	ids := regexp.MustCompile(`^\[("\d{18}",?){1,5}\]$`)
+	if !ids.MatchString(form.Get("media_ids")) || strings.Count(form.Get("media_ids"), ",") != strings.Count(form.Get("media_types"), ",") {
+		t.Fatalf("media %s, %s", form.Get("media_ids"), form.Get("media_types"))
+	}
+}
