@@ -124,8 +124,8 @@ func shopWith(kind string, task problem.Task) *problem.Problem {
 	return list[0]
 }
 
-// world is a shop in a cloud in memory, with what a test does to it.
-type world struct {
+// fakeShop is a shop in a cloud in memory, with what a test does to it.
+type fakeShop struct {
 	*cloudtest.Cloud
 	*Local
 	client    kubernetes.Interface
@@ -141,10 +141,10 @@ type world struct {
 const noisy = `{"name":"Noisy","type":"alerting","query":"1","labels":{},"annotations":{},"duration":0,` +
 	`"alerts":[{"labels":{"alertname":"Noisy","pod":"cart-0"},"annotations":{},"state":"firing","value":"1"}]}`
 
-func newWorld(t *testing.T) *world {
+func newShop(t *testing.T) *fakeShop {
 	t.Helper()
 	c := cloudtest.New(t)
-	w := &world{Cloud: c, Local: &Local{Cloud: c}}
+	w := &fakeShop{Cloud: c, Local: &Local{Cloud: c}}
 	w.alerts.Store("")
 	var err error
 	if w.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
@@ -163,7 +163,7 @@ func newWorld(t *testing.T) *world {
 }
 
 // prometheus answers what is asked about alerts.
-func (w *world) prometheus(rw http.ResponseWriter, r *http.Request) {
+func (w *fakeShop) prometheus(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	if path.Base(r.URL.Path) == "rules" {
 		fmt.Fprintf(rw, `{"status":"success","data":{"groups":[{"name":"g","interval":5,"rules":[%s]}]}}`, w.alerts.Load())
@@ -173,7 +173,7 @@ func (w *world) prometheus(rw http.ResponseWriter, r *http.Request) {
 }
 
 // scale gives a Deployment other replicas, as kubectl scale does.
-func (w *world) scale(ctx context.Context, name string, replicas int32) error {
+func (w *fakeShop) scale(ctx context.Context, name string, replicas int32) error {
 	d, err := w.client.AppsV1().Deployments("test-shop").Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -185,13 +185,13 @@ func (w *world) scale(ctx context.Context, name string, replicas int32) error {
 
 // admitted gives the agent hands, without a guard: that one is on the machine's network, where time is
 // real.
-func (w *world) admitted(context.Context) (*access, error) {
+func (w *fakeShop) admitted(context.Context) (*access, error) {
 	late := func() time.Duration { return w.stage.load.Lag().Recent }
 	return &access{aci: grip{w}, monitor: startMonitor(func() int64 { return 0 }, late)}, nil
 }
 
 // grip does what an agent asks for. Its one command scales the cart.
-type grip struct{ *world }
+type grip struct{ *fakeShop }
 
 func (grip) Confinement() string { return "none" }
 func (grip) Close() error        { return nil }

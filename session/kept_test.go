@@ -20,7 +20,7 @@ import (
 )
 
 // outcome runs an agent and fails the test if there is no verdict.
-func (w *world) outcome(t *testing.T, task problem.Task, a agent.Entry, results string) Verdict {
+func (w *fakeShop) outcome(t *testing.T, task problem.Task, a agent.Entry, results string) Verdict {
 	t.Helper()
 	s := Session{Problem: shopProblem(task), Agent: a, Environment: w.Local, Results: results}
 	o, err := s.Run(t.Context())
@@ -34,7 +34,7 @@ func (w *world) outcome(t *testing.T, task problem.Task, a agent.Entry, results 
 func TestKept(t *testing.T) {
 	results := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newShop(t)
 		defer w.Local.Close()
 		if err := w.Keep(t.Context(), shop()); err != nil {
 			t.Fatal(err)
@@ -65,7 +65,7 @@ func TestKept(t *testing.T) {
 func TestKeptTooEarly(t *testing.T) {
 	results := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		w := newShop(t)
 		defer w.Local.Close()
 		if err := w.Keep(t.Context(), shop()); err != nil {
 			t.Fatal(err)
@@ -121,14 +121,14 @@ func TestCannotKeep(t *testing.T) {
 			t.Cleanup(l.Close)
 			return l, l.Keep(t.Context(), shop())
 		}
-		if _, err := keep(plain{newWorld(t).Cloud}); err == nil || !strings.Contains(err.Error(), "cannot be reset") {
+		if _, err := keep(plain{newShop(t).Cloud}); err == nil || !strings.Contains(err.Error(), "cannot be reset") {
 			t.Errorf("a cloud that cannot be reset: %v", err)
 		}
 		full := errors.New("the disk is full")
-		if _, err := keep(unresettable{Cloud: newWorld(t).Cloud, snapshot: full}); !errors.Is(err, full) {
+		if _, err := keep(unresettable{Cloud: newShop(t).Cloud, snapshot: full}); !errors.Is(err, full) {
 			t.Errorf("no snapshot: %v", err)
 		}
-		w := newWorld(t)
+		w := newShop(t)
 		l, err := keep(unresettable{Cloud: w.Cloud, reset: full})
 		if err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestCannotKeep(t *testing.T) {
 // An agent's way to the cloud is a guard, a shell and files of its own. All of it goes with the agent, or
 // when it cannot be made.
 func TestAccess(t *testing.T) {
-	c := newWorld(t)
+	c := newShop(t)
 	scratch := t.TempDir()
 	l := &Local{Cloud: c.Cloud, Scratch: scratch, Self: []string{"/no/tools"}, tell: func(string, any) {}}
 	l.setting.Problem = shopProblem(problem.Detection)
