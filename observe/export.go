@@ -3,19 +3,14 @@ package observe
 import (
 	"cmp"
 	"context"
-	"encoding/csv"
 	"fmt"
-	"io"
-	"iter"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 )
@@ -25,15 +20,6 @@ type Window struct {
 	Namespace string
 	From, To  time.Time
 }
-
-// Format is a file format of an export.
-type Format string
-
-// The formats. Both have the same tables and columns.
-const (
-	CSV     Format = "csv"
-	Parquet Format = "parquet"
-)
 
 // ContainerMetrics are the metrics that are exported, of each container and pod.
 var ContainerMetrics = []string{
@@ -57,162 +43,6 @@ const (
 	maxTraces  = 1 << 20
 )
 
-// MetricRow is a row of a metric's table.
-type MetricRow struct {
-	Timestamp int64   `parquet:"timestamp"` // seconds
-	CmdbID    string  `parquet:"cmdb_id,dict"`
-	KPIName   string  `parquet:"kpi_name,dict"`
-	Value     float64 `parquet:"value"` // as it is, counters too
-}
-
-// TraceRow is a span. Times are microseconds.
-type TraceRow struct {
-	TraceID       string `parquet:"trace_id,dict"`
-	SpanID        string `parquet:"span_id"`
-	ParentSpan    string `parquet:"parent_span"` // ROOT if there is none
-	ServiceName   string `parquet:"service_name,dict"`
-	OperationName string `parquet:"operation_name,dict"`
-	StartTime     int64  `parquet:"start_time"`
-	Duration      int64  `parquet:"duration"`
-	HasError      bool   `parquet:"has_error"`
-	Response      string `parquet:"response,dict"` // the status code, or Unknown
-}
-
-// LogRow is a line of a log.
-type LogRow struct {
-	LogID         string `parquet:"log_id"`
-	Timestamp     int64  `parquet:"timestamp"` // seconds
-	Date          string `parquet:"date"`
-	PodName       string `parquet:"pod_name,dict"`
-	ContainerName string `parquet:"container_name,dict"`
-	Namespace     string `parquet:"namespace,dict"`
-	NodeName      string `parquet:"node_name,dict"`
-	Message       string `parquet:"message"`
-}
-
-// table writes rows of a kind to files.
-type table[T any] struct {
-	columns []string
-	fields  func(T) []string // as CSV
-}
-
-// batches are rows as they come in. They end with the first error.
-type batches[T any] = iter.Seq2[[]T, error]
-
-// batch is rows that are all there.
-func batch[T any](rows []T) batches[T] {
-	return func(yield func([]T, error) bool) { yield(rows, nil) }
-}
-
-var (
-	metricTable = table[MetricRow]{
-		[]string{"timestamp", "cmdb_id", "kpi_name", "value"},
-		func(r MetricRow) []string {
-			return []string{strconv.FormatInt(r.Timestamp, 10), r.CmdbID, r.KPIName, formatFloat(r.Value)}
-		},
-	}
-	traceTable = table[TraceRow]{
-		[]string{
-			"trace_id", "span_id", "parent_span", "service_name", "operation_name", "start_time", "duration",
-			"has_error", "response",
-		},
-		func(r TraceRow) []string {
-			hasError := "False"
-			if r.HasError {
-				hasError = "True"
-			}
-			return []string{
-				r.TraceID, r.SpanID, r.ParentSpan, r.ServiceName, r.OperationName,
-				strconv.FormatInt(r.StartTime, 10), strconv.FormatInt(r.Duration, 10), hasError, r.Response,
-			}
-		},
-	}
-	logTable = table[LogRow]{
-		[]string{"log_id", "timestamp", "date", "pod_name", "container_name", "namespace", "node_name", "message"},
-		func(r LogRow) []string {
-			return []string{
-				r.LogID, strconv.FormatInt(r.Timestamp, 10), r.Date, r.PodName, r.ContainerName,
-				r.Namespace, r.NodeName, r.Message,
-			}
-		},
-	}
-)
-
-// formatFloat writes a number as pandas does, so that files compare equal.
-func formatFloat(v float64) string {
-	s := strconv.FormatFloat(v, 'f', -1, 64)
-	if !strings.ContainsAny(s, ".N") && !math.IsInf(v, 0) {
-		s += ".0"
-	}
-	return s
-}
-
-// write makes the file path.format and returns its name.
-func (t table[T]) write(path string, f Format, rows batches[T]) (name string, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return "", err
-	}
-	name = path + "." + string(f)
-	file, err := os.Create(name)
-	if err != nil {
-		return "", err
-	}
-	encode := t.csv
-	if f == Parquet {
-		encode = t.parquet
-	}
-	err = encode(file, rows)
-	if cerr := file.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
-		_ = os.Remove(name) // Half a table misleads.
-		return "", fmt.Errorf("write %s: %w", name, err)
-	}
-	return name, nil
-}
-
-func (t table[T]) csv(w io.Writer, rows batches[T]) error {
-	c := csv.NewWriter(w)
-	if err := c.Write(t.columns); err != nil {
-		return err
-	}
-	for list, err := range rows {
-		if err != nil {
-			return err
-		}
-		for _, r := range list {
-			if err := c.Write(t.fields(r)); err != nil {
-				return err
-			}
-		}
-	}
-	c.Flush()
-	return c.Error()
-}
-
-func (t table[T]) parquet(w io.Writer, rows batches[T]) error {
-	p := parquet.NewWriter(w, parquet.SchemaOf(*new(T)), parquet.Compression(&parquet.Zstd))
-	for list, err := range rows {
-		if err != nil {
-			return err
-		}
-		for _, r := range list {
-			if err := p.Write(r); err != nil {
-				return err
-			}
-		}
-	}
-	return p.Close()
-}
-
-func (f Format) check() error {
-	if f != CSV && f != Parquet {
-		return fmt.Errorf("format %q: use %s or %s", f, CSV, Parquet)
-	}
-	return nil
-}
-
 // Export writes the metrics, traces and logs of a window below dir, in the layout of AIOpsLab's
 // observer, and returns the new directory: telemetry_data_<time>/{metric,trace,log}.
 func (o *Observer) Export(ctx context.Context, w Window, dir string, f Format) (string, error) {
@@ -230,7 +60,7 @@ func (o *Observer) Export(ctx context.Context, w Window, dir string, f Format) (
 	if err != nil {
 		return "", err
 	}
-	_, err = logTable.write(filepath.Join(dir, "log", fmt.Sprintf("log_%d", w.To.Unix())), f, batch(rows))
+	_, err = write(filepath.Join(dir, "log", fmt.Sprintf("log_%d", w.To.Unix())), f, batch(rows))
 	return dir, err
 }
 
@@ -267,7 +97,7 @@ func (o *Observer) exportMetrics(ctx context.Context, w Window, dir string, f Fo
 		if len(rows) == 0 {
 			continue
 		}
-		if _, err := metricTable.write(filepath.Join(dir, "container", "kpi_"+name), f, batch(rows)); err != nil {
+		if _, err := write(filepath.Join(dir, "container", "kpi_"+name), f, batch(rows)); err != nil {
 			return err
 		}
 	}
@@ -311,7 +141,7 @@ func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]Met
 }
 
 func (o *Observer) exportTraces(ctx context.Context, w Window, dir string, f Format) (string, error) {
-	return traceTable.write(filepath.Join(dir, fmt.Sprintf("traces_%d", w.To.Unix())), f, o.traceRows(ctx, w))
+	return write(filepath.Join(dir, fmt.Sprintf("traces_%d", w.To.Unix())), f, o.traceRows(ctx, w))
 }
 
 // traceRows returns the spans of all traces that have one in the window, each once. It asks for a

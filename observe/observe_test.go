@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/parquet-go/parquet-go"
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -318,45 +316,18 @@ func TestExportCSV(t *testing.T) {
 	}
 }
 
-// Parquet has the same rows under the same names.
-func TestExportParquet(t *testing.T) {
+func TestExportErrors(t *testing.T) {
 	o := fake(t, telemetry())
 	w := Window{"shop", at.Add(-time.Minute), at.Add(time.Minute)}
-	dir, err := o.Export(t.Context(), w, t.TempDir(), Parquet)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := []byte(read(t, dir, "trace/traces_1772366460.parquet"))
-	rows, err := parquet.Read[TraceRow](bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff([]TraceRow{
-		{"t1", "s1", "ROOT", "frontend", "HTTP GET /hotels", 1772366400000000, 9000, true, "500"},
-		{"t1", "s2", "s1", "geo", "geo.Geo/Nearby", 1772366400001000, 4000, false, "Unknown"},
-	}, rows); diff != "" {
-		t.Error(diff)
-	}
-	f, err := parquet.OpenFile(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var columns []string
-	for _, c := range f.Schema().Columns() {
-		columns = append(columns, c[0])
-	}
-	if !slices.Equal(columns, traceTable.columns) {
-		t.Errorf("columns %v, want %v", columns, traceTable.columns)
-	}
 	// Half a table is no table.
-	dir = t.TempDir()
+	dir := t.TempDir()
 	if _, err := fake(t, http.NotFoundHandler()).ExportTraces(t.Context(), w, dir, CSV); err == nil {
 		t.Error("no error without Jaeger")
 	}
 	if files, _ := os.ReadDir(filepath.Join(dir, "trace_output")); len(files) > 0 {
 		t.Errorf("files are left: %v", files)
 	}
-	if _, err := o.Export(t.Context(), w, t.TempDir(), "xlsx"); err == nil || !strings.Contains(err.Error(), "use csv or parquet") {
-		t.Errorf("an unknown format: %v", err)
+	if _, err := o.Export(t.Context(), w, t.TempDir(), Format{}); err == nil || !strings.Contains(err.Error(), "use observe.CSV") {
+		t.Errorf("no format: %v", err)
 	}
 }

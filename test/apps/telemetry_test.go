@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/aiopslab/aiopslab/observe"
+	format "github.com/aiopslab/aiopslab/observe/parquet"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -282,7 +283,7 @@ func (x *application) logsAnswer(t *testing.T, service, level, text string) {
 func (x *application) exports(t *testing.T) {
 	t.Helper()
 	w := observe.Window{Namespace: x.Namespace, From: x.deployed, To: time.Now()}
-	for _, f := range []observe.Format{observe.CSV, observe.Parquet} {
+	for _, f := range []observe.Format{observe.CSV, format.Format} {
 		dir, err := observer.Export(t.Context(), w, t.TempDir(), f)
 		if err != nil {
 			t.Fatal(err)
@@ -291,11 +292,11 @@ func (x *application) exports(t *testing.T) {
 			"metric/container/kpi_container_cpu_usage_seconds_total", "metric/container/kpi_container_memory_working_set_bytes",
 			fmt.Sprintf("trace/traces_%d", w.To.Unix()), fmt.Sprintf("log/log_%d", w.To.Unix()),
 		} {
-			n, err := rows(filepath.Join(dir, path) + "." + string(f))
+			n, err := rows(filepath.Join(dir, path) + "." + f.Ext)
 			if err != nil || n < len(x.Services) {
 				t.Errorf("%s: %d rows, %v", path, n, err)
 			}
-			t.Logf("%s.%s has %d rows", path, f, n)
+			t.Logf("%s.%s has %d rows", path, f.Ext, n)
 		}
 	}
 }
