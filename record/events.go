@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// The kinds of events of a run, in the order in which they first occur.
+// The kinds of events of a run, in the order in which they first occur. What tells of the problem, and
+// the baseline with when it was taken, is written when the agent is done.
 const (
 	PhaseEvent      = "phase"      // Phase
 	BaselineEvent   = "baseline"   // the healthy system
@@ -21,7 +22,7 @@ const (
 	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
 	DoingEvent      = "doing"      // what the agent did that may disturb the system, and how the machine fared
 	SubmissionEvent = "submission" // Submission
-	ProblemEvent    = "problem"    // the problem and its answer, as of when it ran; not before the agent is done
+	ProblemEvent    = "problem"    // the problem, its answer and the seed, as of when it ran
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	DeathEvent      = "death"      // Death, of the environment
 	// the run was interrupted, after or before the submission: the system is not watched for long

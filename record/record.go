@@ -7,9 +7,11 @@
 //	r, err := record.Read("runs/42.jsonl")
 //	for _, e := range r.Events { ... }
 //
-// The first line names the format and its version. It does not name the problem, for an agent that is
-// a program could read it; an event does, when the agent is done. A process that is killed loses at
-// most the line it was writing, and [Read] says so instead of failing.
+// The first line names the format and its version. It names neither the problem nor the seed, which
+// tells what of a world is made up: an agent that is a program could read it. An event has both, when
+// the agent is done. A process that is killed loses at most the line it was writing, and [Read] says so
+// instead of failing. What it had withheld until then is lost with it: to keep that on the disk, with a
+// key or without, would be to keep it for the agent.
 package record
 
 import (
@@ -29,8 +31,8 @@ const (
 	// Format is what the first line of a log says it is.
 	Format = "aiopslab-run"
 	// Version is that of the events. Readers refuse a newer one. The first had the problem in its first
-	// line.
-	Version = 2
+	// line, the second the seed.
+	Version = 3
 	// maxLine is the longest line a reader accepts.
 	maxLine = 64 << 20
 )
@@ -38,13 +40,13 @@ const (
 // ErrNotARecord is the error for a file that is not an event log.
 var ErrNotARecord = errors.New("not a run record")
 
-// Run is what is known when a run begins. The problem is not in the first line of the log: a reader takes it from
-// the [ProblemEvent], and it is empty until there is one.
+// Run is what is known when a run begins. The problem and the seed are not in the first line of the log: a reader
+// takes them from the [ProblemEvent], and they are empty until there is one.
 type Run struct {
 	ID      string `json:"id"`
 	Problem string `json:"problem,omitempty"`
 	Agent   string `json:"agent"`
-	Seed    uint64 `json:"seed"`
+	Seed    uint64 `json:"seed,omitempty"`
 }
 
 // header is the first line.
@@ -89,7 +91,7 @@ func Create(file string, run Run) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{f: f, now: time.Now}
-	run.Problem = ""
+	run.Problem, run.Seed = "", 0
 	if err := l.write(header{Format, Version, run, l.now()}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -121,7 +123,10 @@ func (l *Log) Watch(f func(Event)) {
 }
 
 // Append writes an event. When it returns, the event outlives the process.
-func (l *Log) Append(kind string, data any) error {
+func (l *Log) Append(kind string, data any) error { return l.AppendAt(l.now(), kind, data) }
+
+// AppendAt writes an event of an earlier time, which was withheld until now.
+func (l *Log) AppendAt(at time.Time, kind string, data any) error {
 	b, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", kind, err)
@@ -132,7 +137,7 @@ func (l *Log) Append(kind string, data any) error {
 		return l.err
 	}
 	l.seq++
-	e := Event{l.seq, l.now(), kind, b}
+	e := Event{l.seq, at, kind, b}
 	if err := l.write(e); err != nil {
 		return err
 	}
@@ -223,16 +228,17 @@ func read(from io.Reader) (*Record, error) {
 	}
 }
 
-// learn takes the problem's id from the event that has it.
+// learn takes the problem's id and the seed from the event that has them.
 func (r *Record) learn(e Event) error {
 	if e.Kind != ProblemEvent {
 		return nil
 	}
 	var p struct {
-		ID string `json:"id"`
+		ID   string `json:"id"`
+		Seed uint64 `json:"seed"`
 	}
 	err := e.Decode(&p)
-	r.Problem = cmp.Or(p.ID, r.Problem)
+	r.Problem, r.Seed = cmp.Or(p.ID, r.Problem), cmp.Or(p.Seed, r.Seed)
 	return err
 }
 

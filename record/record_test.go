@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -33,7 +34,7 @@ func TestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Run != (Run{"1", "", "a", 7}) || len(r.Events) != 50 || r.Torn {
+	if r.Run != (Run{ID: "1", Agent: "a"}) || len(r.Events) != 50 || r.Torn {
 		t.Errorf("%+v, %d events, torn %v", r.Run, len(r.Events), r.Torn)
 	}
 	seen := map[int]bool{}
@@ -103,25 +104,28 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// Who reads the file while the agent works does not learn the problem. Who reads the record does, once
-// it is told, and that of an older version.
+// Who reads the file while the agent works does not learn the problem or the seed. Who reads the record does,
+// once they are told, and those of an older version.
 func TestProblemIsNotInTheFirstLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.jsonl")
-	log, err := Create(file, Run{ID: "1", Problem: "the-secret"})
+	log, err := Create(file, Run{ID: "1", Problem: "the-secret", Seed: 7654321})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b, err := os.ReadFile(file); err != nil || bytes.Contains(b, []byte("secret")) {
+	if b, err := os.ReadFile(file); err != nil || bytes.Contains(b, []byte("secret")) || bytes.Contains(b, []byte("7654321")) {
 		t.Errorf("%s, %v", b, err)
 	}
-	if err := errors.Join(log.Append(ProblemEvent, map[string]string{"id": "the-secret"}), log.Close()); err != nil {
+	begun := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) // The event is of then, though it is written now.
+	told := log.AppendAt(begun, ProblemEvent, map[string]any{"id": "the-secret", "seed": 7654321})
+	if err := errors.Join(told, log.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if r, err := Read(file); err != nil || r.Problem != "the-secret" {
+	r, err := Read(file)
+	if err != nil || r.Problem != "the-secret" || r.Seed != 7654321 || !r.Events[0].Time.Equal(begun) {
 		t.Errorf("%+v, %v", r, err)
 	}
-	old := `{"format":"aiopslab-run","version":1,"id":"1","problem":"old"}` + "\n"
-	if r, err := read(strings.NewReader(old)); err != nil || r.Problem != "old" {
+	old := `{"format":"aiopslab-run","version":1,"id":"1","problem":"old","seed":5}` + "\n"
+	if r, err := read(strings.NewReader(old)); err != nil || r.Problem != "old" || r.Seed != 5 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

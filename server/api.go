@@ -11,7 +11,7 @@ type NewSession struct {
 	Document string  `json:"document,omitempty" doc:"YAML text of a problem of one's own; if it has several, problem says which, by id or task"`
 	Agent    string  `json:"agent,omitempty" doc:"agent that works by itself, one of GET /agents; without it the caller is the agent"`
 	Name     string  `json:"name,omitempty" doc:"what the record calls the caller's agent; http by default"`
-	Seed     uint64  `json:"seed,omitempty" doc:"what load and noise are drawn from; 1 by default"`
+	Seed     uint64  `json:"seed,omitempty" doc:"what load and noise are drawn from; a new one by default, which the record has"`
 	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps the agent has; 30 by default"`
 	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds the agent has; 900 by default"`
 	Model    string  `json:"model,omitempty" doc:"model of an agent that uses one"`
@@ -42,7 +42,6 @@ type Session struct {
 	ID      string    `json:"id"`
 	State   State     `json:"state" enum:"preparing,agent,grading,done,failed"`
 	Agent   string    `json:"agent"`
-	Seed    uint64    `json:"seed"`
 	Steps   int       `json:"steps" doc:"how many the agent has taken"`
 	Created time.Time `json:"created"`
 	Outcome *Outcome  `json:"outcome,omitempty" doc:"there when the state is done"`
@@ -60,6 +59,7 @@ type Outcome struct {
 	ID        string         `json:"id"`
 	Problem   string         `json:"problem"`
 	Agent     string         `json:"agent"`
+	Seed      uint64         `json:"seed" doc:"what load and noise were drawn from"`
 	Solved    bool           `json:"solved"`
 	Class     string         `json:"class" enum:"solved,agent,infra,grader,inconclusive" doc:"solved, or whose fault it is that it is not"`
 	Why       string         `json:"why" doc:"one line"`

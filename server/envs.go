@@ -76,7 +76,7 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 			n.Keep)
 	}
 	n.Name = cmp.Or(n.Name, "gym")
-	n.Seed = cmp.Or(n.Seed, 1)
+	n.Seed = cmp.Or(n.Seed, session.NewSeed())
 	n.MaxSteps = cmp.Or(n.MaxSteps, session.DefaultSteps)
 	return documents, nil
 }

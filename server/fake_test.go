@@ -125,7 +125,7 @@ func (r *fakeRun) run(ctx context.Context) {
 	defer close(r.done)
 	agentName := r.spec.Agent + r.spec.Name
 	file := filepath.Join(r.backend.dir, r.spec.ID+".jsonl")
-	log, err := record.Create(file, record.Run{ID: r.spec.ID, Problem: r.problem.ID, Agent: agentName, Seed: r.spec.Seed})
+	log, err := record.Create(file, record.Run{ID: r.spec.ID, Agent: agentName})
 	if err != nil {
 		r.err = err
 		return
@@ -167,7 +167,7 @@ func (r *fakeRun) run(ctx context.Context) {
 	b, _ := json.Marshal(f)
 	name := strings.TrimSuffix(file, "l")
 	if r.err = os.WriteFile(name, b, 0o600); r.err == nil {
-		r.outcome = &session.Outcome{ID: r.spec.ID, Problem: r.problem.ID, Agent: agentName, Record: file, Session: name, Verdict: v}
+		r.outcome = &session.Outcome{ID: r.spec.ID, Problem: r.problem.ID, Agent: agentName, Seed: r.spec.Seed, Record: file, Session: name, Verdict: v}
 	}
 }
 

@@ -128,7 +128,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusBadGateway, "%v", err)
 	}
 	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + aci.NextAction, map[string]any{
-		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "seed": s.Seed, "tools": p.Tools,
+		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "tools": p.Tools,
 		"kubeconfig": p.Kubeconfig,
 	}})
 }
@@ -205,7 +205,8 @@ func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
 		Observation: t.Observation, Reward: g.worth(t), Terminated: t.Submitted, Truncated: !t.Submitted,
 		Info: map[string]any{
 			"episode": h.spec.ID, "step": h.archive.Session.Steps, "action": t.Action,
-			"problem": o.Problem, "class": o.Class, "why": o.Why, "results": o.Results, "record": o.Record,
+			"problem": o.Problem, "seed": o.Seed, "class": o.Class, "why": o.Why, "results": o.Results,
+			"record": o.Record,
 		},
 	}
 	if t.Step == 0 {

@@ -136,9 +136,11 @@ func TestGymSeeds(t *testing.T) {
 	l := newLab(t, Options{}, &fakeBackend{})
 	draw := func(path, reset string) (list []string) {
 		for range 8 {
-			first := get[First](l, "POST", path+"/reset", reset)
+			if first := get[First](l, "POST", path+"/reset", reset); first.Info["seed"] != nil {
+				t.Fatal("an episode begins with its seed, from which an agent could tell what is made up")
+			}
 			r := get[Result](l, "POST", path+"/step", submitYes)
-			list = append(list, fmt.Sprint(r.Info["problem"], first.Info["seed"]))
+			list = append(list, fmt.Sprint(r.Info["problem"], r.Info["seed"]))
 			reset = ""
 		}
 		return list

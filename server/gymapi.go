@@ -21,7 +21,7 @@ type NewEnv struct {
 	Documents []string `json:"documents,omitempty" doc:"YAML texts of problems of one's own, to draw from too"`
 
 	Name     string  `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
-	Seed     uint64  `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; 1 by default"`
+	Seed     uint64  `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; a new one by default"`
 	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
 	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
 	Reward   Reward  `json:"reward,omitzero"`
@@ -71,5 +71,5 @@ type Result struct {
 	Reward      float64        `json:"reward"`
 	Terminated  bool           `json:"terminated" doc:"the agent submitted, and was graded"`
 	Truncated   bool           `json:"truncated" doc:"a limit was met; what there is was graded"`
-	Info        map[string]any `json:"info" doc:"at the end of an episode: problem, class, why, results, record, and valid, which is false if the episode says nothing of the agent"`
+	Info        map[string]any `json:"info" doc:"at the end of an episode: problem, seed, class, why, results, record, and valid, which is false if the episode says nothing of the agent"`
 }

@@ -145,7 +145,7 @@ func outcome(o *session.Outcome) (*record.Record, *Outcome, error) {
 		return nil, nil, err
 	}
 	return rec, &Outcome{
-		ID: o.ID, Problem: o.Problem, Agent: o.Agent, Solved: o.Verdict.Class == session.Solved,
+		ID: o.ID, Problem: o.Problem, Agent: o.Agent, Seed: o.Seed, Solved: o.Verdict.Class == session.Solved,
 		Class: string(o.Verdict.Class), Why: o.Verdict.Why, Results: o.Verdict.Results,
 		StartTime: f.StartTime, EndTime: f.EndTime, Record: o.Record, Session: o.Session,
 	}, nil
@@ -182,7 +182,7 @@ func (h *hosted) info() Session {
 	default:
 	}
 	return Session{
-		ID: h.spec.ID, State: h.state, Steps: h.steps, Created: h.created, Seed: h.spec.Seed,
+		ID: h.spec.ID, State: h.state, Steps: h.steps, Created: h.created,
 		Agent: cmp.Or(h.spec.Agent, h.spec.Name),
 	}
 }

@@ -149,7 +149,6 @@ func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
 		return err
 	}
-	n.Seed = cmp.Or(n.Seed, 1)
 	if n.Agent != "" {
 		n.Agent = f.likeTheirs(n.Agent)
 		return f.checkAgent(ctx, *n)

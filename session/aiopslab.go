@@ -46,7 +46,9 @@ func conclude(file string, rec *record.Record, v Verdict) (*Outcome, error) {
 	if err := os.WriteFile(session, append(b, '\n'), 0o644); err != nil {
 		return nil, err
 	}
-	return &Outcome{ID: rec.ID, Problem: rec.Problem, Agent: rec.Agent, Record: file, Session: session, Verdict: v}, nil
+	return &Outcome{
+		ID: rec.ID, Problem: rec.Problem, Agent: rec.Agent, Seed: rec.Seed, Record: file, Session: session, Verdict: v,
+	}, nil
 }
 
 func aiopslab(rec *record.Record, h *history, v Verdict) File {

@@ -154,6 +154,9 @@ func (l *Local) keepHealthy(ctx context.Context) error {
 	return nil
 }
 
+// injectingPhase is the one in which faults are brought about.
+const injectingPhase = "injecting"
+
 // inject brings the faults about and waits until each can be seen.
 func (l *Local) inject(ctx context.Context) error {
 	p := l.setting.Problem
@@ -161,7 +164,7 @@ func (l *Local) inject(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.phase("injecting") // The agent never learns of it, and a healthy twin has the phase too.
+	l.phase(injectingPhase) // The agent never learns of it, and a healthy twin has the phase too.
 	ctx, cancel := context.WithTimeout(ctx, manifestTimeout)
 	defer cancel()
 	l.stage.env.Injected = time.Now()

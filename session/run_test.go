@@ -47,13 +47,15 @@ const (
 	deploying = "(deploying shop)"
 	awaiting  = deploying + " (waiting until its users are served)"
 	alerting  = awaiting + ` (waiting until no alert is left from the start, such as Noisy{pod="cart-0"})`
-	injecting = awaiting + " baseline (injecting)"
-	acting1   = injecting + " (agent) briefing action step"
-	leaving   = " doing submission problem fault (grading) hold"
+	acting1   = awaiting + " (agent) briefing action step"
+	withheld  = " problem baseline (injecting)" // what the record has when the agent is done
+	leaving   = " doing submission" + withheld + " fault (grading) hold"
 
-	failed = " problem submission verdict"
-	judged = acting1 + " action step" + leaving + " look verdict"
-	mended = injecting + " (agent) briefing action write step action step" + leaving + " look verdict"
+	failed   = " problem submission verdict"
+	harmless = awaiting + withheld + " submission verdict"
+	harmed   = awaiting + withheld + " fault submission verdict"
+	judged   = acting1 + " action step" + leaving + " look verdict"
+	mended   = awaiting + " (agent) briefing action write step action step" + leaving + " look verdict"
 )
 
 // on has something done when the API gets a request, the nth of its kind.
@@ -149,35 +151,35 @@ func TestRun(t *testing.T) {
 				w.session.Agent.Baseline = time.Hour
 				time.AfterFunc(time.Minute, w.interrupt)
 			}, Inconclusive, "interrupted before the agent could begin",
-			awaiting + " baseline (watching the healthy system for 1h0m0s)" + failed,
+			awaiting + " (watching the healthy system for 1h0m0s) problem baseline submission verdict",
 		},
 		{
 			"baseline: an agent learns for two minutes", problem.Detection, scripted(look, yes), func(w *fakeShop) {
 				w.session.Agent.Baseline = 2 * time.Minute
 			}, Solved, "the answer is right",
-			strings.Replace(judged, "baseline", "baseline (watching the healthy system for 2m0s)", 1),
+			strings.Replace(judged, awaiting, awaiting+" (watching the healthy system for 2m0s)", 1),
 		},
 
 		// Injecting.
 		{"injecting: it is refused", problem.Detection, scripted(yes), func(w *fakeShop) {
 			on(w, http.MethodPatch, cart, 2, down)
-		}, Infra, "inject scale_pods_to_zero into cart: ", injecting + failed},
+		}, Infra, "inject scale_pods_to_zero into cart: ", harmless},
 		{"injecting: the fault never shows", problem.Detection, scripted(yes), func(w *fakeShop) {
 			w.session.Problem = shopWith("noop", problem.Detection)
-		}, Infra, "noop in cart does not show: ", injecting + failed},
+		}, Infra, "noop in cart does not show: ", harmless},
 		{"injecting: interrupted", problem.Detection, scripted(yes), func(w *fakeShop) {
 			on(w, http.MethodPatch, cart, 2, interrupted(w))
-		}, Inconclusive, "interrupted before the agent could begin", injecting + failed},
+		}, Inconclusive, "interrupted before the agent could begin", harmless},
 		{"injecting: interrupted as the fault is to show", problem.Detection, scripted(yes), func(w *fakeShop) {
 			w.session.Problem = shopWith("noop", problem.Detection)
 			on(w, http.MethodGet, "/jobs", 1, func(*http.Request) error { time.AfterFunc(time.Minute, w.interrupt); return nil })
-		}, Inconclusive, "interrupted before the agent could begin", injecting + failed},
+		}, Inconclusive, "interrupted before the agent could begin", harmless},
 		{"injecting: interrupted when the fault has shown", problem.Detection, scripted(yes), func(w *fakeShop) {
 			on(w, http.MethodPatch, cart, 2, func(*http.Request) error { time.AfterFunc(2*time.Second, w.interrupt); return nil })
-		}, Inconclusive, "interrupted before the agent could begin", injecting + " problem fault submission verdict"},
+		}, Inconclusive, "interrupted before the agent could begin", harmed},
 		{"admission: the agent gets no way to the cloud", problem.Detection, scripted(yes), func(w *fakeShop) {
 			w.admit = func(context.Context) (*access, error) { return nil, errors.New("no port is free") }
-		}, Infra, "no port is free", injecting + " problem fault submission verdict"},
+		}, Infra, "no port is free", harmed},
 
 		// The agent's turn.
 		{"agent: the answer is right", problem.Detection, scripted(look, yes), nil, Solved, "the answer is right", judged},

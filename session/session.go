@@ -18,6 +18,7 @@ package session
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -61,10 +62,10 @@ type Session struct {
 	Agent   agent.Entry
 	// Environment is where the run takes place. It is left to the caller to close.
 	Environment Environment
-	Results     string // directory of the record
-	Scratch     string // directory for temporary files of the agent; empty for the system's
-	ID          string // of the run; empty for a new one, see [NewID]
-	Seed        uint64
+	Results     string        // directory of the record
+	Scratch     string        // directory for temporary files of the agent; empty for the system's
+	ID          string        // of the run; empty for a new one, see [NewID]
+	Seed        uint64        // what is left to chance is drawn from it; 0 for a new one, see [NewSeed]
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
@@ -86,6 +87,7 @@ type Outcome struct {
 	ID      string  `json:"id"`
 	Problem string  `json:"problem"`
 	Agent   string  `json:"agent"`
+	Seed    uint64  `json:"seed"`
 	Record  string  `json:"record"`  // file of the event log
 	Session string  `json:"session"` // file in AIOpsLab's format
 	Verdict Verdict `json:"verdict"`
@@ -115,17 +117,22 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 	if id == "" {
 		id = NewID()
 	}
+	if s.Seed == 0 {
+		seeded := *s
+		seeded.Seed = NewSeed()
+		s = &seeded
+	}
 	if err := os.MkdirAll(s.Results, 0o755); err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	file := filepath.Join(s.Results, id+".jsonl") // An agent may see the name: it does not tell the problem.
-	log, err := record.Create(file, record.Run{ID: id, Agent: s.Agent.Name, Seed: s.Seed})
+	log, err := record.Create(file, record.Run{ID: id, Agent: s.Agent.Name})
 	if err != nil {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	log.Watch(s.Events)
 	r := &run{Session: s, log: log, diary: diary{log: s.Log}}
-	r.diary.logger().Info("run begun", "agent", s.Agent.Name, "seed", s.Seed)
+	r.diary.logger().Info("run begun", "agent", s.Agent.Name)
 	begun := time.Now()
 	r.work(ctx)
 	if err := log.Close(); err != nil {
@@ -133,8 +140,8 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 	}
 	o, err := finish(file)
 	if err == nil {
-		r.diary.logger().Info("run ended", "problem", o.Problem, "class", o.Verdict.Class, "why", o.Verdict.Why, "took",
-			time.Since(begun).Round(time.Millisecond))
+		r.diary.logger().Info("run ended", "problem", o.Problem, "seed", s.Seed, "class", o.Verdict.Class, "why",
+			o.Verdict.Why, "took", time.Since(begun).Round(time.Millisecond))
 	}
 	return o, err
 }
@@ -159,25 +166,34 @@ func NewID() string {
 	return time.Now().UTC().Format("20060102-150405-") + hex.EncodeToString(b)
 }
 
+// NewSeed draws a seed. An agent that knew the seed, and has the source, could tell what of a world was
+// made up.
+func NewSeed() uint64 {
+	b := make([]byte, 8)
+	rand.Read(b)                                     //nolint:errcheck // It never fails.
+	return max(binary.LittleEndian.Uint64(b)>>11, 1) // JSON's numbers have 53 bits.
+}
+
 // event records an event and reports it.
 func (r *run) event(kind string, data any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.append(kind, data)
+	r.append(time.Now(), kind, data)
 	r.diary.note(data, r.Agent.Baseline)
 	if r.Progress != nil {
 		r.Progress(kind, data)
 	}
 }
 
-func (r *run) append(kind string, data any) {
-	if err := r.log.Append(kind, data); err != nil && r.stop != nil {
+func (r *run) append(at time.Time, kind string, data any) {
+	if err := r.log.AppendAt(at, kind, data); err != nil && r.stop != nil {
 		r.stop(fmt.Errorf("the record cannot be written: %w", err))
 	}
 }
 
 // secret is an event that the record does not have yet.
 type secret struct {
+	at   time.Time
 	kind string
 	data any
 }
@@ -187,7 +203,7 @@ type secret struct {
 func (r *run) withhold(kind string, data any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.secrets = append(r.secrets, secret{kind, data})
+	r.secrets = append(r.secrets, secret{time.Now(), kind, data})
 	if r.Progress != nil {
 		r.Progress(kind, data)
 	}
@@ -198,14 +214,16 @@ func (r *run) disclose() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.secrets {
-		r.append(s.kind, s.data)
+		r.append(s.at, s.kind, s.data)
 	}
 	r.secrets = nil
 }
 
-// tell takes an event of the environment.
+// tell takes an event of the environment. When the healthy system was looked at and when the injection
+// began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
+// took to show, or that there was none.
 func (r *run) tell(kind string, data any) {
-	if kind == record.FaultEvent {
+	if kind == record.FaultEvent || kind == record.BaselineEvent || data == (record.Phase{Name: injectingPhase}) {
 		r.withhold(kind, data)
 		return
 	}
@@ -219,7 +237,7 @@ func (r *run) work(ctx context.Context) {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	defer r.diary.end()
-	r.withhold(record.ProblemEvent, describe(r.Problem))
+	r.withhold(record.ProblemEvent, describe(r.Problem, r.Seed))
 	way, err := r.prepare(ctx)
 	if err != nil {
 		class := Infra

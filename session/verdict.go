@@ -48,10 +48,13 @@ type truth struct {
 	// Namespace is the application's.
 	Namespace string `json:"namespace,omitempty"`
 	Load      string `json:"load,omitempty"` // as in a document
+	Seed      uint64 `json:"seed"`
 }
 
-func describe(p *problem.Problem) truth {
-	t := truth{ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key()}
+func describe(p *problem.Problem, seed uint64) truth {
+	t := truth{
+		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key(), Seed: seed,
+	}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}

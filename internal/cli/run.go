@@ -6,12 +6,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/external"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -78,11 +80,27 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags := c.Flags()
 	flags.StringVar(&f.task, "task", "", taskUsage)
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
-	flags.Uint64Var(&f.seed, "seed", 1, "what load and noise are drawn from")
+	flags.Uint64Var(&f.seed, "seed", 0,
+		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
 	completeFlag(c, "task", taskNames)
 	completeArgs(c, s.problemIDs, true, true)
+}
+
+// seedVariable stands for --seed. Who asks for repeatable runs sets it once.
+const seedVariable = "AIOPSLAB_SEED"
+
+// fixSeed takes the seed that the environment names, if no flag does.
+func (f *runFlags) fixSeed(s *State) (err error) {
+	text := s.Env(seedVariable)
+	if f.seed != 0 || text == "" {
+		return nil
+	}
+	if f.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return fail(ExitUsage, fmt.Errorf("%s %s: want %s", seedVariable, text, forms["uint64"]), "")
+	}
+	return nil
 }
 
 // problem finds the problem, and refuses limits that cannot be meant.
@@ -93,6 +111,9 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	}
 	if f.time <= 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
+	}
+	if err := f.fixSeed(s); err != nil {
+		return nil, err
 	}
 	return findProblem(s, id, f.task)
 }
@@ -124,6 +145,7 @@ the agent and grades what there is.`,
 			if err != nil {
 				return err
 			}
+			f.blind = strings.HasPrefix(a.Name, external.Prefix) // It may find what is printed, in a file.
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
@@ -168,7 +190,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err := f.models.check(ctx, s); err != nil {
 		return nil, err
 	}
-	hideArguments(s)
+	hideArguments(s, p)
 	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
 	began, id := false, session.NewID()

@@ -65,6 +65,7 @@ func setUp(e *testscript.Env, cache string) error {
 	e.Setenv("HOME", e.WorkDir)
 	e.Setenv("KUBECACHEDIR", cache)
 	e.Setenv("KUBECONFIG", "")
+	e.Setenv("AIOPSLAB_SEED", "1")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return err

@@ -146,6 +146,9 @@ func checkAddr(addr, token, how string) (loopback bool, err error) {
 }
 
 func serve(ctx context.Context, s *State, f *serveFlags) error {
+	if s.own {
+		keepMemory() // It knows what is wrong, and its callers may be on this machine.
+	}
 	tmp := tempDir(s)
 	if err := checkTemp(tmp); err != nil {
 		return err

@@ -151,9 +151,17 @@ func noTruth(t *testing.T, results string) {
 		t.Fatal(err)
 	}
 	for _, e := range rec.Events {
-		if e.Kind == record.ProblemEvent || e.Kind == record.FaultEvent {
+		switch e.Kind {
+		case record.ProblemEvent, record.FaultEvent, record.BaselineEvent:
 			t.Errorf("the agent could read %s %s", e.Kind, e.Data)
+		case record.PhaseEvent:
+			if strings.Contains(string(e.Data), "injecting") {
+				t.Error("the agent could read how long ago the injection was")
+			}
 		}
+	}
+	if rec.Seed != 0 {
+		t.Error("the agent could read the seed, and tell what of the world is made up")
 	}
 }
 

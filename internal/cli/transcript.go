@@ -74,8 +74,12 @@ func (t *transcript) block(indent, code string, lines []string) {
 }
 
 func (t *transcript) begin(p *problem.Problem, a agent.Entry) {
+	name := p.ID
+	if t.blind { // An id mostly names the fault.
+		name = p.App.Name
+	}
 	if t.detail != quiet {
-		fmt.Fprintf(t.w, "%s  %s by %s\n", t.paint(bold, p.ID), p.Task, a.Name)
+		fmt.Fprintf(t.w, "%s  %s by %s\n", t.paint(bold, name), p.Task, a.Name)
 	}
 	t.progress("starting a cluster")
 }

@@ -33,6 +33,7 @@ type verifyFlags struct {
 	agents  []string
 	workers int
 	repeat  int
+	seed    uint64
 	results string
 	output  string
 	memory  memoryFlag
@@ -49,6 +50,7 @@ type cell struct {
 	Seconds float64 `json:"seconds"`
 
 	file string // of a problem that is not built in
+	seed uint64
 }
 
 func (c *cell) holds() bool { return c.Got == c.Want }
@@ -77,7 +79,8 @@ all of it holds.`,
 		"the problems to prove, if none is named: "+strings.Join(suiteNames(), ", "))
 	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
 	flags.IntVarP(&f.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
-	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run")
+	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run, each time with the next seed")
+	flags.Uint64Var(&f.seed, "seed", 1, "what is left to chance is drawn from this `number`")
 	flags.StringVar(&f.results, "results", "",
 		"`directory` of the records; by default they are kept only of what does not hold")
 	f.memory.add(c)
@@ -157,8 +160,11 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		return err
 	}
 	var cells []*cell
-	for range f.repeat {
-		cells = append(cells, f.cells(problems)...)
+	for i := range f.repeat {
+		for _, c := range f.cells(problems) {
+			c.seed = f.seed + uint64(i)
+			cells = append(cells, c)
+		}
 	}
 	if _, err := environments(tempDir(s)); err != nil { // Cleans up after the killed.
 		return err
@@ -235,8 +241,8 @@ func (c *cell) run(ctx context.Context, program, results, memory string, own []s
 		cmd := exec.CommandContext(ctx, program,
 			slices.Concat(c.name(), own,
 				[]string{
-					"--agent", c.Agent, "--results", results, "--max-memory", memory, "--log-level", "off", "-o",
-					"json",
+					"--agent", c.Agent, "--results", results, "--max-memory", memory, "--seed", fmt.Sprint(c.seed),
+					"--log-level", "off", "-o", "json",
 				})...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
