@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 	metrics "k8s.io/metrics/pkg/client/clientset/versioned"
 	"k8s.io/utils/ptr"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 )
 
@@ -287,6 +289,84 @@ func TestReset(t *testing.T) {
 	c.checkShop(t)
 	if d := c.diff(t, snap); len(d) > 0 {
 		t.Errorf("in the end %d keys differ: %v", len(d), d)
+	}
+	c.checkRewrite(t, snap, before)
+	must(t, c.Reset(t.Context(), snap)) // It is left as it was.
+	if d := c.diff(t, snap); len(d) > 0 {
+		t.Errorf("after it was rewritten %d keys differ: %v", len(d), d)
+	}
+}
+
+// checkRewrite gives the shop another past and looks whether all believe in it: the API, the controllers,
+// who leave it alone, and the nodes.
+func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map[string]string) {
+	t.Helper()
+	const ago = 100 * time.Hour
+	since := time.Now().Add(-ago)
+	var told []string // what the logs of the front say
+	lived, err := c.Rewrite(snap, func(h *cloud.History) error {
+		for _, o := range h.Objects {
+			o.SetCreationTimestamp(metav1.NewTime(o.GetCreationTimestamp().Add(-ago)))
+			p, ok := o.(*v1.Pod)
+			if !ok {
+				continue
+			}
+			for i := range p.Status.ContainerStatuses {
+				s := &p.Status.ContainerStatuses[i]
+				s.State.Running.StartedAt.Time = s.State.Running.StartedAt.Add(-ago)
+			}
+		}
+		h.Objects = append(h.Objects, &v1.Event{
+			TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+			ObjectMeta:     metav1.ObjectMeta{Namespace: "shop", Name: "opened", UID: "1", CreationTimestamp: metav1.NewTime(since)},
+			InvolvedObject: v1.ObjectReference{Kind: "Namespace", Name: "shop", Namespace: "shop"}, Reason: "Opened",
+		})
+		for _, m := range h.Nodes {
+			m.Booted = m.Booted.Add(-ago)
+			for _, k := range m.Containers {
+				k.Created, k.Started = k.Created.Add(-ago), k.Started.Add(-ago)
+				for i := range k.Log {
+					k.Log[i].Time = k.Log[i].Time.Add(-ago)
+				}
+				k.Log = append([]cloud.Line{{Time: k.Started, Stream: "stdout", Text: "it was a fine day"}}, k.Log...)
+			}
+		}
+		return nil
+	})
+	must(t, err)
+	must(t, c.Reset(t.Context(), lived))
+	c.checkCachesFresh(t)
+	c.checkShop(t)
+	if after := c.containers(t); !maps.Equal(before, after) {
+		t.Errorf("with another past: containers were\n%v\nand are\n%v", before, after)
+	}
+	if d := c.diff(t, lived.(*embedded.Snapshot)); len(d) > 0 {
+		t.Errorf("%d keys were changed after the past was written: %v", len(d), d)
+	}
+	if _, err := c.client.CoreV1().Events("shop").Get(t.Context(), "opened", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	for _, p := range c.readyPods(t, "shop", "app=front", 3) {
+		if age := time.Since(p.CreationTimestamp.Time); age < ago {
+			t.Errorf("%s is %v old", p.Name, age)
+		}
+		if up := c.exec(t, "shop", p.Name, "cut", "-d.", "-f1", "/proc/uptime"); len(strings.TrimSpace(up)) < len("360000") {
+			t.Errorf("the machine of %s is up for %q s", p.Name, up)
+		}
+		b, err := c.client.CoreV1().Pods("shop").GetLogs(p.Name, &v1.PodLogOptions{Timestamps: true}).DoRaw(t.Context())
+		must(t, err)
+		told = append(told, string(b))
+	}
+	for _, text := range told {
+		for line := range strings.Lines(text) {
+			stamp, _, _ := strings.Cut(line, " ")
+			if at, err := time.Parse(time.RFC3339Nano, stamp); err != nil || !at.Before(since.Add(time.Hour)) && !strings.Contains(line, "GET /") {
+				t.Errorf("a log has %q, though only users have come since", line)
+			}
+		}
+		if !strings.Contains(text, " it was a fine day\n") || strings.Count(text, "start worker process") > 16 {
+			t.Errorf("a log is\n%s", text)
+		}
 	}
 }
 

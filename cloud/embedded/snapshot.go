@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	snapshotMagic = "aiopslab snapshot 2\n"
+	snapshotMagic = "aiopslab snapshot 3\n"
 	// servePatience is how long a reset waits for restored programs to listen again.
 	servePatience = 5 * time.Second
 )
@@ -137,7 +137,9 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 
 // awaitPrograms returns when restored programs serve again what they did.
 func (c *Cloud) awaitPrograms(ctx context.Context, s *Snapshot) error {
-	if err := c.fleet.WaitServing(ctx, servePatience); err != nil {
+	err := c.fleet.WaitServing(ctx, servePatience)
+	c.fleet.Restored()
+	if err != nil {
 		return err
 	}
 	return c.plane.FinishRestore(ctx, s.State)

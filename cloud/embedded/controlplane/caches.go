@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,11 +11,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/kubernetes/pkg/api/legacyscheme"
 	"k8s.io/kubernetes/pkg/kubeapiserver"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 const cacheWorkers = 8
@@ -60,6 +64,13 @@ func storagePrefix(r schema.GroupResource) string {
 		return r.Resource + "/"
 	}
 	return r.Group + "/" + r.Resource + "/"
+}
+
+// Key is where a namespaced or cluster-wide object of a kind of Kubernetes' own is stored.
+func Key(o cloud.Object) string {
+	gvk := o.GetObjectKind().GroupVersionKind()
+	r, _ := meta.UnsafeGuessKindToResource(gvk) // Right for all of them but Endpoints, which is plural.
+	return registry + storagePrefix(r.GroupResource()) + path.Join(o.GetNamespace(), o.GetName())
 }
 
 // awaitCache asks for nothing, not older than a revision.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -12,8 +13,8 @@ import (
 
 const registry = "/registry/"
 
-// State is the content of the store: every object's key and stored bytes, except what changes by
-// itself (see volatile).
+// State is the content of the store: every object's key and stored bytes. What changes by itself (see
+// volatile) is not read into it. One that was written by hand may have it.
 type State map[string][]byte
 
 // volatile reports whether a key is left out of snapshots: heartbeats, the API server's own address
@@ -109,5 +110,5 @@ func changedKeys(now, want State) []string {
 	return keys
 }
 
-// Diff names the keys in which two states differ.
-func (s State) Diff(other State) []string { return changedKeys(s, other) }
+// Diff names the keys in which two states differ, but for what changes by itself.
+func (s State) Diff(other State) []string { return slices.DeleteFunc(changedKeys(s, other), volatile) }

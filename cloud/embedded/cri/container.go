@@ -88,7 +88,7 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 	if err != nil {
 		return "", err
 	}
-	c, err := r.newContainer(newID(), s, config)
+	c, err := r.newContainer(newID(), s, config, NewLog(r.cfg.Now))
 	if err != nil {
 		return "", status.Errorf(codes.Unknown, "failed to create containerd container: %v", err)
 	}
@@ -99,14 +99,16 @@ func (r *Runtime) CreateContainer(_ context.Context, sandboxID string, config *r
 }
 
 // newContainer prepares a container. Its root may exist already, if it is being restored.
-func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.ContainerConfig) (*Container, error) {
+func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.ContainerConfig,
+	log *Log,
+) (*Container, error) {
 	image := r.findImage(config.Image.Image)
 	if image == nil {
 		return nil, fmt.Errorf("image %q: not found", config.Image.Image)
 	}
 	c := &Container{
 		id: id, runtime: r, sandbox: s, config: config, image: image, created: r.creationTime(),
-		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: NewLog(r.cfg.Now), done: make(chan struct{}),
+		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: log, done: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	space, err := c.spaceOf(s)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/s2"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 const (
@@ -35,6 +37,9 @@ type Log struct {
 	last    time.Time
 	pending map[string][]byte // unfinished lines by stream
 	closed  bool
+	holding bool // what is written is held back
+	held    []heldText
+	heldLen int
 	changed chan struct{} // closed at each change, then replaced
 }
 
@@ -46,6 +51,46 @@ type logBlock struct {
 // NewLog returns an empty log.
 func NewLog(now func() time.Time) *Log {
 	return &Log{now: now, pending: map[string][]byte{}, changed: make(chan struct{})}
+}
+
+// heldText is what was written to a log that held it back.
+type heldText struct {
+	stream string
+	text   []byte
+}
+
+// maxHeld is how many bytes a log holds back; what comes first is kept.
+const maxHeld = 64 << 10
+
+// restoreLog returns a log that has the lines of a saved one. Until its release it holds back what is
+// written: a program that is restored says again how it starts, which is in the log already. If the
+// program ends before, what it said is logged.
+func restoreLog(now func() time.Time, text []byte) *Log {
+	l := NewLog(now)
+	l.holding = true
+	for len(text) > 0 {
+		n := len(text)
+		if n > logChunk {
+			n = bytes.LastIndexByte(text[:logChunk], '\n') + 1 // No line is as long as a chunk.
+		}
+		l.current = append(l.current, text[:n]...)
+		l.seal()
+		text = text[n:]
+	}
+	return l
+}
+
+// release forgets what was held back, and logs what comes.
+func (l *Log) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.holding, l.held, l.heldLen = false, nil, 0
+}
+
+// text returns all lines.
+func (l *Log) text() []byte {
+	text, _, _, _ := l.from(0)
+	return text
 }
 
 // Writer returns a writer whose lines are logged under a stream's name.
@@ -63,23 +108,34 @@ func (w logWriter) Write(p []byte) (int, error) {
 	if l.closed {
 		return 0, io.ErrClosedPipe
 	}
-	rest := append(l.pending[w.stream], p...)
+	if l.holding {
+		if l.heldLen += len(p); l.heldLen <= maxHeld {
+			l.held = append(l.held, heldText{w.stream, bytes.Clone(p)})
+		}
+		return len(p), nil
+	}
+	l.write(w.stream, p)
+	return len(p), nil
+}
+
+// write adds lines, and keeps what has no end yet. It is called with l.mu held.
+func (l *Log) write(stream string, p []byte) {
+	rest := append(l.pending[stream], p...)
 	for {
 		i := bytes.IndexByte(rest, '\n')
 		if i < 0 && len(rest) < maxLine {
 			break
 		}
 		if i < 0 || i > maxLine {
-			l.append(w.stream, partialLine, rest[:maxLine])
+			l.append(stream, partialLine, rest[:maxLine])
 			rest = rest[maxLine:]
 			continue
 		}
-		l.append(w.stream, fullLine, rest[:i])
+		l.append(stream, fullLine, rest[:i])
 		rest = rest[i+1:]
 	}
-	l.pending[w.stream] = bytes.Clone(rest)
+	l.pending[stream] = bytes.Clone(rest)
 	l.notify()
-	return len(p), nil
 }
 
 // append adds a line. It is called with l.mu held.
@@ -89,13 +145,14 @@ func (l *Log) append(stream, tag string, text []byte) {
 		t = l.last.Add(1) // Times tell lines apart.
 	}
 	l.last = t
-	l.current = t.AppendFormat(l.current, logTime)
-	l.current = append(l.current, ' ')
-	l.current = append(append(append(l.current, stream...), ' '), tag...)
-	l.current = append(append(append(l.current, ' '), text...), '\n')
-	if len(l.current) < logChunk {
-		return
+	l.current = appendLine(l.current, t, stream, tag, text)
+	if len(l.current) >= logChunk {
+		l.seal()
 	}
+}
+
+// seal compresses the current lines. It is called with l.mu held.
+func (l *Log) seal() {
 	l.sealed = append(l.sealed, logBlock{s2.Encode(nil, l.current), len(l.current)})
 	l.size += len(l.current)
 	l.current = make([]byte, 0, 4096)
@@ -118,6 +175,10 @@ func (l *Log) Close() {
 	if l.closed {
 		return
 	}
+	for _, h := range l.held { // The program did not get as far as it was.
+		l.write(h.stream, h.text)
+	}
+	l.holding, l.held = false, nil
 	for _, stream := range []string{"stdout", "stderr"} {
 		if rest := l.pending[stream]; len(rest) > 0 {
 			l.append(stream, partialLine, rest)
@@ -224,6 +285,33 @@ func parseLog(text []byte, stream string) (lines []logLine) {
 		lines = append(lines, line)
 	}
 	return lines
+}
+
+// ParseLog returns the lines of a log in the format of the CRI's log files.
+func ParseLog(text []byte) (lines []cloud.Line) {
+	for _, l := range parseLog(text, "") {
+		t, full := strings.CutSuffix(string(l.text), "\n")
+		lines = append(lines, cloud.Line{Time: l.time, Stream: l.stream, Partial: !full, Text: t})
+	}
+	return lines
+}
+
+// FormatLog is the inverse of ParseLog.
+func FormatLog(lines []cloud.Line) (text []byte) {
+	for _, l := range lines {
+		tag := fullLine
+		if l.Partial {
+			tag = partialLine
+		}
+		text = appendLine(text, l.Time, l.Stream, tag, l.Text)
+	}
+	return text
+}
+
+func appendLine[T string | []byte](b []byte, t time.Time, stream, tag string, text T) []byte {
+	b = t.UTC().AppendFormat(b, logTime)
+	b = append(append(append(append(append(b, ' '), stream...), ' '), tag...), ' ')
+	return append(append(b, text...), '\n')
 }
 
 // limitedWriter stops after a number of bytes.

@@ -46,7 +46,7 @@ func (p proc) tree() (*vfs.Tree, error) {
 				"          0 kB\nSwapFree:              0 kB\n", total, total-used, total-used)
 		},
 		"/uptime": func() string {
-			up := time.Since(p.runtime.booted).Seconds()
+			up := time.Since(p.runtime.Booted()).Seconds()
 			return fmt.Sprintf("%.2f %.2f\n", up, up)
 		},
 		"/loadavg":             func() string { return fmt.Sprintf("0.00 0.00 0.00 1/%d 1\n", len(p.space.list())) },

@@ -15,8 +15,9 @@ import (
 
 // State is what a runtime holds besides its disk: enough to make the same sandboxes and containers
 // again. What is in the memory of a program is not part of it; a restored container starts afresh,
-// with its files, under its old identity.
+// with its files and its log, under its old identity.
 type State struct {
+	Booted     time.Time // the machine
 	Images     []string
 	Sandboxes  []SandboxState
 	Containers []ContainerState
@@ -39,12 +40,14 @@ type ContainerState struct {
 	State                      runtimeapi.ContainerState
 	ExitCode                   int32
 	Reason, Message            string
+	Log                        []byte // in the format of the CRI's log files
 }
 
 // Save returns the runtime's state.
 func (r *Runtime) Save() (State, error) {
 	var st State
 	r.mu.Lock()
+	st.Booted = r.booted
 	for name := range r.images {
 		st.Images = append(st.Images, name)
 	}
@@ -69,6 +72,7 @@ func (r *Runtime) Save() (State, error) {
 		st.Containers = append(st.Containers, ContainerState{
 			ID: c.id, Sandbox: c.sandbox.id, Image: c.image.full, Config: b, Created: c.created, Started: c.started,
 			Finished: c.finished, State: c.state, ExitCode: c.exitCode, Reason: c.reason, Message: c.message,
+			Log: c.log.text(),
 		})
 		c.mu.Unlock()
 	}
@@ -78,6 +82,9 @@ func (r *Runtime) Save() (State, error) {
 // Restore makes the images and sandboxes of a state, on a disk that holds the files of its containers.
 // The runtime must be new. RestoreContainers does the rest.
 func (r *Runtime) Restore(st State) error {
+	r.mu.Lock()
+	r.booted, r.space = st.Booted, newNodeSpace(st.Booted)
+	r.mu.Unlock()
 	for _, name := range st.Images {
 		if _, err := r.PullImage(context.Background(), &runtimeapi.ImageSpec{Image: name}, nil, nil); err != nil {
 			return fmt.Errorf("restore image: %w", err)
@@ -142,7 +149,7 @@ func (r *Runtime) restoreContainer(saved ContainerState) error {
 	if err := proto.Unmarshal(saved.Config, config); err != nil {
 		return err
 	}
-	c, err := r.newContainer(saved.ID, s, config)
+	c, err := r.newContainer(saved.ID, s, config, restoreLog(r.cfg.Now, saved.Log))
 	if err != nil {
 		return err
 	}
@@ -160,6 +167,20 @@ func (r *Runtime) restoreContainer(saved ContainerState) error {
 		close(c.done)
 	}
 	return nil
+}
+
+// Booted is when the machine was started.
+func (r *Runtime) Booted() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.booted
+}
+
+// Restored ends the restoring: what programs say from now on is logged.
+func (r *Runtime) Restored() {
+	for _, c := range r.containersOf("") {
+		c.log.release()
+	}
 }
 
 // Listening reports whether the programs of a sandbox accept connections on a TCP port.

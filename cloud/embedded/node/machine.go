@@ -4,7 +4,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -19,7 +18,6 @@ import (
 type machine struct {
 	spec    Spec
 	dir     string // on the host, for the few files that must be there
-	booted  time.Time
 	host    *vnet.Host
 	cpu     *cri.Machine
 	disk    *vfs.Disk
@@ -49,7 +47,7 @@ func realPart(nodes int) int64 { return max(realDisk/int64(max(nodes, 1)), 64<<2
 func newMachine(n *Node, disk *vfs.Tree) (*machine, error) {
 	cfg := n.fleet.cfg
 	m := &machine{
-		spec: n.spec, booted: cfg.Clock.Now(), host: n.host, cpu: cri.NewMachine(n.spec.Cores, n.spec.Memory),
+		spec: n.spec, host: n.host, cpu: cri.NewMachine(n.spec.Cores, n.spec.Memory),
 		disk:   &vfs.Disk{Name: "/dev/vda1", Total: n.spec.Disk, On: &vfs.Disk{Total: realPart(len(cfg.Nodes))}},
 		memory: map[string]*memoryVolume{},
 	}

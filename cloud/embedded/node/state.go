@@ -99,6 +99,13 @@ func (f *Fleet) RemoveDir(node, dir string) error {
 	return nil
 }
 
+// Restored is to be called when restored programs serve: what they say from then on is logged.
+func (f *Fleet) Restored() {
+	for _, n := range f.Nodes() {
+		n.hardware().runtime.Restored()
+	}
+}
+
 // WaitServing returns when the programs of all ready pods accept connections on the ports their
 // manifests declare, or after the given time: a program is not bound to what its manifest says.
 func (f *Fleet) WaitServing(ctx context.Context, patience time.Duration) error {

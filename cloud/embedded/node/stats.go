@@ -36,9 +36,9 @@ func (k *kubelet) summary() *statsapi.Summary {
 		s.Pods = append(s.Pods, *ps)
 	}
 	memory := k.machine.cpu.MemoryUsed() + systemMemory
-	up := n.fleet.cfg.Clock.Since(k.machine.booted)
+	up := n.fleet.cfg.Clock.Since(k.machine.runtime.Booted())
 	s.Node = statsapi.NodeStats{
-		NodeName: n.spec.Name, StartTime: metav1.NewTime(k.machine.booted),
+		NodeName: n.spec.Name, StartTime: metav1.NewTime(k.machine.runtime.Booted()),
 		CPU: &statsapi.CPUStats{
 			Time: at, UsageNanoCores: nano(cpu + systemCPU),
 			UsageCoreNanoSeconds: ptr.To(uint64(used + time.Duration(float64(up)*systemCPU))),

@@ -1,0 +1,174 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kubernetes/pkg/controller"
+
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
+	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
+	"github.com/aiopslab/aiopslab/cloud/embedded/node"
+	"github.com/aiopslab/aiopslab/kit"
+)
+
+var (
+	stored = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+	// storedMagic begins what is stored as protobuf. The rest is JSON.
+	storedMagic = []byte("k8s\x00")
+)
+
+var _ cloud.Historian = (*Cloud)(nil)
+
+// Rewrite implements cloud.Historian.
+func (c *Cloud) Rewrite(s cloud.Snapshot, edit func(*cloud.History) error) (cloud.Snapshot, error) {
+	snap, ok := s.(*Snapshot)
+	if !ok {
+		return nil, fmt.Errorf("a %T is not a snapshot of this cloud", s)
+	}
+	return snap.Rewrite(c.opts.Images, edit)
+}
+
+// Rewrite returns a snapshot that tells what edit has made of what s tells, in a cluster that has the given
+// images.
+func (s *Snapshot) Rewrite(images *kit.Registry, edit func(*cloud.History) error) (*Snapshot, error) {
+	h := &cloud.History{
+		Hash: func(t *v1.PodTemplateSpec) string { return controller.ComputeHash(t, nil) },
+		HasImage: func(name string) bool {
+			_, _, err := images.Resolve(name)
+			return err == nil
+		},
+	}
+	out := *s
+	out.State = controlplane.State{}
+	keys := map[cloud.Object]string{}
+	for _, key := range slices.Sorted(maps.Keys(s.State)) { // Whoever draws meets them in one order.
+		o, err := decodeStored(s.State[key])
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", key, err)
+		}
+		if o == nil { // It is of no kind that has a past.
+			out.State[key] = s.State[key]
+			continue
+		}
+		keys[o] = key
+		h.Objects = append(h.Objects, o)
+	}
+	var err error
+	if h.Nodes, err = machines(s.Nodes); err != nil {
+		return nil, err
+	}
+	if err := edit(h); err != nil {
+		return nil, err
+	}
+	for _, o := range h.Objects {
+		key, ok := keys[o]
+		if !ok {
+			key = controlplane.Key(o)
+		}
+		if out.State[key], err = encodeStored(o); err != nil {
+			return nil, fmt.Errorf("write %s: %w", key, err)
+		}
+	}
+	out.Nodes, err = withMachines(s.Nodes, h.Nodes)
+	return &out, err
+}
+
+// decodeStored returns a stored object, or nil if it is none whose Go type is known.
+func decodeStored(b []byte) (cloud.Object, error) {
+	if !bytes.HasPrefix(b, storedMagic) {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal(b, &u.Object); err != nil || u.Object["metadata"] == nil {
+			return nil, err
+		}
+		return u, nil
+	}
+	o, gvk, err := stored.Decode(b, nil, nil)
+	if runtime.IsNotRegisteredError(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	o.GetObjectKind().SetGroupVersionKind(*gvk)
+	object, ok := o.(cloud.Object)
+	if !ok {
+		return nil, nil
+	}
+	return object, nil
+}
+
+func encodeStored(o cloud.Object) ([]byte, error) {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		return json.Marshal(u.Object)
+	}
+	if o.GetObjectKind().GroupVersionKind().Empty() {
+		return nil, errors.New("it has no kind")
+	}
+	var b bytes.Buffer
+	err := stored.Encode(o, &b)
+	return b.Bytes(), err
+}
+
+// machines returns what nodes tell of their past.
+func machines(states []node.State) (list []*cloud.Machine, err error) {
+	for _, s := range states {
+		m := &cloud.Machine{Name: s.Name, Booted: s.Runtime.Booted}
+		for _, b := range s.Runtime.Sandboxes {
+			m.Sandboxes = append(m.Sandboxes, &cloud.Sandbox{ID: b.ID, Created: b.Created})
+		}
+		for _, c := range s.Runtime.Containers {
+			m.Containers = append(m.Containers, &cloud.Container{
+				ID: c.ID, Sandbox: c.Sandbox, Created: c.Created, Started: c.Started, Finished: c.Finished,
+				Log: cri.ParseLog(c.Log),
+			})
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+// withMachines returns the nodes with another past.
+func withMachines(states []node.State, edited []*cloud.Machine) ([]node.State, error) {
+	byName := map[string]*cloud.Machine{}
+	for _, m := range edited {
+		byName[m.Name] = m
+	}
+	states = slices.Clone(states)
+	for i := range states {
+		s := &states[i]
+		m := byName[s.Name]
+		if m == nil {
+			return nil, fmt.Errorf("the node %s is gone", s.Name)
+		}
+		s.Runtime.Booted = m.Booted
+		s.Runtime.Sandboxes = slices.Clone(s.Runtime.Sandboxes)
+		for j := range s.Runtime.Sandboxes {
+			b := &s.Runtime.Sandboxes[j]
+			if k := slices.IndexFunc(m.Sandboxes, func(e *cloud.Sandbox) bool { return e.ID == b.ID }); k >= 0 {
+				b.Created = m.Sandboxes[k].Created
+			}
+		}
+		s.Runtime.Containers = slices.Clone(s.Runtime.Containers)
+		for j := range s.Runtime.Containers {
+			c := &s.Runtime.Containers[j]
+			k := slices.IndexFunc(m.Containers, func(e *cloud.Container) bool { return e.ID == c.ID })
+			if k < 0 {
+				continue
+			}
+			e := m.Containers[k]
+			c.Created, c.Started, c.Finished = e.Created, e.Started, e.Finished
+			c.Log = cri.FormatLog(e.Log)
+		}
+	}
+	return states, nil
+}
