@@ -14,7 +14,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails -- -timeout 30m
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
 LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
-	shell workload $(addprefix internal/,builtin kuberc logs manifest nesting socketpair strict term thought token) \
+	shell workload world $(addprefix internal/,builtin kuberc logs manifest nesting socketpair strict term thought token) \
 	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud
 
 # What `make run` shows.

@@ -17,6 +17,7 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload"
+	"github.com/aiopslab/aiopslab/world"
 )
 
 const (
@@ -36,10 +37,11 @@ type Stage struct {
 	env      *fault.Env
 	load     *Load // nil until the first run
 	// healthy is how the application looks when it is well, under each load it has had, by its key.
-	healthy  map[string]grade.Look
-	served   []grade.Serving // who answered when it was well; nil until then
-	snapshot cloud.Snapshot  // of the application before any run; nil if there can be only one
-	used     bool            // by a run, since it was deployed or reset
+	healthy map[string]grade.Look
+	served  []grade.Serving // who answered when it was well; nil until then
+	// snapshot is of the application before any run; nil if there can be only one, in a cloud without a past.
+	snapshot cloud.Snapshot
+	used     bool // by a run, since it was deployed or reset
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
 	log      *slog.Logger // of the run; nil for none
@@ -54,8 +56,8 @@ func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 		return nil, errors.New("this cloud cannot be reset; use a new one for every run")
 	}
 	s, err := newStage(ctx, c, a)
-	if err != nil {
-		return nil, err
+	if err != nil || s.snapshot != nil {
+		return s, err
 	}
 	if s.snapshot, err = resetter.Snapshot(ctx); err != nil {
 		s.Close()
@@ -87,6 +89,12 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)
+	if h, ok := c.(cloud.Historian); ok {
+		if s.snapshot, err = h.Snapshot(ctx); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("take a snapshot: %w", err)
+		}
+	}
 	return s, nil
 }
 
@@ -119,8 +127,8 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 
 // serve puts the application under load, as it was deployed, and waits until it is well.
 func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseline grade.Look, err error) {
-	if s.used {
-		if err := s.reset(ctx); err != nil {
+	if _, historian := s.cloud.(cloud.Historian); historian || s.used {
+		if err := s.reset(ctx, seed); err != nil {
 			return baseline, err
 		}
 	}
@@ -165,19 +173,33 @@ func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error
 	}
 }
 
-func (s *Stage) reset(ctx context.Context) error {
+// reset brings the application back to how it was before any run, with a past where it can have one.
+func (s *Stage) reset(ctx context.Context, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
-	if s.load == nil {
-		return nil
+	if s.load != nil {
+		s.load.Generator.Stop()
 	}
-	s.load.Generator.Stop()
-	err := s.cloud.(cloud.Resetter).Reset(ctx, s.snapshot)
-	s.load.Stop() // Requests that were under way end with the cluster's connections.
+	err := s.restore(ctx, seed)
+	if s.load != nil {
+		s.load.Stop() // Requests that were under way end with the cluster's connections.
+	}
 	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
 	return nil
+}
+
+func (s *Stage) restore(ctx context.Context, seed uint64) error {
+	lived := s.snapshot
+	if h, ok := s.cloud.(cloud.Historian); ok {
+		var err error
+		past := world.Past{Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}}
+		if lived, err = h.Rewrite(lived, past.Write); err != nil {
+			return err
+		}
+	}
+	return s.cloud.(cloud.Resetter).Reset(ctx, lived)
 }
 
 // awaitHealth waits until the application serves its users, and returns how that looks.

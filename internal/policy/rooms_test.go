@@ -31,6 +31,7 @@ var rooms = []string{
 	"guard",
 	"grade",
 	"problem",
+	"world",
 	"fault",
 	"workload",
 	"observe",

@@ -1,0 +1,99 @@
+package world
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/cloud"
+)
+
+// eventsKept is how long the API server keeps events.
+const eventsKept = time.Hour
+
+// tell writes the events of the last hour.
+func (c *chronicle) tell() {
+	for _, r := range c.rollouts {
+		if c.Now.Sub(r.at) < eventsKept {
+			c.tellRollout(r)
+		}
+	}
+	for _, o := range slices.Clone(c.Objects) {
+		if p, ok := o.(*v1.Pod); ok && c.Now.Sub(p.CreationTimestamp.Time) < eventsKept {
+			c.tellPod(p)
+		}
+	}
+}
+
+func (c *chronicle) tellRollout(r rollout) {
+	d, replicas := r.deployment, ptr.Deref(r.deployment.Spec.Replicas, 1)
+	deployment, set := ref(d, "Deployment", "apps/v1"), ref(r.to, "ReplicaSet", "apps/v1")
+	const deployer, setter = "deployment-controller", "replicaset-controller"
+	c.event(deployment, deployer, "ScalingReplicaSet", r.at,
+		fmt.Sprintf("Scaled up replica set %s from 0 to %d", r.to.Name, replicas))
+	for _, p := range c.pods[r.to.UID] {
+		c.event(set, setter, "SuccessfulCreate", p.CreationTimestamp.Time, "Created pod: "+p.Name)
+	}
+	later := r.at.Add(3 * time.Second)
+	c.event(deployment, deployer, "ScalingReplicaSet", later,
+		fmt.Sprintf("Scaled down replica set %s from %d to 0", r.from.Name, replicas))
+	for i := range replicas {
+		gone := v1.Pod{ObjectMeta: metav1.ObjectMeta{
+			Namespace: d.Namespace, Name: r.from.Name + "-" + c.suffix(fmt.Sprintf("%s %d", r.from.UID, i)),
+			UID: c.uid(fmt.Sprintf("pod %s %d", r.from.UID, i)),
+		}}
+		c.event(ref(r.from, "ReplicaSet", "apps/v1"), setter, "SuccessfulDelete", later, "Deleted pod: "+gone.Name)
+		for _, k := range d.Spec.Template.Spec.Containers {
+			on := ref(&gone, "Pod", "v1")
+			on.FieldPath = "spec.containers{" + k.Name + "}"
+			c.event(on, "kubelet", "Killing", later, "Stopping container "+k.Name)
+		}
+	}
+}
+
+// tellPod writes the events of a pod's start.
+func (c *chronicle) tellPod(p *v1.Pod) {
+	at := p.CreationTimestamp.Time
+	pod := ref(p, "Pod", "v1")
+	c.event(pod, "default-scheduler", "Scheduled", at,
+		fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, p.Spec.NodeName))
+	for _, k := range p.Spec.Containers {
+		on := pod
+		on.FieldPath = "spec.containers{" + k.Name + "}"
+		c.event(on, "kubelet", "Pulled", at.Add(time.Second),
+			fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", k.Image))
+		c.event(on, "kubelet", "Created", at.Add(time.Second), "Container created")
+		c.event(on, "kubelet", "Started", at.Add(time.Second), "Container started")
+	}
+}
+
+// event writes an event that happened once.
+func (c *chronicle) event(on v1.ObjectReference, source, reason string, at time.Time, message string) {
+	c.events++
+	e := &v1.Event{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: on.Namespace, Name: fmt.Sprintf("%s.%x", on.Name, at.UnixNano()+int64(c.events)),
+			UID: c.uid(fmt.Sprintf("event %d", c.events)), CreationTimestamp: metav1.NewTime(at),
+		},
+		InvolvedObject: on, Reason: reason, Message: message, Type: v1.EventTypeNormal, Count: 1,
+		Source:         v1.EventSource{Component: source},
+		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), ReportingController: source,
+	}
+	c.Objects = append(c.Objects, cloud.Object(e))
+}
+
+// suffix is how the name of a pod ends.
+func (c *chronicle) suffix(name string) string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789" // as Kubernetes has them
+	r := c.draw("suffix " + name)
+	b := make([]byte, 5)
+	for i := range b {
+		b[i] = letters[r.IntN(len(letters))]
+	}
+	return string(b)
+}
