@@ -87,6 +87,9 @@ func (a *Action) Schema() json.RawMessage {
 				fields[name] = map[string]any{"type": "string", "enum": values}
 			}
 			s["properties"], s["additionalProperties"] = fields, false
+		case incidentAnswer:
+			s["type"] = []string{"string", "array", "object", "null"}
+			s["items"] = map[string]any{"type": "string"}
 		}
 		if len(p.Enum) > 0 {
 			s["enum"] = p.Enum

@@ -65,7 +65,7 @@ func fake(t *testing.T, task string, h http.Handler) *Interface {
 	}
 	kubeconfig := fmt.Sprintf(`{"apiVersion":"v1","kind":"Config","current-context":"a","clusters":[{"name":"a","cluster":{"server":%q}}],"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"users":[{"name":"a","user":{"token":"t"}}]}`, srv.URL)
 	i, err := New(Options{
-		Task: task, App: shop, Observer: o, Dial: dial, Kubeconfig: []byte(kubeconfig), API: srv.Listener.Addr().String(),
+		Task: task, Questions: []string{"detection", "mitigation"}, App: shop, Observer: o, Dial: dial, Kubeconfig: []byte(kubeconfig), API: srv.Listener.Addr().String(),
 		Dir: t.TempDir(), Self: []string{self, "tool"},
 	})
 	if err != nil {

@@ -22,9 +22,11 @@ import (
 
 // Options are what an interface stands on.
 type Options struct {
-	Task     string // "detection", "localization", "analysis" or "mitigation"
-	App      *app.App
-	Observer *observe.Observer
+	Task string // one of term.Tasks
+	// Questions are those of an incident, in the order in which they are asked.
+	Questions []string
+	App       *app.App
+	Observer  *observe.Observer
 	// Dial connects into the cluster's network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Kubeconfig is the agent's own: server, CA and token of the guard.
@@ -48,6 +50,7 @@ type Interface struct {
 	client  kubernetes.Interface // with the agent's rights
 	now     func() time.Time
 	outputs counter
+	inquiry inquiry // of an incident
 }
 
 // dnsDefault is where a cluster's DNS is, unless it says otherwise.
@@ -60,6 +63,9 @@ const (
 func New(o Options) (*Interface, error) {
 	if !slices.Contains(term.Tasks, o.Task) {
 		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(term.Tasks, ", "))
+	}
+	if o.Task == term.Incident && len(o.Questions) == 0 {
+		return nil, errors.New("an incident needs questions")
 	}
 	if o.App == nil || o.Observer == nil || o.Dial == nil || len(o.Self) == 0 {
 		return nil, errors.New("the interface needs an application, an observer, a way to dial and a " +
@@ -75,6 +81,7 @@ func New(o Options) (*Interface, error) {
 		return nil, fmt.Errorf("the agent's kubeconfig: %w", err)
 	}
 	i := &Interface{o: o, client: client, now: time.Now, actions: Actions(o.Task)}
+	i.inquiry.questions = o.Questions
 	i.box, err = box.New(box.Options{
 		Dir: o.Dir, Dial: o.Dial, DNS: i.dns(), API: o.API, Kubeconfig: o.Kubeconfig, Self: o.Self,
 		Search: []string{o.App.Namespace + ".svc.cluster.local", "svc.cluster.local", "cluster.local"},
@@ -113,9 +120,11 @@ func (i *Interface) Close() error { return i.box.Close() }
 // Result is what an action returns to the agent.
 type Result struct {
 	Text      string
-	Submitted bool
+	Submitted bool // the agent's work is done
 	Answer    any  // what was submitted: string, int64, float64, bool, nil, []any or map[string]any
-	Failed    bool // the action could not be taken, or was broken off; the text says why
+	// Question is the one of an incident that was answered, and Next the one that comes now; empty for none.
+	Question, Next string
+	Failed         bool // the action could not be taken, or was broken off; the text says why
 }
 
 // Do takes an action. Whatever goes wrong is in the result's text, for the agent to read.
@@ -135,6 +144,9 @@ func (i *Interface) do(ctx context.Context, c *Call) (r Result, note string) {
 		return Result{Failed: true, Text: i.unknown(c.Name)}, ""
 	}
 	a := i.actions[at]
+	if a.Kind == Submit && i.o.Task == term.Incident {
+		return i.inquiry.submit(ctx, i, c)
+	}
 	args, note, err := a.bind(c)
 	if err != nil {
 		return Result{Failed: true, Text: err.Error()}, ""

@@ -33,6 +33,9 @@ var assignments = map[string]struct{ question, answer string }{
 
 // Description returns the task and the application as an agent is told of them.
 func Description(task string, a *app.App) string {
+	if task == term.Incident {
+		return fmt.Sprintf(incidentDescription, a.Summary(), Ask(term.Detection))
+	}
 	t := assignments[task]
 	return fmt.Sprintf(`You are on call for this service, which runs on Kubernetes:
 
@@ -85,7 +88,7 @@ This, for one, lists the files of the current directory:
 
 ` + written(`exec_shell("ls -l")`) + `
 
-Submit when you know the answer. ` + forms[task] + `
+Submit when you know the answer. ` + answering(task) + `
 
 Write nothing but the block: no second call, no label, no other words.`
 }

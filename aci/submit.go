@@ -22,6 +22,9 @@ type (
 		Answer any `arg:"analysis" type:"dict[str, str]" default:"" doc:"The root cause, with the keys system_level and fault_type; None or nothing if there is no fault."`
 	}
 	mitigationArgs struct{}
+	incidentArgs   struct {
+		Answer any `arg:"answer" type:"str | list[str] | dict[str, str]" default:"" doc:"The answer to the question at hand, in the form that the question asks for; nothing where that is an answer."`
+	}
 )
 
 const (
@@ -29,7 +32,7 @@ const (
 	submitReturns = "SubmissionStatus: the status of the submission. Valid does not mean correct."
 )
 
-// submitAction returns the action that ends a task.
+// submitAction returns the action that ends a task, or of an incident the one that answers its questions.
 func submitAction(task string) *Action {
 	const name = "submit"
 	switch task {
@@ -53,10 +56,19 @@ func submitAction(task string) *Action {
 		})
 		a.loose = true
 		return a
+	case term.Incident:
+		doc := "Hand in the answer to the question at hand. What it returns has the next question, until the last is " +
+			"answered. An answer cannot be taken back, and nobody tells whether it is right."
+		return define(name, Submit, doc, submitReturns, func(_ context.Context, _ *Interface, a *incidentArgs) Result {
+			return submitted(a.Answer)
+		})
 	}
 	return nil
 }
 
 func submitted(answer any) Result {
-	return Result{Text: "SubmissionStatus.VALID_SUBMISSION", Submitted: true, Answer: answer}
+	return Result{Text: validSubmission, Submitted: true, Answer: answer}
 }
+
+// validSubmission is AIOpsLab's word for an answer that was taken.
+const validSubmission = "SubmissionStatus.VALID_SUBMISSION"

@@ -200,4 +200,5 @@ var Suites = []struct {
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},
 	{"mitigation", "mitigation problems", func(p *Problem) bool { return p.Task == Mitigation }},
+	{"incident", "incidents: all questions in one run", func(p *Problem) bool { return p.Task == Incident }},
 }

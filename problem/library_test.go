@@ -26,7 +26,7 @@ func TestWith(t *testing.T) {
 		t.Error(err)
 	}
 	own, err := l.Suite("own")
-	if err != nil || len(own) != 10 || len(l.Problems) != len(problemtest.Library(t).Problems)+10 {
+	if err != nil || len(own) != 14 || len(l.Problems) != len(problemtest.Library(t).Problems)+14 {
 		t.Errorf("%d problems are own, %d all, %v", len(own), len(l.Problems), err)
 	}
 	if _, err := problemtest.Library(t).Find(p.ID); err == nil {

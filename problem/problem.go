@@ -37,10 +37,12 @@ const (
 	Localization Task = term.Localization
 	Analysis     Task = term.Analysis
 	Mitigation   Task = term.Mitigation
+	// Incident asks several of the questions above, one after another, in one run.
+	Incident Task = term.Incident
 )
 
-// Tasks are all tasks, in the order in which an incident is worked on.
-var Tasks = []Task{Detection, Localization, Analysis, Mitigation}
+// Tasks are all tasks: each question by itself, in the order in which an incident is worked on, and the incident.
+var Tasks = []Task{Detection, Localization, Analysis, Mitigation, Incident}
 
 // Problem is one task of a document.
 type Problem struct {
@@ -128,6 +130,26 @@ func (p *Problem) Faults() []FaultSpec {
 	return p.Document.Faults
 }
 
+// Answer is that of the document or, of a healthy twin, that nothing is wrong.
+func (p *Problem) Answer() Answer {
+	if !p.Faulty() {
+		return Answer{}
+	}
+	return p.Document.Answer
+}
+
+// Questions are what is asked of the agent, one after another: the task itself or, in an incident, all that the
+// document has an answer for. A healthy twin asks what its document does.
+func (p *Problem) Questions() []Task {
+	if p.Task != Incident {
+		return []Task{p.Task}
+	}
+	return p.Document.questions(p.App)
+}
+
+// Asks reports whether a question is among those of the problem.
+func (p *Problem) Asks(question Task) bool { return slices.Contains(p.Questions(), question) }
+
 // Anomaly is the answer to the detection task.
 func (p *Problem) Anomaly() string {
 	if p.Faulty() {
@@ -211,13 +233,47 @@ func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[strin
 	return fixes
 }
 
+// questions are those of an incident: whether something is wrong, and those of the document's tasks. A document that
+// names the incident itself asks where, what and to mend it as far as that has an answer.
+func (d *Document) questions(a *app.App) []Task {
+	list := []Task{Detection}
+	ask := func(t Task, answered bool) {
+		if slices.Contains(d.Tasks, t) || slices.Contains(d.Tasks, Incident) && answered {
+			list = append(list, t)
+		}
+	}
+	ask(Localization, len(d.Answer.Components) > 0)
+	ask(Analysis, d.Answer.Cause != nil)
+	ask(Mitigation, !slices.ContainsFunc(d.Faults, func(s FaultSpec) bool { return !s.mendable(a) }))
+	return list
+}
+
+// mendable reports whether an agent can undo the fault.
+func (s *FaultSpec) mendable(a *app.App) bool {
+	if s.kind == nil {
+		return false
+	}
+	fix, err := s.kind.Fix(fault.Target{App: a, Service: s.Target}, s.params())
+	return err == nil && len(fix) > 0
+}
+
+// tasks are those of the document, and the incident if there is something to find or to mend.
+func (d *Document) tasks() []Task {
+	if len(d.Faults) > 0 && !slices.Contains(d.Tasks, Incident) &&
+		(slices.Contains(d.Tasks, Localization) || slices.Contains(d.Tasks, Mitigation)) {
+		return append(slices.Clone(d.Tasks), Incident)
+	}
+	return d.Tasks
+}
+
 // taskMark stands for the task in a document's id.
 const taskMark = "{task}"
 
-// problems are the document's problems: one for each task, and the healthy twin of a detection.
+// problems are the document's problems: one for each task, the incident, and the healthy twins of the two that ask
+// whether something is wrong.
 func (d *Document) problems(a *app.App) []*Problem {
 	var list []*Problem
-	for _, t := range d.Tasks {
+	for _, t := range d.tasks() {
 		p := &Problem{ID: strings.ReplaceAll(d.ID, taskMark, string(t)), Task: t, Origin: Ours, App: a, Document: d}
 		switch {
 		case slices.Contains(d.Original, t):
@@ -226,7 +282,7 @@ func (d *Document) problems(a *app.App) []*Problem {
 			p.Origin = Disabled
 		}
 		list = append(list, p)
-		if t == Detection && p.Faulty() {
+		if (t == Detection || t == Incident) && p.Faulty() {
 			list = append(list, &Problem{
 				ID: p.ID + "-healthy", Task: t, Origin: Ours, App: a, Healthy: true,
 				Document: d,

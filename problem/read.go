@@ -151,8 +151,8 @@ func (r *reader) checkAnswer() {
 	d := r.d
 	asks := func(t Task) bool { return slices.Contains(d.Tasks, t) }
 	if len(d.Faults) == 0 {
-		if len(d.Answer.Components) > 0 || d.Answer.Cause != nil || asks(Mitigation) {
-			r.add(at("answer"), "without faults there is no answer and nothing to mitigate")
+		if len(d.Answer.Components) > 0 || d.Answer.Cause != nil || asks(Mitigation) || asks(Incident) {
+			r.add(at("answer"), "without faults there is no answer, nothing to mitigate and no incident")
 		}
 		return
 	}
@@ -180,6 +180,10 @@ func (r *reader) checkAnswer() {
 	}
 	if asks(Mitigation) {
 		r.checkFixes()
+	}
+	if asks(Incident) && r.wrong.Err() == nil && len(d.questions(r.app)) == 1 {
+		r.add(at("answer"), "an incident needs something to ask beside whether there is one: answer.components, "+
+			"answer.cause, or a fault that can be mended")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
@@ -30,7 +31,8 @@ func TestParse(t *testing.T) {
 	for _, p := range list {
 		ids = append(ids, p.ID)
 	}
-	want := "scale-detection-1 scale-detection-1-healthy scale-localization-1 scale-analysis-1 scale-mitigation-1"
+	want := "scale-detection-1 scale-detection-1-healthy scale-localization-1 scale-analysis-1 scale-mitigation-1 " +
+		"scale-incident-1 scale-incident-1-healthy"
 	if got := strings.Join(ids, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -125,6 +127,51 @@ func TestTakenID(t *testing.T) {
 	}
 }
 
+// An incident asks what its document has an answer for, and its healthy twin the same.
+func TestQuestions(t *testing.T) {
+	replace := func(old, new string) string { return strings.Replace(good, old, new, 1) }
+	const all = "[detection, localization, analysis, mitigation]"
+	for _, tt := range []struct{ name, doc, want string }{
+		{"all", good, "detection localization analysis mitigation"},
+		{"what its tasks ask", replace(all, "[localization]"), "detection localization"},
+		{"no cause", strings.Replace(replace(all, "[detection, localization, mitigation]"), "  cause: {system_level: Virtualization, fault_type: Operation Error}\n", "", 1), "detection localization mitigation"},
+		{"by itself", replace(all, "[incident]"), "detection localization analysis mitigation"},
+		{"by itself, and nobody can mend it", strings.Replace(replace(all, "[incident]"), "scale_pods_to_zero", "pod_failure", 1), "detection localization analysis"},
+		{"nothing to find", replace(all, "[detection, analysis]"), ""},
+	} {
+		list, err := problemtest.Library(t).Parse("mine.yaml", []byte(tt.doc))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		var got []string
+		for _, p := range list {
+			if p.Task != problem.Incident {
+				if q := p.Questions(); len(q) != 1 || q[0] != p.Task {
+					t.Errorf("%s asks %v", p.ID, q)
+				}
+				continue
+			}
+			var questions []string
+			for _, q := range p.Questions() {
+				questions = append(questions, string(q))
+			}
+			got = append(got, strings.Join(questions, " "))
+			if a := p.Answer(); p.Healthy == (len(a.Components) > 0) {
+				t.Errorf("%s: the answer is %v", p.ID, a)
+			}
+		}
+		if tt.want == "" && len(got) > 0 || tt.want != "" && (len(got) != 2 || got[0] != tt.want || got[1] != tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+	doc := strings.Replace(replace(all, "[incident]"), "scale_pods_to_zero", "pod_failure", 1)
+	doc = doc[:strings.Index(doc, "answer:")]
+	if _, err := problemtest.Library(t).Parse("mine.yaml", []byte(doc)); err == nil || !strings.Contains(err.Error(), "an incident needs something to ask") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // A fault that only the injector can undo has no mitigation.
 func TestNoMitigationWithoutAFix(t *testing.T) {
 	doc := strings.Replace(good, "kind: scale_pods_to_zero", "kind: pod_failure", 1)
@@ -145,7 +192,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal("there is no document")
 	}
 	list, err := problemtest.Library(t).Parse("mine.yaml", []byte(doc))
-	if err != nil || len(list) != 5 {
+	if err != nil || len(list) != 7 {
 		t.Errorf("%d problems, %v", len(list), err)
 	}
 }

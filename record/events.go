@@ -17,6 +17,7 @@ const (
 	CutEvent        = "cut"        // Cut
 	ActionEvent     = "action"     // Action, when it begins; a step follows when it is done
 	StepEvent       = "step"       // Step
+	AnswerEvent     = "answer"     // Answer, to a question of an incident, before the step that gave it
 	WriteEvent      = "write"      // what the agent changed through the API
 	LogEvent        = "log"        // Output, that an external agent logged
 	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
@@ -101,13 +102,21 @@ type Step struct {
 	Took        float64 `json:"took_seconds"`     // that the action took
 }
 
+// Answer is what the agent answered to a question of an incident.
+type Answer struct {
+	Question string          `json:"question"`
+	Answer   json.RawMessage `json:"answer,omitempty"`
+	Step     int             `json:"step"`           // number of the step that gave it
+	Next     string          `json:"next,omitempty"` // the question that comes after it; empty after the last
+}
+
 // Output is text that an agent wrote beside its responses.
 type Output struct {
 	Text    string `json:"text"`
 	Dropped int64  `json:"dropped,omitempty"` // bytes that came before, and are not kept
 }
 
-// Submission is the agent's answer, or why there is none.
+// Submission is the agent's answer, of an incident the last one, or why there is none.
 type Submission struct {
 	Submitted bool            `json:"submitted"`
 	Answer    json.RawMessage `json:"answer,omitempty"`

@@ -29,12 +29,22 @@ type Run struct {
 	Seconds             float64
 	Steps               int
 	InTokens, OutTokens int
-	Cost                *float64 // nil if it is not known
-	Top1, Top3          bool     // of localization
-	Level, Type         bool     // of analysis
-	Actions             []string // one for each step
-	Commands            []string // the programs that the agent ran in a shell
+	Cost                *float64                  // nil if it is not known
+	Top1, Top3          bool                      // of localization
+	Level, Type         bool                      // of analysis
+	Faulty              bool                      // there was a fault to find
+	Stages              map[problem.Task]RunStage // of an incident
+	Actions             []string                  // one for each step
+	Commands            []string                  // the programs that the agent ran in a shell
 }
+
+// RunStage is how a question of an incident was answered.
+type RunStage struct {
+	Class   session.Class
+	Seconds *float64 // to the answer; nil if there was none
+}
+
+func (s RunStage) counts() bool { return s.Class == session.Solved || s.Class == session.AgentFailed }
 
 // Counts reports whether the run says something about the agent.
 func (r *Run) Counts() bool { return r.Class == session.Solved || r.Class == session.AgentFailed }
@@ -136,12 +146,13 @@ func (r *Run) scan(rec *record.Record) (v *session.Verdict, err error) {
 		switch e.Kind {
 		case record.ProblemEvent:
 			var p struct {
-				Task problem.Task `json:"task"`
+				Task   problem.Task `json:"task"`
+				Faults []string     `json:"faults"`
 			}
 			if err := e.Decode(&p); err != nil {
 				return nil, err
 			}
-			r.Task = p.Task
+			r.Task, r.Faulty = p.Task, len(p.Faults) > 0
 		case record.StepEvent:
 			var s record.Step
 			if err := e.Decode(&s); err != nil {
@@ -165,9 +176,10 @@ func (r *Run) take(v *session.Verdict) {
 		n, _ = v.Results[key].(float64)
 		return n
 	}
-	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
-		r.Seconds += number(key) // It has one of them.
+	for _, key := range incidentTimes {
+		r.Seconds = max(r.Seconds, number(key)) // It has one of them, or is an incident that took as long as the last.
 	}
+	r.takeStages(v.Results["stages"])
 	r.Steps = len(r.Actions)
 	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
 	r.Model, _ = v.Results["model"].(string)
@@ -177,4 +189,21 @@ func (r *Run) take(v *session.Verdict) {
 	yes := func(key string) bool { return v.Results[key] == true }
 	r.Top1, r.Top3 = yes("top_1"), yes("top_3")
 	r.Level, r.Type = yes("system_level_correct"), yes("fault_type_correct")
+}
+
+// takeStages takes what a verdict says of the questions of an incident.
+func (r *Run) takeStages(results any) {
+	stages, _ := results.(map[string]any)
+	for q, result := range stages {
+		fields, _ := result.(map[string]any)
+		class, _ := fields["class"].(string)
+		s := RunStage{Class: session.Class(class)}
+		if n, ok := fields[incidentTimes[problem.Task(q)]].(float64); ok {
+			s.Seconds = &n
+		}
+		if r.Stages == nil {
+			r.Stages = map[problem.Task]RunStage{}
+		}
+		r.Stages[problem.Task(q)] = s
+	}
 }

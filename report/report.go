@@ -30,6 +30,8 @@ type Report struct {
 	Overall []Row `json:"overall"`
 	// Tasks are the agents by task, as in Table 4.
 	Tasks []Task `json:"tasks"`
+	// Incidents are the agents in incidents, question by question, by name.
+	Incidents []Incident `json:"incidents"`
 	// StepLimits are the accuracy of each agent against the limit of its steps, as in Figure 5.
 	StepLimits []Curve `json:"step_limits"`
 	// Actions are what agents did, in all runs, in those solved and in those failed, as in Figures 6
@@ -108,9 +110,11 @@ type NotCounted struct {
 type Builder struct {
 	seen    map[[3]string]bool
 	tallies map[key]*tally
-	actions map[string]map[string]*Use
-	shell   map[string]map[string]*Use
-	report  Report
+	// incidents are by agent.
+	incidents map[string]*incidentTally
+	actions   map[string]map[string]*Use
+	shell     map[string]map[string]*Use
+	report    Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
 	finished   map[[2]string]bool
 	unfinished map[[2]string]*Run
@@ -137,6 +141,7 @@ func (b *Builder) Add(r *Run) {
 	if b.seen == nil {
 		b.seen, b.tallies = map[[3]string]bool{}, map[key]*tally{}
 		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
+		b.incidents = map[string]*incidentTally{}
 		b.finished, b.unfinished = map[[2]string]bool{}, map[[2]string]*Run{}
 	}
 	run := [2]string{r.ID, r.Agent} // What its problem is, a record tells late.
@@ -157,6 +162,12 @@ func (b *Builder) Add(r *Run) {
 			b.tallies[k] = &tally{solvedIn: map[int]int{}}
 		}
 		b.tallies[k].add(r)
+	}
+	if r.Task == problem.Incident {
+		if b.incidents[agent] == nil {
+			b.incidents[agent] = newIncidentTally()
+		}
+		b.incidents[agent].add(r)
 	}
 	if !r.Counts() {
 		b.report.NotCounted = append(b.report.NotCounted, NotCounted{r.Class, agent, r.Problem, r.Why, r.File})
@@ -233,6 +244,7 @@ func (b *Builder) Report() *Report {
 			r.Tasks = append(r.Tasks, Task{task, rows})
 		}
 	}
+	r.Incidents = b.incidentRows()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)

@@ -27,6 +27,7 @@ var taskTitles = map[problem.Task]string{
 	problem.Localization: "Localization (Table 4b)",
 	problem.Analysis:     "Root cause analysis (Table 4c)",
 	problem.Mitigation:   "Mitigation (Table 4d)",
+	problem.Incident:     "Incidents, all questions",
 }
 
 // WriteText writes the report for people to read.
@@ -35,6 +36,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	p.head(r)
 	p.overall(r)
 	p.tasks(r)
+	p.incidents(r)
 	p.stepLimits(r)
 	p.mixes("Actions, % (Figures 6 and 7)", "ACTION", r.Actions)
 	p.mixes("Commands in exec_shell, % (Table 5)", "COMMAND", r.Commands)

@@ -72,7 +72,7 @@ type Outcome struct {
 
 // Problem is what an agent is told.
 type Problem struct {
-	Task         string            `json:"task" enum:"detection,localization,analysis,mitigation"`
+	Task         string            `json:"task" enum:"detection,localization,analysis,mitigation,incident"`
 	Namespace    string            `json:"namespace" doc:"of the application"`
 	Description  string            `json:"description"`
 	Instructions string            `json:"instructions" doc:"how an agent that answers in text writes a call"`
@@ -102,12 +102,13 @@ type Turn struct {
 	Observation string `json:"observation"`
 	Failed      bool   `json:"failed,omitempty" doc:"the action could not be taken, or was broken off"`
 	Submitted   bool   `json:"submitted"`
+	Question    string `json:"question,omitempty" doc:"of an incident, after an answer: the question that comes next, which the observation asks"`
 	Over        bool   `json:"over" doc:"the agent submitted or met a limit; the verdict is still to come"`
 }
 
 // Submission is an answer.
 type Submission struct {
-	Answer any `json:"answer,omitempty" doc:"as the task's submit action takes it; left out for a mitigation"`
+	Answer any `json:"answer,omitempty" doc:"as the task's submit action, or an incident's question, takes it; left out for a mitigation"`
 }
 
 // Surrender ends an agent's turn without a submission.

@@ -182,6 +182,7 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(r.spec.MaxTime*float64(time.Second)), errors.New("the agent's time is up"))
 		defer cancel()
 	}
+	answered := 0
 	for {
 		q := fakeRequest{response: agent.Call("submit", "Yes"), reply: make(chan session.Turn, 1)}
 		if r.spec.Agent == "" {
@@ -206,9 +207,14 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 		switch {
 		case err != nil:
 			step.Observation = err.Error()
+		case call.Name == "submit" && answered+1 < len(r.problem.Questions()):
+			next := string(r.problem.Questions()[answered+1])
+			step.Action, step.Observation = call.Name, aci.Ask(next)
+			add(record.AnswerEvent, record.Answer{Question: string(r.problem.Questions()[answered]), Step: step.Number, Next: next})
+			answered++
 		case call.Name == "submit":
 			step.Action, step.Observation = call.Name, "SubmissionStatus.VALID_SUBMISSION"
-			s.Submitted = len(call.Args)+len(call.Kwargs) > 0
+			s.Submitted = len(call.Args)+len(call.Kwargs) > 0 || r.problem.Task == problem.Incident
 			if !s.Submitted {
 				step.Observation = "submit() needs has_anomaly"
 			}
@@ -224,7 +230,9 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 			for _, v := range call.Kwargs {
 				args = append(args, v)
 			}
-			s.Answer, _ = json.Marshal(args[0])
+			if len(args) > 0 {
+				s.Answer, _ = json.Marshal(args[0])
+			}
 			return steps, s
 		}
 		if over {

@@ -688,3 +688,31 @@ func TestClose(t *testing.T) {
 	}
 	l.refused("POST", "/sessions", detection(faulty), 503, "ending")
 }
+
+// An incident's answers are handed in one after another: each but the last is answered with the next question, and
+// with nothing about how it was.
+func TestIncident(t *testing.T) {
+	l := newLab(t, Options{}, &fakeBackend{})
+	path := l.open(detection(strings.Replace(faulty, "detection", "incident", 1)))
+	if p := get[Problem](l, "GET", path+"/problem", ""); p.Task != "incident" {
+		t.Errorf("%+v", p)
+	}
+	status, body := l.do("POST", path+"/submit", `{"answer": "Yes"}`)
+	if status != 202 || !strings.Contains(body, `"question":"localization"`) || strings.Contains(body, "class") {
+		t.Errorf("%d: %s", status, body)
+	}
+	turn := get[Turn](l, "POST", path+"/act", `{"name": "submit", "arguments": {"answer": ["geo"]}}`)
+	if turn.Question != "analysis" || turn.Submitted || turn.Over {
+		t.Errorf("%+v", turn)
+	}
+	if again := get[Turn](l, "GET", path+"/observation", ""); again != turn {
+		t.Errorf("%+v, then again %+v", turn, again)
+	}
+	if turn = get[Turn](l, "POST", path+"/act", `{"name": "get_alerts"}`); turn.Question != "" {
+		t.Errorf("%+v", turn)
+	}
+	l.do("POST", path+"/submit", `{}`)
+	if o := get[Outcome](l, "POST", path+"/submit", `{}`); o.Class != "agent" {
+		t.Errorf("%+v", o)
+	}
+}

@@ -176,10 +176,11 @@ func (g *gym) step(ctx context.Context, response string) (Result, error) {
 	if t.Over {
 		return g.last(ctx, t)
 	}
-	return Result{
-		Observation: t.Observation + "\n" + aci.NextAction, Reward: g.worth(t),
-		Info: map[string]any{"episode": h.spec.ID, "step": t.Step, "action": t.Action, "valid": true},
-	}, nil
+	info := map[string]any{"episode": h.spec.ID, "step": t.Step, "action": t.Action, "valid": true}
+	if t.Question != "" {
+		info["question"] = t.Question
+	}
+	return Result{Observation: t.Observation + "\n" + aci.NextAction, Reward: g.worth(t), Info: info}, nil
 }
 
 // worth is the reward of a step, whatever comes of the episode.

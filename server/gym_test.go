@@ -293,3 +293,18 @@ func mapOf(v any) map[string]any {
 	m, _ := v.(map[string]any)
 	return m
 }
+
+// In an episode of an incident each answer is a step, and the last ends it.
+func TestGymIncident(t *testing.T) {
+	l := newLab(t, Options{}, &fakeBackend{})
+	path := l.env(`{"problems": ["` + strings.Replace(faulty, "detection", "incident", 1) + `"]}`)
+	if first := get[First](l, "POST", path+"/reset", ""); first.Info["task"] != "incident" {
+		t.Errorf("%+v", first.Info)
+	}
+	for _, question := range []any{"localization", "analysis", "mitigation", nil} {
+		r := get[Result](l, "POST", path+"/step", `{"action": {"name": "submit"}}`)
+		if r.Info["question"] != question || r.Terminated != (question == nil) || r.Truncated || question != nil && r.Reward != 0 {
+			t.Errorf("%v: %+v", question, r)
+		}
+	}
+}

@@ -37,6 +37,7 @@ type hosted struct {
 	state      State
 	steps      int
 	last       Turn
+	answer     record.Answer // to the last question of an incident that was answered
 	submission record.Submission
 
 	archive Archive
@@ -100,16 +101,28 @@ func (h *hosted) note(e record.Event) {
 	switch e.Kind {
 	case record.BriefingEvent:
 		h.state = AgentTurn
+	case record.AnswerEvent:
+		h.answer = record.Answer{}
+		_ = e.Decode(&h.answer) // It was made by json.Marshal, as the others were.
 	case record.StepEvent:
 		var s record.Step
-		_ = e.Decode(&s) // It was made by json.Marshal.
+		_ = e.Decode(&s)
 		h.steps = s.Number
-		h.last = Turn{Step: s.Number, Action: s.Action, Observation: s.Observation, Failed: s.Failed}
+		h.last = h.turnOf(s)
 	case record.SubmissionEvent:
 		h.state = Grading
 		_ = e.Decode(&h.submission)
 		close(h.over)
 	}
+}
+
+// turnOf is what a step came to, but for whether it was the last.
+func (h *hosted) turnOf(s record.Step) Turn {
+	t := Turn{Step: s.Number, Action: s.Action, Observation: s.Observation, Failed: s.Failed}
+	if h.answer.Step == s.Number {
+		t.Question = h.answer.Next
+	}
+	return t
 }
 
 // finish makes the archive of a run that has ended.
@@ -231,8 +244,10 @@ func (h *hosted) act(ctx context.Context, response string) (Turn, error) {
 	if err != nil {
 		return Turn{}, err
 	}
-	turn := Turn{Step: t.Number, Action: t.Action, Observation: t.Observation, Failed: t.Failed, Over: t.Over}
-	if t.Over {
+	h.mu.Lock()
+	turn := h.turnOf(t.Step)
+	h.mu.Unlock()
+	if turn.Over = t.Over; t.Over {
 		<-h.over
 		h.mu.Lock()
 		turn.Submitted = h.submission.Submitted
@@ -278,20 +293,23 @@ func (h *hosted) observation(ctx context.Context) (Turn, error) {
 	return h.last, nil
 }
 
-// submit hands the answer in, and waits for the outcome.
-func (h *hosted) submit(ctx context.Context, answer any) (*Outcome, error) {
+// submit hands the answer in, and waits for the outcome. If a question follows, there is none yet.
+func (h *hosted) submit(ctx context.Context, answer any) (*Outcome, *Turn, error) {
 	call := agent.Call("submit")
 	if answer != nil {
 		call = agent.Call("submit", answer)
 	}
 	t, err := h.act(ctx, call)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case t.Question != "" && !t.Over:
+		return nil, &t, nil
+	case !t.Submitted && !t.Over:
+		return nil, nil, fail(http.StatusUnprocessableEntity, "%s", t.Observation)
 	}
-	if !t.Submitted && !t.Over {
-		return nil, fail(http.StatusUnprocessableEntity, "%s", t.Observation)
-	}
-	return h.outcome(ctx)
+	o, err := h.outcome(ctx)
+	return o, nil, err
 }
 
 // giveUp ends the agent's turn as its failure, and waits for the outcome.

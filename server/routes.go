@@ -70,7 +70,8 @@ func (f *Front) routes() []route {
 			f.part("observation"),
 		},
 		{
-			post, "/sessions/{id}/submit", "Hand the answer in, and wait for the outcome",
+			post, "/sessions/{id}/submit", "Hand the answer in, and wait for the outcome; where an incident " +
+				"asks another question, the status is 202 and the body what a step comes to, with that question",
 			Submission{},
 			ok,
 			Outcome{},

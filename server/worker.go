@@ -137,7 +137,14 @@ func (h *hosted) serveSubmit(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &s); err != nil {
 		return err
 	}
-	return writeOutcome(w, func() (*Outcome, error) { return h.submit(r.Context(), s.Answer) })
+	o, next, err := h.submit(r.Context(), s.Answer)
+	switch {
+	case err != nil:
+		return err
+	case next != nil:
+		return writeJSON(w, http.StatusAccepted, next)
+	}
+	return writeJSON(w, http.StatusOK, o)
 }
 
 func (h *hosted) serveGiveUp(w http.ResponseWriter, r *http.Request) error {

@@ -41,7 +41,7 @@ type eyes interface {
 // aftermath watches a system after the agent is done, for as long as that may change the verdict.
 type aftermath struct {
 	eyes
-	task     problem.Task
+	mends    bool // the agent was to mend it
 	baseline grade.Look
 	faults   []fault.Fault
 	hold     time.Duration
@@ -96,7 +96,7 @@ func (a *aftermath) step(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	a.times.now = l.Time
-	if a.task != problem.Mitigation {
+	if !a.mends {
 		a.see(l)
 		return spoilt(a.baseline, l, len(a.faults)) == "" || l.Time.Sub(a.times.done) >= clearTimeout, nil
 	}
@@ -151,7 +151,8 @@ func (l *Local) watchAftermath(ctx context.Context, interrupted bool) {
 	hold := l.holding(ctx)
 	l.tell(record.HoldEvent, hold)
 	a := &aftermath{
-		eyes: l.stage, task: l.setting.Problem.Task, baseline: l.baseline, faults: l.faults, hold: hold.Least(),
+		eyes: l.stage, mends: l.setting.Problem.Asks(problem.Mitigation), baseline: l.baseline, faults: l.faults,
+		hold:  hold.Least(),
 		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(),
 		times: times{began: l.began, done: time.Now()},
 		saw:   func(look grade.Look) { l.tell(record.LookEvent, look) },

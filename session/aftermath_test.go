@@ -13,7 +13,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
-	"github.com/aiopslab/aiopslab/problem"
 )
 
 // theatre is a system whose future is known: what it looks like at a time after the agent was done.
@@ -288,7 +287,7 @@ func TestAftermath(t *testing.T) {
 				time.Sleep(time.Until(stageAt(0).Time))
 				hold := max(tt.hold, grade.Hold)
 				a := &aftermath{
-					eyes: theatre{done: time.Now(), at: tt.at}, task: problem.Mitigation, baseline: sound(0), hold: hold,
+					eyes: theatre{done: time.Now(), at: tt.at}, mends: true, baseline: sound(0), hold: hold,
 					quiet: minQuiet, limit: aftermathTimeout + hold, times: times{began: time.Now().Add(-time.Minute), done: time.Now()},
 					saw: func(grade.Look) {}, blind: func(err error) { t.Error(err) },
 				}
@@ -322,7 +321,7 @@ func TestAftermathBlind(t *testing.T) {
 				time.Sleep(time.Until(stageAt(0).Time))
 				var blind error
 				a := &aftermath{
-					eyes: theatre{time.Now(), then(nil, -20*s), tt.fail}, task: problem.Mitigation, baseline: sound(0), hold: grade.Hold,
+					eyes: theatre{time.Now(), then(nil, -20*s), tt.fail}, mends: true, baseline: sound(0), hold: grade.Hold,
 					quiet: minQuiet, limit: aftermathTimeout, times: times{done: time.Now()},
 					saw: func(grade.Look) {}, blind: func(err error) { blind = err },
 				}
@@ -363,7 +362,7 @@ func TestAftermathOfAnAnswer(t *testing.T) {
 						}
 						return l, scene{}
 					}},
-					task: problem.Detection, baseline: sound(0), faults: make([]fault.Fault, 1), limit: aftermathTimeout,
+					baseline: sound(0), faults: make([]fault.Fault, 1), limit: aftermathTimeout,
 					times: times{done: time.Now()}, saw: func(grade.Look) {}, blind: func(err error) { t.Error(err) },
 				}
 				a.watch(t.Context())

@@ -125,11 +125,14 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		if busy && innocent && !res.Success() && !sure {
 			return Infra, busyText
 		}
+		if why := spoilt(h.baseline, last, len(h.truth.Faults)); h.mends && why != "" && h.touched() == "" {
+			return Inconclusive, why // As the answers to the other questions are.
+		}
 		return "", ""
 	}
 	why := spoilt(h.baseline, last, len(h.truth.Faults))
 	switch {
-	case why == "" || h.changes.made > 0:
+	case why == "" || h.changes.made > 0 || h.mends && h.touched() != "":
 	case busy && innocent:
 		return Infra, busyText
 	case h.touched() == "":

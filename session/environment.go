@@ -66,8 +66,10 @@ type Reply struct {
 	Action    string          `json:"action"` // empty if none could be read
 	Text      string          `json:"text"`
 	Failed    bool            `json:"failed,omitempty"`
-	Submitted bool            `json:"submitted"`
-	Answer    json.RawMessage `json:"answer,omitempty"` // what was submitted
+	Submitted bool            `json:"submitted"`          // the agent is done
+	Answer    json.RawMessage `json:"answer,omitempty"`   // what was submitted
+	Question  string          `json:"question,omitempty"` // of an incident: the one that was answered
+	Next      string          `json:"next,omitempty"`     // and the one that is asked now
 }
 
 // ErrMisfit is the error of an environment that holds another application than the problem's.

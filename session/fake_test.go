@@ -135,6 +135,7 @@ type fakeShop struct {
 	interrupt context.CancelFunc
 	session   *Session
 	broken    bool // for good
+	answered  int  // questions of an incident
 }
 
 // An alert that is always there.
@@ -197,6 +198,18 @@ func (grip) Confinement() string { return "none" }
 func (grip) Close() error        { return nil }
 
 func (g grip) Do(ctx context.Context, c *aci.Call) aci.Result {
+	if asked := questionsOf(g.setting.Problem); c.Name == "submit" && g.answered < len(asked) {
+		res := aci.Result{Question: asked[g.answered]}
+		if len(c.Args) > 0 {
+			res.Answer = c.Args[0]
+		}
+		if g.answered++; g.answered < len(asked) {
+			res.Next = asked[g.answered]
+			res.Text = aci.Ask(res.Next)
+		}
+		res.Submitted = g.answered == len(asked)
+		return res
+	}
 	switch {
 	case c.Name == "submit" && len(c.Args) > 0:
 		return aci.Result{Submitted: true, Answer: c.Args[0]}

@@ -203,8 +203,11 @@ func (l *Local) Act(ctx context.Context, response string, begun func(action stri
 		return Reply{}, errNoWay
 	}
 	call, res := perform(ctx, l.way.aci, response, begun)
-	r := Reply{Action: call, Text: res.Text, Failed: res.Failed, Submitted: res.Submitted}
-	if res.Submitted {
+	r := Reply{
+		Action: call, Text: res.Text, Failed: res.Failed, Submitted: res.Submitted, Question: res.Question,
+		Next: res.Next,
+	}
+	if res.Submitted || res.Question != "" {
 		var err error
 		if r.Answer, err = json.Marshal(res.Answer); err != nil {
 			r.Answer, _ = json.Marshal(fmt.Sprint(res.Answer))
@@ -307,8 +310,9 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	}
 	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return l.stage.load.Lag().Recent })
 	i, err := aci.New(aci.Options{
-		Task: string(p.Task), App: p.App, Observer: l.stage.observer, Dial: a.monitor.counted(l.stage.cloud.Dial),
-		Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: l.Self,
+		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: l.stage.observer,
+		Dial: a.monitor.counted(l.stage.cloud.Dial), Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root,
+		Self: l.Self,
 	})
 	if err != nil {
 		return nil, err

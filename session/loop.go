@@ -97,6 +97,12 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent) record.Submission {
 		if err != nil {
 			return r.failure(err)
 		}
+		if reply.Question != "" {
+			r.event(record.AnswerEvent, record.Answer{
+				Question: reply.Question, Answer: reply.Answer, Step: n, Next: reply.Next,
+			})
+			steps++ // To answer costs no step, so that an incident has as many looks as its last question alone.
+		}
 		s.Action, s.Observation, s.Failed, s.Took = reply.Action, reply.Text, reply.Failed, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)
 		r.trace = append(r.trace, grade.Turn{Role: "assistant", Content: response},

@@ -17,7 +17,7 @@ const showTime = 3 * time.Second
 // the telemetry how long the load has gone on. Where the task says that there is one, nobody has to
 // wait.
 func turnDelay(p *problem.Problem, seed uint64) time.Duration {
-	if p.Task != problem.Detection {
+	if !p.Asks(problem.Detection) {
 		return 0
 	}
 	draw := rand.New(rand.NewPCG(seed, 0x7475726e))

@@ -47,25 +47,37 @@ type truth struct {
 	Answer problem.Answer `json:"answer"`
 	// Namespace is the application's.
 	Namespace string `json:"namespace,omitempty"`
-	Load      string `json:"load,omitempty"` // as in a document
-	Seed      uint64 `json:"seed"`
+	// Questions are those of an incident.
+	Questions []problem.Task `json:"questions,omitempty"`
+	Load      string         `json:"load,omitempty"` // as in a document
+	Seed      uint64         `json:"seed"`
 }
 
 func describe(p *problem.Problem, seed uint64) truth {
 	t := truth{
 		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key(), Seed: seed,
+		Answer: p.Answer(),
 	}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}
-	if p.Faulty() {
-		t.Answer = p.Document.Answer
+	if p.Task == problem.Incident {
+		t.Questions = p.Questions()
 	}
 	return t
 }
 
-// correct is the right answer, as an agent would submit it.
+// correct is the right answer, as an agent would submit it; of an incident, those to its questions.
 func (t truth) correct() any {
+	if t.Task == problem.Incident {
+		all := map[problem.Task]any{}
+		for _, q := range t.Questions {
+			if q != problem.Mitigation {
+				all[q] = t.asking(q).correct()
+			}
+		}
+		return all
+	}
 	switch t.Task {
 	case problem.Detection:
 		if len(t.Faults) > 0 {
@@ -79,7 +91,9 @@ func (t truth) correct() any {
 		}
 		return names
 	case problem.Analysis:
-		return t.Answer.Cause
+		if t.Answer.Cause != nil { // The interface would not be nil.
+			return t.Answer.Cause
+		}
 	}
 	return nil
 }
@@ -95,6 +109,8 @@ type history struct {
 	writes     int
 	journal    []guard.Entry
 	submission *record.Submission
+	answers    []answer // to the questions of an incident
+	mends      bool     // an incident asks to mend the system, so what is gone may be the agent's work
 	death      *record.Death
 	interrupt  bool // the system was not watched for as long as it takes
 	changes    changes
@@ -128,6 +144,10 @@ func decode(rec *record.Record) (*history, error) {
 			var s record.Step
 			err = e.Decode(&s)
 			h.steps = append(h.steps, s)
+		case record.AnswerEvent:
+			a := answer{time: e.Time, writes: h.writes}
+			err = e.Decode(&a.Answer)
+			h.answers = append(h.answers, a)
 		case record.WriteEvent:
 			h.writes++
 			var w guard.Entry
@@ -184,19 +204,27 @@ func Grade(rec *record.Record) (Verdict, error) {
 	if h.submission == nil {
 		return Verdict{Inconclusive, "the record ends before the agent was done", h.metrics(nil)}, nil
 	}
+	if h.truth.Task == problem.Incident {
+		return h.judgeIncident(), nil
+	}
+	return h.verdict(), nil
+}
+
+// verdict is that on one question.
+func (h *history) verdict() Verdict {
 	s := h.submission
 	if c := Class(s.Class); !s.Submitted && c != AgentFailed {
-		return Verdict{c, s.Reason, h.metrics(nil)}, nil
+		return Verdict{c, s.Reason, h.metrics(nil)}
 	}
 	if h.death != nil {
-		return h.judgeDead(), nil
+		return h.judgeDead()
 	}
 	if len(h.looks) == 0 || h.blind != "" {
 		if v, judged := h.unseen(); judged {
-			return v, nil
+			return v
 		}
 	}
-	return h.judge(), nil
+	return h.judge()
 }
 
 // judgeDead grades a run whose environment died, as far as the record allows: an answer that was
@@ -278,7 +306,10 @@ func (h *history) blame(res grade.Result) string {
 		}
 		return "the system is not well"
 	}
-	right, _ := json.Marshal(h.truth.correct())
+	right := []byte("nothing")
+	if c := h.truth.correct(); c != nil {
+		right, _ = json.Marshal(c)
+	}
 	answer := string(h.submission.Answer)
 	if answer == "" || answer == "null" {
 		answer = "nothing"

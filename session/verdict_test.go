@@ -28,6 +28,10 @@ type aRun struct {
 	doing      Doing
 	hold       grade.Holding
 	blind      string
+	// Of an incident: answers by question, in the order in which they are given, and its questions, all four if there
+	// are none.
+	answers   []record.Answer
+	questions []problem.Task
 }
 
 func sound(at time.Duration, symptoms ...string) grade.Look {
@@ -51,7 +55,10 @@ func (a aRun) write(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation", Namespace: "test"}
+	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation", Namespace: "test", Questions: a.questions}
+	if a.task == problem.Incident && a.questions == nil {
+		tr.Questions = []problem.Task{problem.Detection, problem.Localization, problem.Analysis, problem.Mitigation}
+	}
 	if !a.healthy {
 		tr.Faults = []string{"revoke_auth mongodb-geo"}
 		tr.Answer = problem.Answer{
@@ -64,6 +71,9 @@ func (a aRun) write(t *testing.T) string {
 	add(record.BriefingEvent, record.Briefing{Description: "find out"})
 	add(record.StepEvent, record.Step{Number: 1, Response: "nonsense", Observation: "Error parsing response"})
 	add(record.StepEvent, record.Step{Number: 2, Response: "submit", Action: "submit"})
+	for _, e := range a.answers {
+		add(record.AnswerEvent, e)
+	}
 	for range a.writes {
 		add(record.WriteEvent, map[string]string{"verb": "patch"})
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // Entries are the agents, one for each of [fault.Remedies].
@@ -17,7 +18,10 @@ func Entries() []agent.Entry {
 		list = append(list, agent.Entry{
 			Name: remedy, Doc: "tries a blunt remedy: " + remedy, KnowsTruth: true,
 			New: func(b agent.Briefing) (agent.Agent, error) {
-				var responses []string
+				responses, err := answers(b.Truth)
+				if err != nil {
+					return nil, err
+				}
 				for _, c := range commands(remedy, b) {
 					responses = append(responses, agent.Call("exec_shell", c, 60))
 				}
@@ -26,6 +30,25 @@ func Entries() []agent.Entry {
 		})
 	}
 	return list
+}
+
+// answers are the right ones to the questions of an incident that come before the one to mend it: what is proved is the
+// remedy.
+func answers(p *problem.Problem) (responses []string, err error) {
+	if p.Task != problem.Incident {
+		return nil, nil
+	}
+	for _, q := range p.Questions() {
+		if q == problem.Mitigation {
+			break
+		}
+		more, err := agent.Reference(p, q)
+		if err != nil {
+			return nil, err
+		}
+		responses = append(responses, more...)
+	}
+	return responses, nil
 }
 
 // commands are what a remedy does.

@@ -30,7 +30,7 @@ func Entries() []agent.Entry {
 	entry := func(name, doc string, m method) agent.Entry {
 		return agent.Entry{
 			Name: name, Doc: doc, Baseline: baseline,
-			New: func(b agent.Briefing) (agent.Agent, error) { return &analyst{b, m}, nil },
+			New: func(b agent.Briefing) (agent.Agent, error) { return &analyst{b: b, method: m}, nil },
 		}
 	}
 	return []agent.Entry{
@@ -47,31 +47,46 @@ func Entries() []agent.Entry {
 type analyst struct {
 	b      agent.Briefing
 	method method
+	// looked says that there are suspects, or none. An incident asks for them twice, and is looked at once.
+	looked   bool
+	suspects []string
 }
 
-// Act looks at the telemetry and submits, which ends the run.
-func (a *analyst) Act(ctx context.Context, _ string) (string, error) {
-	switch a.b.Task {
-	case problem.Analysis:
-		return agent.Call("submit", map[string]any{}), nil
-	case problem.Mitigation:
-		return agent.Call("submit"), nil
-	}
+// Act answers the question at hand, for which it looks at the telemetry if need be.
+func (a *analyst) Act(ctx context.Context, observation string) (string, error) {
+	return agent.Answers(a.b.Task, func(question problem.Task) (string, error) {
+		switch question {
+		case problem.Analysis:
+			return agent.Call("submit", map[string]any{}), nil
+		case problem.Mitigation:
+			return agent.Call("submit"), nil
+		}
+		if !a.looked {
+			if err := a.look(ctx); err != nil {
+				return "", err
+			}
+		}
+		return answer(question, a.suspects), nil
+	}).Act(ctx, observation)
+}
+
+// look compares the telemetry of now with that of the healthy system.
+func (a *analyst) look(ctx context.Context) error {
 	if err := wait(ctx, time.Until(a.b.Healthy.To.Add(recent))); err != nil {
-		return "", err
+		return err
 	}
 	// The end comes before the exports: what they do to the system is no anomaly.
 	end := time.Now()
 	healthy, err := a.export(ctx, a.b.Healthy)
 	if err != nil {
-		return "", err
+		return err
 	}
 	now, err := a.export(ctx, agent.Interval{From: end.Add(-recent), To: end})
 	if err != nil {
-		return "", err
+		return err
 	}
-	suspects := a.method(healthy, now)
-	return answer(a.b.Task, suspects), wait(ctx, rest)
+	a.suspects, a.looked = a.method(healthy, now), true
+	return wait(ctx, rest)
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -11,11 +11,13 @@ import (
 var Entry = agent.Entry{Name: "noop", Doc: "does nothing and submits that all is well", New: newNoop}
 
 func newNoop(b agent.Briefing) (agent.Agent, error) {
-	switch b.Task {
-	case problem.Detection:
-		return agent.Script(agent.Call("submit", "No")), nil
-	case problem.Localization:
-		return agent.Script(agent.Call("submit", []string{})), nil
-	}
-	return agent.Script(agent.Call("submit")), nil
+	return agent.Answers(b.Task, func(question problem.Task) (string, error) {
+		switch question {
+		case problem.Detection:
+			return agent.Call("submit", "No"), nil
+		case problem.Localization:
+			return agent.Call("submit", []string{}), nil
+		}
+		return agent.Call("submit"), nil
+	}), nil
 }

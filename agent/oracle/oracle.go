@@ -4,33 +4,19 @@ package oracle
 
 import (
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/problem"
 )
 
 // Entry is the agent.
 var Entry = agent.Entry{Name: "oracle", Doc: "gives the reference solution", KnowsTruth: true, New: newOracle}
 
 func newOracle(b agent.Briefing) (agent.Agent, error) {
-	p := b.Truth
-	switch p.Task {
-	case problem.Detection:
-		return agent.Script(agent.Call("submit", p.Anomaly())), nil
-	case problem.Localization:
-		names := []string{}
-		for _, c := range p.Document.Answer.Components {
-			names = append(names, c.Name)
-		}
-		return agent.Script(agent.Call("submit", names)), nil
-	case problem.Analysis:
-		return agent.Script(agent.Call("submit", p.Document.Answer.Cause)), nil
-	}
-	commands, err := p.Solution()
-	if err != nil {
-		return nil, err
-	}
 	var responses []string
-	for _, c := range commands {
-		responses = append(responses, agent.Call("exec_shell", c))
+	for _, q := range b.Truth.Questions() {
+		more, err := agent.Reference(b.Truth, q)
+		if err != nil {
+			return nil, err
+		}
+		responses = append(responses, more...)
 	}
-	return agent.Script(append(responses, agent.Call("submit"))...), nil
+	return agent.Script(responses...), nil
 }

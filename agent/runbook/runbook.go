@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -55,13 +56,24 @@ func (r *runner) Close() error {
 	return nil
 }
 
-// work does a task: looks, concludes, repairs if asked to, and submits.
+// work does a task: looks, concludes, repairs if asked to, and submits. In an incident, all looks are needed for some
+// question, so the answers come one after another when they are done.
 func work(c *console, task problem.Task, namespace string) {
 	i := &investigation{console: c, system: newSystem(namespace), task: task}
 	i.prepare("First I set up a few helpers, which keep of long outputs what matters.")
 	i.investigate()
-	if task == problem.Mitigation {
-		i.repair()
+	if task == problem.Incident {
+		i.task = problem.Detection
 	}
-	i.submit()
+	for {
+		if i.task == problem.Mitigation {
+			i.repair()
+		}
+		i.submit()
+		next := aci.Asked(c.observation)
+		if task != problem.Incident || next == "" || c.closed {
+			return
+		}
+		i.task = problem.Task(next)
+	}
 }

@@ -27,7 +27,16 @@ TYPE is one of ` + strings.Join(term.FaultTypes, ", ") + `.`,
 	term.Mitigation: `  submit            once the system is well`,
 }
 
-func usage(task string) string { return usages[task] }
+// usage says how the answer to a task is submitted. An incident begins with its first question.
+func usage(task string) string { return usages[first(task)] }
+
+// first is the first question of a task.
+func first(task string) string {
+	if task == term.Incident {
+		return term.Detection
+	}
+	return task
+}
 
 // answer reads the arguments of submit, and returns the call that they stand for.
 func answer(task string, args []string) (response string, err error) {

@@ -3,11 +3,15 @@ package terminal
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/internal/term"
 )
 
 const (
@@ -67,15 +71,19 @@ func Submit(socket string, args []string, out io.Writer) error {
 	return nil
 }
 
-// counter takes answers at a socket. Of those it understands, it takes the first.
+// counter takes answers at a socket. Of those to a question that it understands, it takes the first.
 type counter struct {
-	task     string
+	incident bool // a question may follow
 	listener net.Listener
-	answers  chan string // the call that submits, once
+	answers  chan string // the call that submits, once for each question
+	asked    chan string // the question that follows, for who has submitted
+	over     chan struct{}
 	busy     sync.WaitGroup
+	waiting  sync.WaitGroup // of those who have submitted, and are to be told what follows
 
 	mu     sync.Mutex
-	taken  bool // an answer is, or will soon be, in answers
+	task   string // or the question at hand
+	taken  bool   // an answer is, or will soon be, in answers
 	closed bool
 	conns  map[net.Conn]bool
 }
@@ -85,7 +93,10 @@ func openCounter(socket, task string) (*counter, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &counter{task: task, listener: l, answers: make(chan string, 1), conns: map[net.Conn]bool{}}
+	c := &counter{
+		task: first(task), incident: task == term.Incident, listener: l, answers: make(chan string, 1),
+		asked: make(chan string, 1), over: make(chan struct{}), conns: map[net.Conn]bool{},
+	}
 	c.busy.Go(func() {
 		for {
 			conn, err := l.Accept()
@@ -111,6 +122,18 @@ func (c *counter) last() (response string, ok bool) {
 	return <-c.answers, true
 }
 
+// next asks the question that an observation ends with. Whoever has answered the one before is told.
+func (c *counter) next(observation string) {
+	q := aci.Asked(observation)
+	if q == "" {
+		return
+	}
+	c.mu.Lock()
+	c.task, c.taken = q, false
+	c.mu.Unlock()
+	c.asked <- fmt.Sprintf("Submitted.\n\n%s\n%s", aci.Ask(q), usage(q))
+}
+
 // enter counts an exchange in, unless all are ended.
 func (c *counter) enter(conn net.Conn) bool {
 	c.mu.Lock()
@@ -121,9 +144,18 @@ func (c *counter) enter(conn net.Conn) bool {
 	return !c.closed
 }
 
+// runOver is what is said of an answer after which there is no question.
+const runOver = "Submitted. The run is over, and is being graded."
+
+// end tells whoever has answered the last question that it was the last.
+func (c *counter) end() {
+	_ = c.listener.Close()
+	close(c.over)
+	c.waiting.Wait() // The program has its say before its shell is ended.
+}
+
 // close ends all exchanges.
 func (c *counter) close() {
-	_ = c.listener.Close()
 	c.mu.Lock()
 	c.closed = true
 	for conn := range c.conns {
@@ -149,16 +181,31 @@ func (c *counter) serve(conn net.Conn) {
 		return
 	}
 	res, response := c.judge(r.Args)
-	_ = json.NewEncoder(conn).Encode(res)
-	if response == "" {
-		return
+	if response != "" && res.Text == "" { // What comes after it is not known yet.
+		c.waiting.Add(1)
+		defer c.waiting.Done()
+		c.answers <- response
+		_ = conn.SetDeadline(time.Time{})
+		select {
+		case res.Text = <-c.asked:
+		case <-c.over:
+			res.Text = runOver
+		}
+		_ = conn.SetDeadline(time.Now().Add(talkTimeout))
+		response = ""
 	}
+	_ = json.NewEncoder(conn).Encode(res)
 	_, _ = conn.Read(make([]byte, 1)) // The program has its say before its shell is ended.
-	c.answers <- response
+	if response != "" {
+		c.answers <- response
+	}
 }
 
-// judge decides about an answer. A response is what is submitted.
+// judge decides about an answer. A response is what is submitted; with it, an empty reply means that a question may
+// follow.
 func (c *counter) judge(args []string) (res reply, response string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if slices.Contains(args, "--help") || slices.Contains(args, "-h") {
 		return reply{Text: usage(c.task)}, ""
 	}
@@ -166,11 +213,12 @@ func (c *counter) judge(args []string) (res reply, response string) {
 	if err != nil {
 		return reply{Text: err.Error() + "\n" + usage(c.task), Malformed: true}, ""
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if c.taken {
 		return reply{Text: "There is a submission already.", Malformed: true}, ""
 	}
 	c.taken = true
-	return reply{Text: "Submitted. The run is over, and is being graded."}, response
+	if c.incident && c.task != term.Mitigation {
+		return reply{}, response
+	}
+	return reply{Text: runOver}, response
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/internal/proc"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 const (
@@ -103,14 +104,20 @@ func sit(b agent.Briefing, o Options) (d *desk, err error) {
 func (d *desk) bin() string        { return filepath.Join(d.dir, "bin") }
 func (d *desk) kubeconfig() string { return filepath.Join(d.dir, "kubeconfig") }
 
-// Act runs the command until it submits. There is no second time: what is handed in is valid.
-func (d *desk) Act(ctx context.Context, _ string) (string, error) {
-	if d.process != nil {
+// Act runs the command until it submits. After that, there is another time only if an incident has another question:
+// what is handed in is valid.
+func (d *desk) Act(ctx context.Context, observation string) (string, error) {
+	switch {
+	case d.process == nil:
+		d.introduce(d.o.Stderr)
+		if err := d.start(); err != nil {
+			return "", err
+		}
+	case d.counter.incident:
+		d.submitted = false
+		d.counter.next(observation)
+	default:
 		return "", errors.New("the command had its turn")
-	}
-	d.introduce(d.o.Stderr)
-	if err := d.start(); err != nil {
-		return "", err
 	}
 	select {
 	case response := <-d.counter.answers:
@@ -132,9 +139,12 @@ func (d *desk) Act(ctx context.Context, _ string) (string, error) {
 
 // introduce tells the situation to a person.
 func (d *desk) introduce(w io.Writer) {
-	fmt.Fprintf(w, "\n%s\n\nkubectl reaches the cluster; its namespace is %s. The solution is submitted, once and "+
-		"last, with\n%s\n", strings.TrimSpace(d.briefing.Description), d.briefing.Namespace,
-		usage(string(d.briefing.Task)))
+	what := "The solution is submitted, once and last, with"
+	if d.briefing.Task == problem.Incident {
+		what = "An answer is submitted, once, with"
+	}
+	fmt.Fprintf(w, "\n%s\n\nkubectl reaches the cluster; its namespace is %s. %s\n%s\n",
+		strings.TrimSpace(d.briefing.Description), d.briefing.Namespace, what, usage(string(d.briefing.Task)))
 	if d.o.Shell {
 		fmt.Fprintf(w, "Leave the shell to give up.\n")
 	}
@@ -156,6 +166,7 @@ func (d *desk) start() (err error) {
 
 // Close ends the command, and puts the terminal in order.
 func (d *desk) Close() error {
+	d.counter.end()
 	if d.process != nil {
 		sig := syscall.SIGTERM
 		switch {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -231,4 +232,70 @@ func FuzzAnswer(f *testing.F) {
 			}
 		}
 	})
+}
+
+// An incident has one question after another for a command. Each is told when the answer before it was taken, and the
+// last answer is told to be the last whether or not anybody could know that it was.
+func TestIncident(t *testing.T) {
+	for _, last := range []string{term.Analysis, term.Mitigation} {
+		null, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer null.Close()
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer out.Close()
+		e, err := Entry(Options{Command: []string{"sh", "-c", `
+submit geo; submit Yes; submit Yes; submit geo; submit --no-fault; echo status $?; submit; echo bye`}, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := e.New(agent.Briefing{Task: problem.Incident, Namespace: "shop", Description: "Find it.", Kubeconfig: []byte("apiVersion: v1\n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var responses []string
+		observation := aci.NextAction
+		for _, q := range term.Questions {
+			response, err := a.Act(t.Context(), observation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			responses = append(responses, strings.Trim(response, "`\n"))
+			if q == last {
+				break
+			}
+			observation = "ok\n\n" + aci.Ask(term.Questions[len(responses)]) + "\n" + aci.NextAction
+		}
+		if err := a.(*desk).Close(); err != nil {
+			t.Error(err)
+		}
+		want := []string{`submit("Yes")`, `submit(["Yes"])`, `submit()`, `submit()`}
+		if last == term.Analysis {
+			want = want[:3]
+		}
+		// The second Yes is the name of a service, as far as anybody can tell, and then geo is no cause.
+		if diff := cmp.Diff(want, responses); diff != "" {
+			t.Error(diff)
+		}
+		b, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest := string(b)
+		for _, want := range []string{
+			"An answer is submitted, once, with", `Yes or No, not "geo"`, "Submitted.\n\nQuestion (localization)", "submit NAME...",
+			"Submitted.\n\nQuestion (analysis)", `no place for "geo"`, map[string]string{term.Mitigation: "Question (mitigation)", term.Analysis: runOver}[last],
+			"status 0",
+		} {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Fatalf("no %q in its place in\n%s", want, b)
+			}
+			rest = after
+		}
+	}
 }

@@ -132,7 +132,7 @@ func newProblems(s *State) *cobra.Command {
 			}.print(s.Stdout, output)
 		},
 	}
-	c.Flags().StringVar(&task, "task", "", "only those of a `task`: detection, localization, analysis or mitigation")
+	c.Flags().StringVar(&task, "task", "", "only those of a `task`: "+strings.Join(taskNames(), ", "))
 	c.Flags().StringVar(&suite, "suite", "all", "only those of a `suite`: "+strings.Join(suiteNames(), ", "))
 	outputFlag(c, &output, listFormats...)
 	completeFlag(c, "task", taskNames)
@@ -194,33 +194,59 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 	for _, f := range p.Faults() {
 		d.Faults = append(d.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}
-	switch answer := p.Document.Answer; {
-	case p.Task == problem.Detection:
-		d.Answer = p.Anomaly()
-	case p.Task == problem.Localization:
-		names := []string{}
-		for _, c := range answer.Components {
-			names = append(names, c.Name)
-			d.Accepted = append(d.Accepted, c.Aliases...)
-		}
-		d.Answer = names
-	case p.Task == problem.Analysis:
-		d.Answer = answer.Cause
-		for _, c := range answer.Also {
-			d.Accepted = append(d.Accepted, c.SystemLevel+": "+c.FaultType)
-		}
-	case p.Task == problem.Mitigation:
-		var err error
-		if d.Solution, err = p.Solution(); err != nil {
+	var answers questionAnswers
+	for _, q := range p.Questions() {
+		a, err := d.answer(p, q)
+		if err != nil {
 			return err
 		}
-		d.TrueFixes, d.MayFix = p.TrueFixes(), p.MayFix()
-		d.Answer = "users are served as before, by all that was there before"
+		d.Answer, answers = a, append(answers, questionAnswer{string(q), a})
+	}
+	if p.Task == problem.Incident {
+		d.Answer = answers
 	}
 	if done, err := printData(s.Stdout, output, d); done {
 		return err
 	}
 	return d.print(s)
+}
+
+// questionAnswers are the answers to the questions of an incident.
+type (
+	questionAnswers []questionAnswer
+	questionAnswer  struct {
+		Question string `json:"question"`
+		Answer   any    `json:"answer"`
+	}
+)
+
+// answer is that to a question, with what else there is to tell of it.
+func (d *problemDetails) answer(p *problem.Problem, question problem.Task) (any, error) {
+	answer := p.Answer()
+	switch question {
+	case problem.Detection:
+		return p.Anomaly(), nil
+	case problem.Localization:
+		names := []string{}
+		for _, c := range answer.Components {
+			names = append(names, c.Name)
+			d.Accepted = append(d.Accepted, c.Aliases...)
+		}
+		return names, nil
+	case problem.Analysis:
+		for _, c := range answer.Also {
+			d.Accepted = append(d.Accepted, c.SystemLevel+": "+c.FaultType)
+		}
+		return answer.Cause, nil
+	}
+	var err error
+	if d.Solution, err = p.Solution(); err != nil {
+		return nil, err
+	}
+	if p.Faulty() {
+		d.TrueFixes, d.MayFix = p.TrueFixes(), p.MayFix()
+	}
+	return "users are served as before, by all that was there before", nil
 }
 
 // prompt is what an agent is told: the situation, what it can do, and how to answer.
@@ -276,9 +302,21 @@ func (d problemDetails) print(s *State) error {
 func answerText(v any) string {
 	switch v := v.(type) {
 	case []string:
+		if len(v) == 0 {
+			return "none"
+		}
 		return strings.Join(v, ", ")
 	case *fault.Cause:
+		if v == nil {
+			return "none"
+		}
 		return v.SystemLevel + ": " + v.FaultType
+	case questionAnswers:
+		var list []string
+		for _, a := range v {
+			list = append(list, a.Question+": "+answerText(a.Answer))
+		}
+		return strings.Join(list, "; ")
 	}
 	return strings.TrimSpace(fmt.Sprint(v))
 }

@@ -48,6 +48,8 @@ type transcript struct {
 	faults []record.Fault
 	writes []string // in the order of the first
 	answer json.RawMessage
+	// answers are those to the questions of an incident, but for the last.
+	answers []string
 }
 
 func newTranscript(w io.Writer, c screen) *transcript {
@@ -105,6 +107,10 @@ func (t *transcript) event(kind string, data any) {
 	case llm.Attempt:
 		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds,
 			d.Error)))
+	case record.Answer:
+		if d.Next != "" {
+			t.answers = append(t.answers, string(d.Answer))
+		}
 	case record.Submission:
 		t.answer = d.Answer
 		if !d.Submitted {

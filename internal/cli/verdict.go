@@ -34,11 +34,15 @@ func (t *transcript) end(o *session.Outcome) {
 	}
 	row("wrong", "%s", t.wrong())
 	row("done", "%s", t.done(v.Results))
+	var times []string
 	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
 		if took, ok := v.Results[key].(float64); ok {
-			row("took", "%s %.1f s, %s, %v tokens read, %v written", key, took,
-				counted(v.Results["steps"], "step"), v.Results["in_tokens"], v.Results["out_tokens"])
+			times = append(times, fmt.Sprintf("%s %.1f s", key, took))
 		}
+	}
+	if len(times) > 0 {
+		row("took", "%s, %s, %v tokens read, %v written", strings.Join(times, ", "),
+			counted(v.Results["steps"], "step"), v.Results["in_tokens"], v.Results["out_tokens"])
 	}
 	if line := modelLine(v.Results); line != "" {
 		row("model", "%s", line)
@@ -71,8 +75,10 @@ func (t *transcript) wrong() string {
 // done says what the agent did: its answer, and what it changed.
 func (t *transcript) done(res grade.Result) string {
 	var list []string
-	if answer := string(t.answer); answer != "" && answer != "null" {
-		list = append(list, "answered "+answer)
+	for _, answer := range append(t.answers, string(t.answer)) {
+		if answer != "" && answer != "null" {
+			list = append(list, "answered "+answer)
+		}
 	}
 	list = append(list, t.writes[:min(len(t.writes), shownWrites)]...)
 	if more := len(t.writes) - shownWrites; more > 0 {

@@ -61,11 +61,11 @@ func newVerify(s *State) *cobra.Command {
 		Use:   "verify [PROBLEM...]",
 		Short: "Prove problems: the reference solution passes, doing nothing and blunt remedies fail",
 		Long: `Prove problems. For each of them, the reference solution must pass; doing
-nothing must fail, if something is wrong. For a mitigation, blunt remedies must
-fail as well: restarting or rolling back everything, scaling to zero, deleting
-the workload, lifting limits, silencing alerts; unless the problem says, with a
-reason, that one of them is a true fix, which must pass then, or may be one by
-luck, which is not run.
+nothing must fail, if something is wrong. Where the system is to be mended, in a
+mitigation or an incident, blunt remedies must fail as well: restarting or
+rolling back everything, scaling to zero, deleting the workload, lifting limits,
+silencing alerts; unless the problem says, with a reason, that one of them is a
+true fix, which must pass then, or may be one by luck, which is not run.
 
 Every run has a cluster and a process of its own. The exit status is 0 only if
 all of it holds.`,
@@ -111,7 +111,7 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 	for _, p := range problems {
 		add(p, "oracle", true)
 		add(p, "noop", !p.Faulty())
-		if p.Task != problem.Mitigation {
+		if !p.Faulty() || !p.Asks(problem.Mitigation) {
 			continue
 		}
 		fixes, lucky := p.TrueFixes(), p.MayFix()

@@ -8,10 +8,14 @@ const (
 	Localization = "localization" // which components are faulty?
 	Analysis     = "analysis"     // what is the root cause?
 	Mitigation   = "mitigation"   // set it right
+	Incident     = "incident"     // all of these questions, one after another
 )
 
-// Tasks are all tasks, in the order in which an incident is worked on.
-var Tasks = []string{Detection, Localization, Analysis, Mitigation}
+// Questions are what can be asked of an agent, in the order in which an incident is worked on.
+var Questions = []string{Detection, Localization, Analysis, Mitigation}
+
+// Tasks are all tasks: each question by itself, and the incident that has several of them.
+var Tasks = append(Questions[:len(Questions):len(Questions)], Incident)
 
 // The system levels, where a root cause is.
 const (

@@ -21,6 +21,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -90,10 +91,14 @@ func New(run Run, o Options) *Server {
 // briefing is what a client is told. It names tools, where an agent that answers in text is told how
 // to write calls.
 func briefing(o Options) string {
+	submit := "The tool submit hands the solution in; it ends the run, so call it once and last."
+	if o.Task == term.Incident {
+		submit = "The tool submit hands in the answer to the question at hand, and returns the next one."
+	}
 	return aci.Description(o.Task, o.App) + `
 
 Use the tools of this server to look at the system and to change it; nothing else reaches it. exec_shell is a shell with kubectl and helm.
-Each call is a step, and steps and time are limited. The tool submit hands the solution in; it ends the run, so call it once and last.
+Each call is a step, and steps and time are limited. ` + submit + `
 The system may take a while to be ready: the first call waits for it.`
 }
 

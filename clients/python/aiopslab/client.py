@@ -163,7 +163,8 @@ class Session:
         return self._request("GET", "/observation")
 
     def submit(self, answer: Any = None) -> Dict[str, Any]:
-        """Hand the answer in, and wait for the outcome."""
+        """Hand the answer in, and wait for the outcome. Where an incident asks another question, this is what a step
+        comes to, with that ``question``."""
         return self._request("POST", "/submit", {} if answer is None else {"answer": answer})
 
     def give_up(self, reason: str = "") -> Dict[str, Any]:
