@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zapgrpc"
+	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 )
@@ -39,6 +42,22 @@ func captureLogs(f *failure) {
 	// A logger of one's own, even one that drops everything, keeps the stacks of a fatal log away, too.
 	klog.SetLoggerWithOptions(logger, klog.WriteKlogBuffer(takeLine))
 	klog.OsExit = func(int) { select {} } // takeLine has told.
+	bridgeGRPC()
+}
+
+// bridgeGRPC passes on what gRPC logs: etcd's, and that of the applications, which run in this process. By itself it
+// would write its errors to the terminal. Its logger cannot be changed once it is in use, hence the once.
+var bridgeGRPC = sync.OnceFunc(func() {
+	listening := zap.LevelEnablerFunc(func(zapcore.Level) bool { return lastPlane.Load().chatty() })
+	core := lineCore(listening, func(line string) { lastPlane.Load().log.Debug("grpc", "text", line) })
+	grpclog.SetLoggerV2(zapgrpc.NewLogger(zap.New(core)))
+})
+
+// lineCore is a zap logger's, which hands each line to take.
+func lineCore(enabled zapcore.LevelEnabler, take func(line string)) zapcore.Core {
+	encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", ConsoleSeparator: " "})
+	lines := writerFunc(func(b []byte) { take(strings.TrimSpace(string(b))) })
+	return zapcore.NewCore(encoder, zapcore.AddSync(lines), enabled)
 }
 
 // writerFunc is a function that takes lines.
@@ -80,9 +99,7 @@ func (f *failure) chatty() bool { return f.log.Enabled(context.Background(), slo
 func (f *failure) logger() *zap.Logger {
 	core := zapcore.NewNopCore()
 	if f.chatty() {
-		encoder := zapcore.NewConsoleEncoder(zapcore.EncoderConfig{MessageKey: "message", ConsoleSeparator: " "})
-		lines := writerFunc(func(b []byte) { f.log.Debug("etcd", "text", strings.TrimSpace(string(b))) })
-		core = zapcore.NewCore(encoder, zapcore.AddSync(lines), zap.InfoLevel)
+		core = lineCore(zap.InfoLevel, func(line string) { f.log.Debug("etcd", "text", line) })
 	}
 	return zap.New(core, zap.WithFatalHook(f), zap.WithPanicHook(f))
 }
