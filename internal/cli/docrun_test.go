@@ -181,11 +181,26 @@ func (r *docRunner) command(ctx context.Context, c *docCommand, with string) *ex
 		script = strings.Join(append(r.exports, c.text), "\n")
 	}
 	cmd := exec.CommandContext(ctx, "sh", "-c", script)
-	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+r.dir, "AIOPSLAB_BIN=aiopslab", "HOME="+r.dir, "KUBECACHEDIR="+r.dir+"/cache", "KUBECONFIG=",
+	cmd.Env = append(append(os.Environ(), goCaches(r.t)...), "AIOPSLAB_TMPDIR="+r.dir, "AIOPSLAB_BIN=aiopslab", "HOME="+r.dir, "KUBECACHEDIR="+r.dir+"/cache", "KUBECONFIG=",
 		"PYTHONDONTWRITEBYTECODE=1", "LAB="+docAddress, "ID="+r.id)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	return cmd
+}
+
+// goCaches are Go's settings that depend on the home directory. The commands of documents have one of their own, and
+// would compile Kubernetes again in a cache of their own.
+func goCaches(t *testing.T) (env []string) {
+	t.Helper()
+	names := []string{"GOENV", "GOCACHE", "GOMODCACHE"}
+	out, err := exec.Command("go", append([]string{"env"}, names...)...).Output()
+	if err != nil {
+		t.Fatalf("go env: %v", err)
+	}
+	for i, value := range strings.Split(strings.TrimSuffix(string(out), "\n"), "\n") {
+		env = append(env, names[i]+"="+value)
+	}
+	return env
 }
 
 // unready are commands that somebody who types would come to when pods are ready.
