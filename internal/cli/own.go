@@ -84,7 +84,11 @@ func (f *ownFlags) name(p *problem.Problem) []string {
 	if p.BuiltIn() {
 		return []string{p.ID}
 	}
-	words := []string{p.Document.File, "--task", p.ID}
+	task := string(p.Task)
+	if p.Healthy { // Its faulty twin has the same task, and is found first.
+		task = p.ID
+	}
+	words := []string{p.Document.File, "--task", task}
 	if p.App.Archive != nil {
 		words = append(words, "--apps", f.apps)
 	}
