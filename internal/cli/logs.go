@@ -54,7 +54,16 @@ func (s *State) logger(level string, secrets ...string) *slog.Logger {
 			secrets = append(secrets, secretIn(name, value))
 		}
 	}
-	return s.logs.given.Or(s.logs.variable).Or(logs.Settings{Level: level}).New(s.Stderr, secrets...)
+	return s.logs.settings().Or(logs.Settings{Level: level}).New(s.Stderr, secrets...)
+}
+
+// settings are what the user says.
+func (f *logFlags) settings() logs.Settings { return f.given.Or(f.variable) }
+
+// args are the flags for a process of this program that logs as the user says, or not at all.
+func (f *logFlags) args() []string {
+	s := f.settings().Or(logs.Settings{Level: logs.Off, Format: "text"})
+	return []string{"--log-level", s.Level, "--log-format", s.Format}
 }
 
 // secretIn is the secret that a variable has, or that is in the file it names. What cannot be read is told

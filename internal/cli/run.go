@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -63,6 +64,8 @@ func (f *runFlags) transcript(s *State) *transcript {
 	}
 	t.blind, t.silent = f.blind, f.silent
 	switch {
+	case f.quiet && f.output != "": // The result is the verdict.
+		t.w, t.detail = io.Discard, quiet
 	case f.quiet:
 		t.detail = quiet
 	case f.verbose:

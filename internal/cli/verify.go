@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -192,12 +194,18 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	var mu sync.Mutex
 	done, bad := 0, 0
 	program := self(s)
+	args := slices.Concat(s.dirs.args(), s.logs.args(),
+		[]string{"--results", results, "--max-memory", f.memory.String(), "--quiet", "-o", "json"})
+	log := &lines{w: io.Discard} // What went wrong is told in the table.
+	if s.logs.settings().Or(logs.Settings{Level: logs.Off}).Level != logs.Off {
+		log.w = s.Stderr
+	}
 	work := make(chan *cell)
 	var workers sync.WaitGroup
 	for range f.workers {
 		workers.Go(func() {
 			for c := range work {
-				c.run(ctx, program, results, f.memory.String(), s.dirs.args())
+				c.run(ctx, program, args, log)
 				mu.Lock()
 				done++
 				mark := "ok  "
@@ -233,23 +241,19 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	return nil
 }
 
-// run runs the cell in a process of its own.
-func (c *cell) run(ctx context.Context, program, results, memory string, own []string) {
+// run runs the cell in a process of its own, which says on its standard error what it logs, and why it failed.
+func (c *cell) run(ctx context.Context, program string, args []string, log *lines) {
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
 	for range verifyTries {
 		cmd := exec.CommandContext(ctx, program,
-			slices.Concat(c.name(), own,
-				[]string{
-					"--agent", c.Agent, "--results", results, "--max-memory", memory, "--seed", fmt.Sprint(c.seed),
-					"--log-level", "off", "-o", "json",
-				})...)
+			slices.Concat(c.name(), []string{"--agent", c.Agent, "--seed", fmt.Sprint(c.seed)}, args)...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 		cmd.WaitDelay = time.Minute
 		// A terminal would send Ctrl-C to it as well, and the second signal kills it before it has cleaned up.
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, &stderr
+		cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, log.writer())
 		err := cmd.Run()
 		if ctx.Err() != nil {
 			return
