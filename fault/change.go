@@ -47,20 +47,6 @@ func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 	return nil
 }
 
-// replace makes the pods of a Deployment anew from what it is changed to. It goes through zero
-// replicas: a rolling update keeps the old pods for as long as the new ones are not ready, and then
-// nothing would be wrong.
-func replace(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
-	replicas, found, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	if !found {
-		replicas = 1
-	}
-	if err := scale(ctx, e, u, 0); err != nil {
-		return err
-	}
-	return scale(ctx, e, u, replicas)
-}
-
 // scale applies a Deployment with another number of replicas. For none it waits until its pods are
 // gone or on their way.
 func scale(ctx context.Context, e *Env, u *unstructured.Unstructured, replicas int64) error {

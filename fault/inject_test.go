@@ -125,9 +125,9 @@ func TestChanges(t *testing.T) {
 	}{
 		{"misconfig_k8s", "user-service", "{port: 9999}", social.App(), "services", "user-service", []any{"spec", "ports", 0, "targetPort"}, 9999.0, 9090.0, 1},
 		{"scale_pods_to_zero", "user-service", "", social.App(), "deployments", "user-service", []any{"spec", "replicas"}, 0.0, 1.0, 1},
-		{"assign_to_non_existent_node", "user-service", "", social.App(), "deployments", "user-service", template("nodeSelector", "kubernetes.io/hostname"), "extra-node", nil, 2},
-		{"wrong_bin_usage", "profile", "{binary: geo}", hotel.App(), "deployments", "profile", template("containers", 0, "command", 0), "geo", "profile", 2},
-		{"misconfig_app", "geo", "", hotel.App(), "deployments", "geo", template("containers", 0, "image"), "yinfangchen/geo:app3", "aiopslab/hotel-reservation:v1", 2},
+		{"assign_to_non_existent_node", "user-service", "", social.App(), "deployments", "user-service", template("nodeSelector", "kubernetes.io/hostname"), "extra-node", nil, 1},
+		{"wrong_bin_usage", "profile", "{binary: geo}", hotel.App(), "deployments", "profile", template("containers", 0, "command", 0), "geo", "profile", 1},
+		{"misconfig_app", "geo", "", hotel.App(), "deployments", "geo", template("containers", 0, "image"), "yinfangchen/geo:app3", "aiopslab/hotel-reservation:v1", 1},
 		{
 			"auth_miss_mongodb", "url-shorten-mongodb", "", social.App(), "configmaps", "url-shorten-mongodb",
 			[]any{"data", "mongod.conf"},
@@ -154,9 +154,6 @@ func TestChanges(t *testing.T) {
 				if got := field(p.body, tt.path...); !cmp.Equal(got, tt.wrong) {
 					t.Errorf("patch %d: %v, want %v", i, got, tt.wrong)
 				}
-			}
-			if tt.patches == 2 && (field(l.patches[0].body, "spec", "replicas") != 0.0 || field(l.patches[1].body, "spec", "replicas") != 1.0) {
-				t.Errorf("it does not go through zero: %v", l.patches)
 			}
 			wrong := l.patches[len(l.patches)-1].body
 			l.patches = nil
@@ -317,7 +314,7 @@ func TestExample(t *testing.T) {
 	if err := f.Inject(t.Context(), l.env); err != nil {
 		t.Fatal(err)
 	}
-	if got := field(l.patches[1].body, "spec", "template", "spec", "containers", 0, "image"); got != "mongo:v9" {
+	if got := field(l.patches[0].body, "spec", "template", "spec", "containers", 0, "image"); got != "mongo:v9" {
 		t.Errorf("%v", got)
 	}
 	if c, err := k.Fix(Target{a, "mongodb-geo"}, nil); err != nil || c[0] != "kubectl set image deployment/mongodb-geo '*=mongo:4.4.6'" {
