@@ -38,8 +38,8 @@ func replace(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 		if err != nil {
 			return false, err
 		}
-		return d.Status.ObservedGeneration >= d.Generation &&
-			(d.Generation == before.Generation || d.Status.UpdatedReplicas > 0 || ptr.Deref(d.Spec.Replicas, 1) == 0), nil
+		begun := d.Generation == before.Generation || d.Status.UpdatedReplicas > 0 || ptr.Deref(d.Spec.Replicas, 1) == 0
+		return d.Status.ObservedGeneration >= d.Generation && begun, nil
 	})
 	if err != nil {
 		return err
