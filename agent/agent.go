@@ -64,6 +64,9 @@ type Entry struct {
 	Baseline time.Duration
 	// NeedsModel marks those that cannot work without a chat model.
 	NeedsModel bool
+	// Held says what holds a program in that is the agent, and Gap why it is not confined, or not wholly.
+	// Both are empty for an agent that is no program of its own.
+	Held, Gap string
 	// New makes the agent. If it has a Close method, that is called when its turn is over.
 	New func(b Briefing) (Agent, error)
 }

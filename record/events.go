@@ -54,6 +54,10 @@ type Briefing struct {
 	Instructions string            `json:"instructions"`
 	Actions      map[string]string `json:"actions"`
 	Confinement  string            `json:"confinement,omitempty"` // what holds the agent's shell in
+	// Program says what holds the agent's program in, if it is one on this machine, and Unconfined why
+	// that is nothing, or not all of it.
+	Program    string `json:"program,omitempty"`
+	Unconfined string `json:"unconfined,omitempty"`
 }
 
 // Blind says why the system could not be looked at any more.

@@ -346,6 +346,9 @@ func (h *history) metrics(res grade.Result) grade.Result {
 	res["in_tokens"], res["out_tokens"] = token.Count(in), token.Count(out)
 	res["actions"], res["invalid_actions"] = actions, invalid
 	res["writes"] = h.writes
+	if h.briefing.Unconfined != "" {
+		res["unconfined"] = h.briefing.Unconfined
+	}
 	h.models.addTo(res)
 	if h.judgement != nil {
 		res["reasoning_score"], res["reasoning_judgement"] = h.judgement.Score, h.judgement.Text

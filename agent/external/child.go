@@ -15,6 +15,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -42,7 +43,8 @@ type child struct {
 	hello  hello
 	note   func(kind string, data any)
 	wait   limits
-	dir    string // of the kubeconfig
+	dir    string // of the kubeconfig, and the program's to write to
+	cage   *cage.Cage
 	step   int
 	last   string // response
 	ended  error  // why the lab stopped the agent, if it did
@@ -59,9 +61,9 @@ type child struct {
 	lost    int64 // bytes of logs that are not kept
 }
 
-func start(b agent.Briefing, argv []string, wait limits) (_ *child, err error) {
+func start(b agent.Briefing, argv []string, in *cage.Cage, wait limits) (_ *child, err error) {
 	c := &child{
-		note: b.Note, wait: wait, room: maxLogs,
+		note: b.Note, wait: wait, room: maxLogs, cage: in,
 		reply: make(chan string, 1), logged: make(chan struct{}, 1), over: make(chan struct{}),
 	}
 	if c.dir, err = os.MkdirTemp(b.Scratch, "aiopslab-exec-"); err != nil {
@@ -80,7 +82,7 @@ func start(b agent.Briefing, argv []string, wait limits) (_ *child, err error) {
 		}
 	}
 	c.hello = newHello(b, kubeconfig)
-	if c.process, err = run(argv); err != nil {
+	if c.process, err = run(argv, in, c.dir); err != nil {
 		return nil, err
 	}
 	go c.listen()
@@ -184,6 +186,9 @@ func (c *child) silence() error {
 	text := fmt.Sprintf("the agent's program %s before it submitted", c.Status())
 	if words := c.tail.lastWords(); words != "" {
 		text += ": " + words
+	}
+	if c.Failed() {
+		text += c.cage.Advise()
 	}
 	return errors.New(text)
 }

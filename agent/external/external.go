@@ -23,14 +23,15 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 )
 
 // Prefix is what stands before the command in the name of such an agent.
 const Prefix = "exec:"
 
 // Entry makes the agent from a command line, which is split into words as a shell does it. That the
-// program is there is checked at once.
-func Entry(command string) (agent.Entry, error) {
+// program is there is checked at once. It runs in a cage.
+func Entry(command string, c *cage.Cage) (agent.Entry, error) {
 	argv, err := split(command)
 	if err != nil {
 		return agent.Entry{}, err
@@ -39,8 +40,8 @@ func Entry(command string) (agent.Entry, error) {
 		return agent.Entry{}, err
 	}
 	return agent.Entry{
-		Name: Prefix + command, Doc: "the program " + argv[0],
-		New: func(b agent.Briefing) (agent.Agent, error) { return start(b, argv, patience) },
+		Name: Prefix + command, Doc: "the program " + argv[0], Held: c.Holds(), Gap: c.Gap(),
+		New: func(b agent.Briefing) (agent.Agent, error) { return start(b, argv, c, patience) },
 	}, nil
 }
 

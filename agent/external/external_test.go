@@ -22,6 +22,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -233,7 +234,7 @@ func launch(t testing.TB, does string, wait limits) (*child, *notes) {
 	c, err := start(agent.Briefing{
 		Task: problem.Detection, Namespace: "shop", Description: "Find <it> & fix it.", Actions: aci.Actions("detection"),
 		Kubeconfig: []byte("apiVersion: v1"), Note: n.note, Scratch: dir,
-	}, []string{os.Args[0]}, wait)
+	}, []string{os.Args[0]}, &cage.Cage{}, wait)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -410,7 +411,7 @@ func alive(pid int) bool {
 func TestExamples(t *testing.T) {
 	for name, command := range map[string]string{"python": "python3 ../../examples/agent.py", "shell": "sh ../../examples/agent.sh"} {
 		t.Run(name, func(t *testing.T) {
-			e, err := Entry(command)
+			e, err := Entry(command, &cage.Cage{})
 			if errors.Is(err, exec.ErrNotFound) {
 				t.Skip(err)
 			}
@@ -472,10 +473,10 @@ func TestSplit(t *testing.T) {
 }
 
 func TestEntry(t *testing.T) {
-	if _, err := Entry("no-such-program --flag"); err == nil || !strings.Contains(err.Error(), "no-such-program") {
+	if _, err := Entry("no-such-program --flag", &cage.Cage{}); err == nil || !strings.Contains(err.Error(), "no-such-program") {
 		t.Errorf("got %v", err)
 	}
-	e, err := Entry("sh -c 'exit 0'")
+	e, err := Entry("sh -c 'exit 0'", &cage.Cage{})
 	if err != nil || e.Name != "exec:sh -c 'exit 0'" || e.KnowsTruth {
 		t.Errorf("got %+v, %v", e, err)
 	}

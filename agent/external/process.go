@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/internal/proc"
 )
 
@@ -25,7 +26,7 @@ type process struct {
 	quiet  chan struct{} // closed when the standard error is read to the end
 }
 
-func run(argv []string) (*process, error) {
+func run(argv []string, c *cage.Cage, scratch string) (*process, error) {
 	var pipes [6]*os.File
 	defer func() {
 		for _, f := range pipes { // Those that are handed on are nil by then.
@@ -42,7 +43,7 @@ func run(argv []string) (*process, error) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes[0], pipes[3], pipes[5]
-	started, err := proc.Start(cmd, true)
+	started, err := proc.Start(cmd, true, func() error { return c.Start(cmd, scratch) })
 	if err != nil {
 		return nil, err
 	}

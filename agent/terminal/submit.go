@@ -1,12 +1,15 @@
 package terminal
 
 import (
+	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,8 +20,9 @@ import (
 const (
 	// Program is the name of the command that hands an answer in.
 	Program = "submit"
-	// SocketVariable is the environment variable that tells it where.
-	SocketVariable = "AIOPSLAB_SUBMIT"
+	// CounterVariable is the environment variable that tells it where: a token, an @ and an address. The
+	// address is one of the network, since a program in a cage has no sockets of the machine.
+	CounterVariable = "AIOPSLAB_SUBMIT"
 
 	// maxRequest is how long an answer may be.
 	maxRequest = 1 << 20
@@ -37,7 +41,8 @@ var (
 // request and reply are what is said over the socket, each as one JSON value.
 type (
 	request struct {
-		Args []string `json:"args"`
+		Token string   `json:"token"`
+		Args  []string `json:"args"`
 	}
 	reply struct {
 		Text      string `json:"text"`
@@ -46,16 +51,17 @@ type (
 )
 
 // Submit is the program: it hands in what its arguments say, and tells what came of it on out.
-func Submit(socket string, args []string, out io.Writer) error {
-	if socket == "" {
+func Submit(counter string, args []string, out io.Writer) error {
+	token, address, ok := strings.Cut(counter, "@")
+	if !ok {
 		return ErrNoRun
 	}
-	conn, err := net.Dial("unix", socket)
+	conn, err := net.Dial("tcp", address)
 	if err != nil {
 		return ErrNoRun
 	}
 	defer conn.Close()
-	if err := json.NewEncoder(conn).Encode(request{args}); err != nil {
+	if err := json.NewEncoder(conn).Encode(request{token, args}); err != nil {
 		return ErrNoRun
 	}
 	var r reply
@@ -71,8 +77,9 @@ func Submit(socket string, args []string, out io.Writer) error {
 	return nil
 }
 
-// counter takes answers at a socket. Of those to a question that it understands, it takes the first.
+// counter takes answers from who has its token. Of those to a question that it understands, it takes the first.
 type counter struct {
+	token    string
 	incident bool // a question may follow
 	listener net.Listener
 	answers  chan string // the call that submits, once for each question
@@ -88,14 +95,15 @@ type counter struct {
 	conns  map[net.Conn]bool
 }
 
-func openCounter(socket, task string) (*counter, error) {
-	l, err := net.Listen("unix", socket)
+func openCounter(task string) (*counter, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	c := &counter{
-		task: first(task), incident: task == term.Incident, listener: l, answers: make(chan string, 1),
-		asked: make(chan string, 1), over: make(chan struct{}), conns: map[net.Conn]bool{},
+		task: first(task), token: rand.Text(), incident: task == term.Incident, listener: l,
+		answers: make(chan string, 1), asked: make(chan string, 1), over: make(chan struct{}),
+		conns: map[net.Conn]bool{},
 	}
 	c.busy.Go(func() {
 		for {
@@ -109,7 +117,7 @@ func openCounter(socket, task string) (*counter, error) {
 	return c, nil
 }
 
-func (c *counter) address() string { return c.listener.Addr().String() }
+func (c *counter) address() string { return c.token + "@" + c.listener.Addr().String() }
 
 // last returns the answer, if there is one. It is for when there will be no other.
 func (c *counter) last() (response string, ok bool) {
@@ -177,7 +185,8 @@ func (c *counter) serve(conn net.Conn) {
 	}
 	_ = conn.SetDeadline(time.Now().Add(talkTimeout))
 	var r request
-	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&r); err != nil {
+	if err := json.NewDecoder(io.LimitReader(conn, maxRequest)).Decode(&r); err != nil ||
+		subtle.ConstantTimeCompare([]byte(r.Token), []byte(c.token)) != 1 {
 		return
 	}
 	res, response := c.judge(r.Args)

@@ -2,8 +2,8 @@
 // kubectl and nothing of the lab. Its kubeconfig reaches the cluster through the guard, and it hands
 // its solution in with a command, submit.
 //
-// The command is a program of this one, by another name: it asks the agent, over a socket that the
-// environment names, whether the answer can be understood. One that cannot be is told so, and the run
+// The command is a program of this one, by another name: it asks the agent, at an address and with a
+// token that the environment has, whether the answer can be understood. One that cannot be is told so, and the run
 // goes on.
 package terminal
 
@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/internal/proc"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -42,6 +44,8 @@ type Options struct {
 	Self string
 	// Stdin, Stdout and Stderr are the command's. What there is to know is told on Stderr.
 	Stdin, Stdout, Stderr *os.File
+	// Cage is what the command may use of the machine.
+	Cage *cage.Cage
 }
 
 // Entry makes the agent. That its command is there is checked at once.
@@ -52,7 +56,8 @@ func Entry(o Options) (agent.Entry, error) {
 	}
 	o.Command = append([]string{file}, o.Command[1:]...)
 	return agent.Entry{
-		Name: "shell:" + filepath.Base(file), Doc: "works in a shell, with kubectl",
+		Name: "shell:" + filepath.Base(file), Doc: "works in a shell, with kubectl", Held: o.Cage.Holds(),
+		Gap: o.Cage.Gap(),
 		New: func(b agent.Briefing) (agent.Agent, error) {
 			d, err := sit(b, o)
 			if err != nil {
@@ -74,8 +79,7 @@ type desk struct {
 	mode      *term.State // of the terminal, before the command; nil if there is none
 }
 
-// sit lays out what the command needs. The name of the briefing's scratch directory must be short, for
-// a socket.
+// sit lays out what the command needs.
 func sit(b agent.Briefing, o Options) (d *desk, err error) {
 	d = &desk{o: o, briefing: b}
 	if d.dir, err = os.MkdirTemp(b.Scratch, "sh"); err != nil {
@@ -97,7 +101,7 @@ func sit(b agent.Briefing, o Options) (d *desk, err error) {
 			return nil, err
 		}
 	}
-	d.counter, err = openCounter(filepath.Join(d.dir, "submit"), string(b.Task))
+	d.counter, err = openCounter(string(b.Task))
 	return d, err
 }
 
@@ -134,7 +138,11 @@ func (d *desk) Act(ctx context.Context, observation string) (string, error) {
 	if d.o.Shell {
 		return "", errors.New("gave up: the shell was left without a submission")
 	}
-	return "", fmt.Errorf("the command %s without a submission", d.process.Status())
+	text := fmt.Sprintf("the command %s without a submission", d.process.Status())
+	if d.process.Failed() {
+		text += d.o.Cage.Advise()
+	}
+	return "", errors.New(text)
 }
 
 // introduce tells the situation to a person.
@@ -156,11 +164,13 @@ func (d *desk) start() (err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = d.o.Stdin, d.o.Stdout, d.o.Stderr
 	cmd.Env = append(os.Environ(),
 		"KUBECONFIG="+d.kubeconfig(), "PATH="+d.bin()+string(os.PathListSeparator)+os.Getenv("PATH"),
-		SocketVariable+"="+d.counter.address())
+		CounterVariable+"="+d.counter.address())
 	d.mode = modeOf(d.o.Stdin)
 	// Whoever reads from the terminal must be in the group that has it. Else a group of its own is
 	// easier to end.
-	d.process, err = proc.Start(cmd, d.mode == nil)
+	in := *d.o.Cage
+	in.Read = append(slices.Clone(in.Read), d.o.Self) // It is kubectl and submit.
+	d.process, err = proc.Start(cmd, d.mode == nil, func() error { return in.Start(cmd, d.dir) })
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -25,7 +26,7 @@ import (
 func TestMain(m *testing.M) {
 	switch {
 	case filepath.Base(os.Args[0]) == Program:
-		if err := Submit(os.Getenv(SocketVariable), os.Args[1:], os.Stdout); err != nil {
+		if err := Submit(os.Getenv(CounterVariable), os.Args[1:], os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(2)
 		}
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 // openShell lets a shell have the terminal, and then reads a line from it.
 func openShell(shell string) {
 	self, _ := os.Executable()
-	e, err := Entry(Options{Command: []string{shell}, Shell: true, Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	e, err := Entry(Options{Command: []string{shell}, Shell: true, Self: self, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Cage: &cage.Cage{}})
 	if err != nil {
 		panic(err)
 	}
@@ -74,7 +75,7 @@ func work(t *testing.T, ctx context.Context, task problem.Task, command ...strin
 		t.Fatal(err)
 	}
 	defer os.RemoveAll(tmp)
-	e, err := Entry(Options{Command: command, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out})
+	e, err := Entry(Options{Command: command, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out, Cage: &cage.Cage{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +138,7 @@ func TestSubmitsLast(t *testing.T) {
 
 func TestNoSubmission(t *testing.T) {
 	_, _, err := work(t, t.Context(), problem.Detection, "sh", "-c", "submit maybe; exit 3")
-	if err == nil || err.Error() != "the command exited with status 3 without a submission" {
+	if err == nil || !strings.HasPrefix(err.Error(), "the command exited with status 3 without a submission") {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("the agent's time is up"))
@@ -249,7 +250,7 @@ func TestIncident(t *testing.T) {
 		}
 		defer out.Close()
 		e, err := Entry(Options{Command: []string{"sh", "-c", `
-submit geo; submit Yes; submit Yes; submit geo; submit --no-fault; echo status $?; submit; echo bye`}, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out})
+submit geo; submit Yes; submit Yes; submit geo; submit --no-fault; echo status $?; submit; echo bye`}, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out, Cage: &cage.Cage{}})
 		if err != nil {
 			t.Fatal(err)
 		}

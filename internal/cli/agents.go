@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/external"
 	"github.com/aiopslab/aiopslab/agent/replay"
 	"github.com/aiopslab/aiopslab/internal/strict"
@@ -19,10 +20,10 @@ const replayPrefix = "replay:"
 const defaultAgent = "runbook"
 
 // findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
-// "exec:COMMAND" one that is a program.
-func findAgent(s *State, name string) (agent.Entry, error) {
+// "exec:COMMAND" one that is a program, which runs in a cage.
+func findAgent(s *State, name string, c *cage.Cage) (agent.Entry, error) {
 	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
-		e, err := external.Entry(command)
+		e, err := external.Entry(command, c)
 		return e, fail(ExitUsage, err, "Write it as --agent 'exec:python3 agent.py'; docs/ways-in.md tells how it "+
 			"speaks with the lab.")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -170,7 +171,7 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 
 // openAgent returns the named agent of a session, and its model.
 func openAgent(s *State, models modelFlags, n server.NewSession) (agent.Entry, llm.Model, error) {
-	a, err := findAgent(s, n.Agent)
+	a, err := findAgent(s, n.Agent, &cage.Cage{})
 	if err != nil {
 		return a, nil, err
 	}

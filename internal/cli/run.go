@@ -39,6 +39,7 @@ type runFlags struct {
 	quiet   bool
 	verbose bool
 	models  modelFlags
+	cage    cageFlags
 }
 
 // add adds the flags that running and playing have in common.
@@ -144,17 +145,22 @@ the agent and grades what there is.`,
 			if err != nil {
 				return err
 			}
-			a, err := findAgent(s, f.agent)
+			program := strings.HasPrefix(f.agent, external.Prefix)
+			if err := f.cage.check(program); err != nil {
+				return err
+			}
+			a, err := findAgent(s, f.agent, f.cage.of(s, f.results, p))
 			if err != nil {
 				return err
 			}
-			f.blind = strings.HasPrefix(a.Name, external.Prefix) // It may find what is printed, in a file.
+			f.blind = program // It may find what is printed, in a file.
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent,
 		"who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
+	f.cage.add(c)
 	f.models.add(c)
 	f.add(c, s)
 	return c

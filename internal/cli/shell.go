@@ -49,8 +49,11 @@ judged all the same.`,
 			if err != nil {
 				return err
 			}
+			if err := f.cage.check(true); err != nil {
+				return err
+			}
 			o := terminal.Options{
-				Command: args[1:], Self: self(s),
+				Command: args[1:], Self: self(s), Cage: f.cage.of(s, f.results, p),
 				Stdin: file(s.Stdin, os.Stdin), Stdout: file(s.Stdout, os.Stdout), Stderr: file(s.Stderr, os.Stderr),
 			}
 			if len(o.Command) == 0 {
@@ -70,6 +73,7 @@ judged all the same.`,
 			return runProblem(c.Context(), s, f, p, a)
 		},
 	}
+	f.cage.add(c)
 	f.addRun(c, s)
 	outputFlag(c, &f.output, dataFormats...)
 	return c
@@ -86,7 +90,7 @@ func file(stream any, other *os.File) *os.File {
 
 // runSubmit is the program that hands a solution in.
 func runSubmit(s *State) error {
-	err := terminal.Submit(s.Env(terminal.SocketVariable), s.Args[1:], s.Stdout)
+	err := terminal.Submit(s.Env(terminal.CounterVariable), s.Args[1:], s.Stdout)
 	if errors.Is(err, terminal.ErrMalformed) {
 		return fail(ExitUsage, err, "")
 	}

@@ -47,6 +47,9 @@ func (t *transcript) end(o *session.Outcome) {
 	if line := modelLine(v.Results); line != "" {
 		row("model", "%s", line)
 	}
+	if gap, ok := v.Results["unconfined"].(string); ok {
+		row("agent", "its program was %s", gap)
+	}
 	row("record", "%s", o.Record)
 	row("session", "%s", o.Session)
 	row("more", "aiopslab describe %s", cmp.Or(t.name, o.Problem))

@@ -125,7 +125,8 @@ func (o *Options) once(ctx context.Context, tricks []*Trick) ([]Result, error) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, o.Lab, "run", tricks[0].Problem, "--agent",
 		fmt.Sprintf("exec:%s %s %s", o.Agent, planFile, logFile),
-		"--results", dir, "--max-steps", "10000", "--max-time", "1h", "-o", "json")
+		"--agent-write", dir, "--results", filepath.Join(dir, "results"),
+		"--max-steps", "10000", "--max-time", "1h", "-o", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	var stdout, stderr bytes.Buffer

@@ -15,14 +15,11 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start starts a command. If group is set, it is a program that nobody watches: it has a process group
-// of its own, and is kept apart from the lab's processes as far as the kernel can. The command's
-// streams must be files.
-func Start(cmd *exec.Cmd, group bool) (*Process, error) {
-	start := cmd.Start
+// Start starts a command by a function that does. If group is set, it is a program that nobody watches,
+// and has a process group of its own. The command's streams must be files.
+func Start(cmd *exec.Cmd, group bool, start func() error) (*Process, error) {
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		start = func() error { return startApart(cmd) }
 	}
 	if err := start(); err != nil {
 		return nil, err
@@ -60,6 +57,9 @@ func (p *Process) Status() string {
 	}
 	return fmt.Sprintf("exited with status %d", p.cmd.ProcessState.ExitCode())
 }
+
+// Failed reports whether the program exited with a status that says so. It must have exited.
+func (p *Process) Failed() bool { return p.cmd.ProcessState.ExitCode() > 0 }
 
 // Stop ends the program with a signal, or with SIGKILL if that does not help within a while. What is
 // left of its group is killed in any case.
