@@ -49,6 +49,15 @@ type Service struct {
 	Port int
 }
 
+// Embedded is a directory of files that are part of a program, for Manifests and Mixes. It panics if dir is no path.
+func Embedded(files fs.FS, dir string) fs.FS {
+	list, err := fs.Sub(files, dir)
+	if err != nil {
+		panic(err)
+	}
+	return list
+}
+
 // Host is the frontend's address inside the cluster.
 func (a *App) Host() string {
 	return fmt.Sprintf("%s.%s:%d", a.Frontend.Service, a.Namespace, a.Frontend.Port)

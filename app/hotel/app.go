@@ -2,22 +2,12 @@ package hotel
 
 import (
 	"embed"
-	"io/fs"
 
 	"github.com/aiopslab/aiopslab/app"
 )
 
 //go:embed manifests/*.yaml mixes/*.yaml
 var files embed.FS
-
-// sub is one of the directories that are embedded above.
-func sub(dir string) fs.FS {
-	list, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
-	return list
-}
 
 // App is HotelReservation.
 func App() *app.App {
@@ -61,11 +51,11 @@ func App() *app.App {
 			"Check a user's name and password",
 			"Reserve a room",
 		},
-		Manifests: sub("manifests"),
+		Manifests: app.Embedded(files, "manifests"),
 		Frontend:  app.Endpoint{Service: "frontend", Port: 5000},
 		Label:     "io.kompose.service",
 		Services:  services,
 		Mix:       "hotel-mixed",
-		Mixes:     sub("mixes"),
+		Mixes:     app.Embedded(files, "mixes"),
 	}
 }

@@ -2,22 +2,12 @@ package social
 
 import (
 	"embed"
-	"io/fs"
 
 	"github.com/aiopslab/aiopslab/app"
 )
 
 //go:embed manifests/*.yaml mixes/*.yaml
 var files embed.FS
-
-// sub is one of the directories that are embedded above.
-func sub(dir string) fs.FS {
-	list, err := fs.Sub(files, dir)
-	if err != nil {
-		panic(err)
-	}
-	return list
-}
 
 // App is SocialNetwork.
 func App() *app.App {
@@ -75,11 +65,11 @@ func App() *app.App {
 			"Register, and log in",
 			"Follow and unfollow people",
 		},
-		Manifests: sub("manifests"),
+		Manifests: app.Embedded(files, "manifests"),
 		Frontend:  app.Endpoint{Service: "nginx-thrift", Port: 8080},
 		Label:     "app",
 		Services:  services,
 		Mix:       "social-mixed",
-		Mixes:     sub("mixes"),
+		Mixes:     app.Embedded(files, "mixes"),
 	}
 }

@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"io/fs"
-	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -139,23 +138,10 @@ func TestDiskFailure(t *testing.T) {
 	}
 }
 
-// noMemory is a kernel that refuses what is asked of it, once it is told to.
-type noMemory struct {
-	kit.Memory
-	refuses atomic.Bool
-}
-
-func (m *noMemory) Add(n int64) error {
-	if n > 0 && m.refuses.Load() {
-		return os.NewSyscallError("mmap", syscall.ENOMEM)
-	}
-	return m.Memory.Add(n)
-}
-
 func TestNoMemory(t *testing.T) {
 	b := newBox(t)
 	env := b.server.Env("mongod", "--bind_ip_all")
-	memory := &noMemory{Memory: env.Memory}
+	memory := &kittest.ScarceMemory{Memory: env.Memory}
 	env.Memory = memory
 	r := b.server.Run(Mongod, env)
 	r.Await("Waiting for connections")
@@ -163,7 +149,7 @@ func TestNoMemory(t *testing.T) {
 	if _, err := c.InsertOne(t.Context(), bson.M{"_id": 1}); err != nil {
 		t.Fatal(err)
 	}
-	memory.refuses.Store(true)
+	memory.Refuses.Store(true)
 	c.InsertOne(t.Context(), bson.M{"_id": 2, "text": strings.Repeat("x", 1<<20)})
 	if code := r.Wait(); code != 134 || !strings.Contains(r.Stdout.String(), `"attr":{"message":"Out of memory\n"}`) {
 		t.Errorf("exit %d: %s", code, r.Stdout)

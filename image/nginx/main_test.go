@@ -2,8 +2,6 @@ package nginx
 
 import (
 	"context"
-	"io"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,43 +40,10 @@ func serve(t testing.TB, conf string) (*kittest.Machine, *kittest.Run) {
 	return m, r
 }
 
-type answer struct {
-	code   int
-	body   string
-	header http.Header
-}
-
 // get asks for a page, without following redirections.
-func get(t testing.TB, m *kittest.Machine, url string, headers ...string) answer {
+func get(t testing.TB, m *kittest.Machine, url string, headers ...string) kittest.Answer {
 	t.Helper()
-	return request(t, m, "GET", url, "", headers...)
-}
-
-func request(t testing.TB, m *kittest.Machine, method, url, body string, headers ...string) answer {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, h := range headers {
-		name, value, _ := strings.Cut(h, ": ")
-		if name == "Host" {
-			req.Host = value
-		}
-		req.Header.Set(name, value)
-	}
-	c := m.Client()
-	c.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, string(data), resp.Header}
+	return kittest.Get(t, m, url, headers...)
 }
 
 func TestDefaultSite(t *testing.T) {
@@ -86,16 +51,16 @@ func TestDefaultSite(t *testing.T) {
 	r := start(m)
 	r.Await("[notice] 1#1: start worker processes\n")
 	a := get(t, m, "http://localhost/")
-	if a.code != 200 || !strings.Contains(a.body, "<h1>Welcome to nginx!</h1>") {
-		t.Errorf("%d %s", a.code, a.body)
+	if a.Code != 200 || !strings.Contains(a.Body, "<h1>Welcome to nginx!</h1>") {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	for name, want := range map[string]string{"Server": "nginx/1.27.5", "Content-Type": "text/html", "Accept-Ranges": "bytes"} {
-		if got := a.header.Get(name); got != want {
+		if got := a.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if a := get(t, m, "http://localhost/none"); a.code != 404 || !strings.Contains(a.body, "<hr><center>nginx/1.27.5</center>") {
-		t.Errorf("%d %s", a.code, a.body)
+	if a := get(t, m, "http://localhost/none"); a.Code != 404 || !strings.Contains(a.Body, "<hr><center>nginx/1.27.5</center>") {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	if !strings.Contains(r.Stdout.String(), "/docker-entrypoint.sh: Configuration complete; ready for start up\n") || m.Read("/run/nginx.pid") != "1\n" {
 		t.Error(r.Stdout)
@@ -150,8 +115,8 @@ func TestEntrypoint(t *testing.T) {
 	r := start(m)
 	r.Await("Running envsubst on /etc/nginx/templates/default.conf.template to /etc/nginx/conf.d/default.conf")
 	r.Await("start worker processes")
-	if a := get(t, m, "http://localhost/"); a.body != "10.244.0.9 localhost" {
-		t.Errorf("%d %s", a.code, a.body)
+	if a := get(t, m, "http://localhost/"); a.Body != "10.244.0.9 localhost" {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
 }
 
@@ -173,7 +138,7 @@ func TestDaemon(t *testing.T) {
 		t.Errorf("exit %d", code)
 	}
 	m.WaitListen(":80")
-	if a := get(t, m, "http://localhost/"); a.code != 200 {
-		t.Errorf("%d", a.code)
+	if a := get(t, m, "http://localhost/"); a.Code != 200 {
+		t.Errorf("%d", a.Code)
 	}
 }

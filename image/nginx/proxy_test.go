@@ -75,19 +75,19 @@ server {
 			headers = nil
 		}
 		a := get(t, m, "http://localhost"+tt.path, headers...)
-		if a.code != 200 || a.body != tt.want || a.header.Get("Server") != "nginx/1.27.5" {
-			t.Errorf("%s: %d %v\n%s", tt.path, a.code, a.header, a.body)
+		if a.Code != 200 || a.Body != tt.want || a.Header.Get("Server") != "nginx/1.27.5" {
+			t.Errorf("%s: %d %v\n%s", tt.path, a.Code, a.Header, a.Body)
 		}
 	}
-	if a := request(t, m, "PUT", "http://localhost/x", "data"); a.body != "b PUT /x host=backend real= fwd= body=data" {
-		t.Error(a.body)
+	if a := kittest.Ask(t, m, "PUT", "http://localhost/x", "data"); a.Body != "b PUT /x host=backend real= fwd= body=data" {
+		t.Error(a.Body)
 	}
 	// A path without the slash leads to the one with it.
-	if a := get(t, m, "http://localhost/api?q=1"); a.code != 301 || a.header.Get("Location") != "http://localhost/api/?q=1" {
-		t.Errorf("%d %v", a.code, a.header)
+	if a := get(t, m, "http://localhost/api?q=1"); a.Code != 301 || a.Header.Get("Location") != "http://localhost/api/?q=1" {
+		t.Errorf("%d %v", a.Code, a.Header)
 	}
-	if a := get(t, m, "http://localhost/unresolved/"); a.code != 502 {
-		t.Errorf("%d", a.code)
+	if a := get(t, m, "http://localhost/unresolved/"); a.Code != 502 {
+		t.Errorf("%d", a.Code)
 	}
 	r.Await("no resolver defined to resolve late, client: 127.0.0.1")
 }
@@ -138,8 +138,8 @@ server {
 	}
 	for _, tt := range tests {
 		a := get(t, m, "http://localhost"+tt.path)
-		if a.code != tt.code || !strings.Contains(a.body, tt.body) {
-			t.Errorf("%s: %d %s", tt.path, a.code, a.body)
+		if a.Code != tt.code || !strings.Contains(a.Body, tt.body) {
+			t.Errorf("%s: %d %s", tt.path, a.Code, a.Body)
 		}
 		r.Await(tt.log)
 	}
@@ -165,14 +165,14 @@ server {
 	r.Await("start worker processes")
 	count := map[byte]int{}
 	for range 9 {
-		count[get(t, m, "http://localhost/app").body[0]]++
+		count[get(t, m, "http://localhost/app").Body[0]]++
 	}
 	if count['a'] != 6 || count['b'] != 3 || count['c'] != 0 {
 		t.Errorf("shares %v", count)
 	}
 	for range 4 {
-		if a := get(t, m, "http://localhost/broken"); a.code != 200 || a.body[0] != 'b' {
-			t.Errorf("%d %s", a.code, a.body)
+		if a := get(t, m, "http://localhost/broken"); a.Code != 200 || a.Body[0] != 'b' {
+			t.Errorf("%d %s", a.Code, a.Body)
 		}
 	}
 	// It is not tried again at once.
@@ -180,8 +180,8 @@ server {
 		t.Errorf("%d attempts at the broken one", n)
 	}
 	for i := range 2 {
-		if a := get(t, m, "http://localhost/dead"); a.code != 502 {
-			t.Errorf("%d: %d", i, a.code)
+		if a := get(t, m, "http://localhost/dead"); a.Code != 502 {
+			t.Errorf("%d: %d", i, a.Code)
 		}
 	}
 	r.Await(`no live upstreams while connecting to upstream, client: 127.0.0.1, server: , request: "GET /dead HTTP/1.1", upstream: "http://dead/dead"`)
@@ -219,8 +219,8 @@ server {
 }`)
 	start(m).Await("start worker processes")
 	for path, want := range map[string]string{"/api/": "/api/login", "/raw/": "http://10.244.0.3/v2/login", "/own/": "https://localhost/v2/login"} {
-		if a := get(t, m, "http://localhost"+path); a.code != 302 || a.header.Get("Location") != want {
-			t.Errorf("%s: %d %v", path, a.code, a.header)
+		if a := get(t, m, "http://localhost"+path); a.Code != 302 || a.Header.Get("Location") != want {
+			t.Errorf("%s: %d %v", path, a.Code, a.Header)
 		}
 	}
 }

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
 func TestLocations(t *testing.T) {
@@ -97,19 +99,19 @@ server {
 	}
 	for _, tt := range tests {
 		a := get(t, m, "http://localhost"+tt.path, "X-Test: tested")
-		body := a.body
-		if location := a.header.Get("Location"); location != "" {
+		body := a.Body
+		if location := a.Header.Get("Location"); location != "" {
 			body = location
 		}
-		if a.code != tt.code || !strings.Contains(body, tt.body) || a.header.Get("X-Site") != "main http" {
-			t.Errorf("%s: %d, want %d %q, %v\n%s", tt.path, a.code, tt.code, tt.body, a.header, body)
+		if a.Code != tt.code || !strings.Contains(body, tt.body) || a.Header.Get("X-Site") != "main http" {
+			t.Errorf("%s: %d, want %d %q, %v\n%s", tt.path, a.Code, tt.code, tt.body, a.Header, body)
 		}
 	}
-	if a := request(t, m, "POST", "http://localhost/files/a.html", "x"); a.code != 405 || !strings.Contains(a.body, "405 Not Allowed") {
-		t.Errorf("POST: %d %s", a.code, a.body)
+	if a := kittest.Ask(t, m, "POST", "http://localhost/files/a.html", "x"); a.Code != 405 || !strings.Contains(a.Body, "405 Not Allowed") {
+		t.Errorf("POST: %d %s", a.Code, a.Body)
 	}
-	if a := request(t, m, "HEAD", "http://localhost/files/a.html", ""); a.code != 200 || a.header.Get("Content-Length") != "4" {
-		t.Errorf("HEAD: %d %v", a.code, a.header)
+	if a := kittest.Ask(t, m, "HEAD", "http://localhost/files/a.html", ""); a.Code != 200 || a.Header.Get("Content-Length") != "4" {
+		t.Errorf("HEAD: %d %v", a.Code, a.Header)
 	}
 }
 
@@ -118,17 +120,17 @@ func TestFileHeaders(t *testing.T) {
 	m.Write("/srv/a.html", "0123456789")
 	m.Write("/srv/long/b.json", "{}")
 	a := get(t, m, "http://localhost/a.html")
-	if !regexp.MustCompile(`^"[0-9a-f]+-a"$`).MatchString(a.header.Get("ETag")) || a.header.Get("Content-Type") != "text/html; charset=utf-8" {
-		t.Errorf("%v", a.header)
+	if !regexp.MustCompile(`^"[0-9a-f]+-a"$`).MatchString(a.Header.Get("ETag")) || a.Header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Errorf("%v", a.Header)
 	}
-	if b := get(t, m, "http://localhost/a.html", "If-None-Match: "+a.header.Get("ETag")); b.code != 304 {
-		t.Errorf("same ETag: %d", b.code)
+	if b := get(t, m, "http://localhost/a.html", "If-None-Match: "+a.Header.Get("ETag")); b.Code != 304 {
+		t.Errorf("same ETag: %d", b.Code)
 	}
-	if b := get(t, m, "http://localhost/a.html", "Range: bytes=2-4"); b.code != 206 || b.body != "234" {
-		t.Errorf("range: %d %s", b.code, b.body)
+	if b := get(t, m, "http://localhost/a.html", "Range: bytes=2-4"); b.Code != 206 || b.Body != "234" {
+		t.Errorf("range: %d %s", b.Code, b.Body)
 	}
-	if b := get(t, m, "http://localhost/long/b.json"); b.header.Get("Cache-Control") != "max-age=3600" || b.header.Get("Content-Type") != "application/json" {
-		t.Errorf("%v", b.header)
+	if b := get(t, m, "http://localhost/long/b.json"); b.Header.Get("Cache-Control") != "max-age=3600" || b.Header.Get("Content-Type") != "application/json" {
+		t.Errorf("%v", b.Header)
 	}
 }
 
@@ -144,13 +146,13 @@ server { listen 8080; server_name a.example.com; return 200 "port $server_port";
 	for host, want := range map[string]string{
 		"a.example.com": "a", "A.EXAMPLE.com:80": "a", "b.example.com": "wild", "www.other.org": "www", "api7.other.org": "regexp", "other.org": "default",
 	} {
-		if a := get(t, m, "http://localhost/", "Host: "+host); a.body != want {
-			t.Errorf("%s: %s", host, a.body)
+		if a := get(t, m, "http://localhost/", "Host: "+host); a.Body != want {
+			t.Errorf("%s: %s", host, a.Body)
 		}
 	}
 	a := get(t, m, "http://localhost:8080/")
-	if a.body != "port 8080" || a.header.Get("Server") != "nginx" {
-		t.Errorf("%s %v", a.body, a.header)
+	if a.Body != "port 8080" || a.Header.Get("Server") != "nginx" {
+		t.Errorf("%s %v", a.Body, a.Header)
 	}
 }
 
@@ -198,32 +200,32 @@ server {
 
 func TestReload(t *testing.T) {
 	m, r := serve(t, `server { listen 80; return 200 "one"; }`)
-	if a := get(t, m, "http://localhost/"); a.body != "one" {
-		t.Fatal(a.body)
+	if a := get(t, m, "http://localhost/"); a.Body != "one" {
+		t.Fatal(a.Body)
 	}
 	site(m, `server { listen 80; return 200 "two"; } server { listen 81; return 200 "new"; }`)
 	if code := m.Start(Main, "nginx", "-s", "reload").Wait(); code != 0 {
 		t.Errorf("nginx -s reload: exit %d", code)
 	}
 	m.WaitListen(":81")
-	if a := get(t, m, "http://localhost/"); a.body != "two" {
-		t.Error(a.body)
+	if a := get(t, m, "http://localhost/"); a.Body != "two" {
+		t.Error(a.Body)
 	}
 	// A mistake leaves everything as it was.
 	site(m, `server { listen 80 }`)
 	r.Signal(syscall.SIGHUP)
 	r.Await(`[emerg] 1#1: unexpected "}" in /etc/nginx/conf.d/default.conf:1`)
-	if a := get(t, m, "http://localhost/"); a.body != "two" {
-		t.Error(a.body)
+	if a := get(t, m, "http://localhost/"); a.Body != "two" {
+		t.Error(a.Body)
 	}
 	// What is not listened on any more is closed.
 	site(m, `server { listen 81; return 200 "three"; }`)
 	r.Signal(syscall.SIGHUP)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		if a := get(t, m, "http://localhost:81/"); a.body == "three" {
+		if a := get(t, m, "http://localhost:81/"); a.Body == "three" {
 			break
 		} else if time.Now().After(deadline) {
-			t.Fatal(a.body)
+			t.Fatal(a.Body)
 		}
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
@@ -247,14 +249,14 @@ func TestGracefulStop(t *testing.T) {
 		<-release
 		io.WriteString(w, "slow")
 	}))
-	done := make(chan answer)
+	done := make(chan kittest.Answer)
 	go func() { done <- get(t, m, "http://localhost/") }()
 	<-asked
 	r.Signal(syscall.SIGQUIT)
 	r.Await("signal 3 (SIGQUIT) received, shutting down")
 	close(release)
-	if a := <-done; a.code != 200 || a.body != "slow" {
-		t.Errorf("%d %s", a.code, a.body)
+	if a := <-done; a.Code != 200 || a.Body != "slow" {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	if code := r.Wait(); code != 0 {
 		t.Errorf("exit %d", code)
@@ -304,11 +306,11 @@ func TestBodyLimit(t *testing.T) {
 		n, _ := io.Copy(io.Discard, req.Body)
 		w.Write([]byte{byte('0' + n%10)})
 	}))
-	if a := request(t, m, "POST", "http://localhost/", strings.Repeat("x", 1023)); a.code != 200 || a.body != "3" {
-		t.Errorf("%d %s", a.code, a.body)
+	if a := kittest.Ask(t, m, "POST", "http://localhost/", strings.Repeat("x", 1023)); a.Code != 200 || a.Body != "3" {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
-	if a := request(t, m, "POST", "http://localhost/", strings.Repeat("x", 1025)); a.code != 413 || !strings.Contains(a.body, "413 Request Entity Too Large") {
-		t.Errorf("%d %s", a.code, a.body)
+	if a := kittest.Ask(t, m, "POST", "http://localhost/", strings.Repeat("x", 1025)); a.Code != 413 || !strings.Contains(a.Body, "413 Request Entity Too Large") {
+		t.Errorf("%d %s", a.Code, a.Body)
 	}
 	r.Await("client intended to send too large body: 1025 bytes")
 }

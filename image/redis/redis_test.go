@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -372,24 +370,11 @@ func TestAppendOnlyFileOnABrokenDisk(t *testing.T) {
 	})
 }
 
-// noMemory is a kernel that refuses what is asked of it, once it is told to.
-type noMemory struct {
-	kit.Memory
-	refuses atomic.Bool
-}
-
-func (m *noMemory) Add(n int64) error {
-	if n > 0 && m.refuses.Load() {
-		return os.NewSyscallError("mmap", syscall.ENOMEM)
-	}
-	return m.Memory.Add(n)
-}
-
 func TestNoMemory(t *testing.T) {
 	m := machine(t)
 	env := m.Env("redis-server")
 	env.Dir = "/data"
-	memory := &noMemory{Memory: env.Memory}
+	memory := &kittest.ScarceMemory{Memory: env.Memory}
 	env.Memory = memory
 	r := m.Run(Main, env)
 	r.Await("Ready to accept connections")
@@ -397,7 +382,7 @@ func TestNoMemory(t *testing.T) {
 	if err := c.Set(t.Context(), "a", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	memory.refuses.Store(true)
+	memory.Refuses.Store(true)
 	c.Set(t.Context(), "b", strings.Repeat("x", 1000), 0)
 	if code := r.Wait(); code != 134 || !strings.Contains(r.Stdout.String(), "Redis aborting for OUT OF MEMORY") {
 		t.Errorf("exit %d: %s", code, r.Stdout)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -46,30 +45,9 @@ func TestChat(t *testing.T) {
 		Text: "I look at the pods: é世界, then \"quotes\".\nNext line.", Usage: llm.Usage{In: 100, Cached: 40, Written: 30, Out: 7},
 		Calls: []llm.ToolCall{{ID: "c3", Name: "exec_shell", Arguments: `{"command":"kubectl get pods -A | grep -v Running"}`}, {ID: "c4", Name: "submit", Arguments: `{}`}},
 	}
-	for _, whole := range []bool{false, true} {
-		a := answer
-		a.Whole = whole
-		var got llmtest.Request
-		m := model(t, func(_ int, r llmtest.Request) llmtest.Answer {
-			got = r
-			return a
-		})
-		q := question
-		q.MaxTokens, q.Temperature = 50, new(float64)
-		var parts []string
-		q.Delta = func(text string) { parts = append(parts, text) }
-		reply, err := m.Chat(context.Background(), q)
-		want := llm.Reply{Text: a.Text, Calls: a.Calls, Usage: a.Usage, Stop: llm.Calling}
-		if err != nil || !reflect.DeepEqual(reply, want) {
-			t.Errorf("got %+v, %v\nwant %+v", reply, err, want)
-		}
-		if strings.Join(parts, "") != a.Text || (len(parts) > 1) == whole {
-			t.Errorf("the parts are %q", parts)
-		}
-		if !reflect.DeepEqual(got.Messages, question.Messages) || !reflect.DeepEqual(got.Tools, question.Tools) {
-			t.Errorf("asked %+v", got)
-		}
-		if got.MaxTokens != 50 || got.Temperature == nil || got.Header.Get("X-Api-Key") != key || got.Header.Get("Anthropic-Version") == "" {
+	open := func(p llmtest.Play) llm.Model { return model(t, p) }
+	for _, got := range llmtest.CheckChat(t, open, question, answer) {
+		if got.Header.Get("X-Api-Key") != key || got.Header.Get("Anthropic-Version") == "" {
 			t.Errorf("asked %+v", got)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/test/labtest"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -45,7 +46,7 @@ func deploy(t *testing.T, a *app.App, path string) *application {
 		t.Fatal(err)
 	}
 	x.waitReady(t)
-	await(t, func() (string, error) { return x.get(path) })
+	labtest.Await(t, func() (string, error) { return x.get(path) })
 	t.Logf("%s serves %v after it was applied", a.Name, time.Since(x.deployed).Round(time.Millisecond))
 	return x
 }
@@ -117,7 +118,7 @@ func (l *load) survive(t *testing.T, what string, harm func()) {
 	t.Helper()
 	before := l.Snapshot()
 	harm()
-	after := await(t, func() (*workload.Snapshot, error) {
+	after := labtest.Await(t, func() (*workload.Snapshot, error) {
 		s := l.Snapshot()
 		w := s.Window(quiet.String())
 		switch {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 const search = "/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=37.7854&lon=-122.4005"
@@ -34,7 +35,7 @@ func TestHotelReservation(t *testing.T) {
 	t.Parallel()
 	x := deploy(t, hotel.App(), search)
 	for _, page := range []string{"/recommendations?require=rate&lat=38&lon=-122", "/user?username=Cornell_7&password=7777777777"} {
-		await(t, func() (string, error) { return x.get(page) })
+		labtest.Await(t, func() (string, error) { return x.get(page) })
 	}
 	x.countsMatch(t)
 

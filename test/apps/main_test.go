@@ -46,22 +46,3 @@ func TestMain(m *testing.M) {
 		},
 	})
 }
-
-// await calls check until it returns no error, and returns its value. The last error, which says
-// what is lacking, is what the test fails with.
-func await[T any](t *testing.T, check func() (T, error)) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		v, err := check()
-		if err == nil {
-			return v
-		}
-		select {
-		case <-time.After(poll):
-		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %v", err)
-		}
-	}
-}

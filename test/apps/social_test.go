@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 // call sends a form and fails the test if it is refused.
@@ -27,7 +28,7 @@ func (x *application) call(t *testing.T, path string, form url.Values) string {
 func (x *application) reads(t *testing.T, kind, user, text string) {
 	t.Helper()
 	q := url.Values{"user_id": {user}, "start": {"0"}, "stop": {"10"}}
-	await(t, func() (none struct{}, err error) {
+	labtest.Await(t, func() (none struct{}, err error) {
 		body, err := x.get("/wrk2-api/" + kind + "-timeline/read?" + q.Encode())
 		if err != nil {
 			return none, err

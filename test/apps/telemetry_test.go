@@ -18,6 +18,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/observe"
 	format "github.com/aiopslab/aiopslab/observe/parquet"
+	"github.com/aiopslab/aiopslab/test/labtest"
 	"github.com/aiopslab/aiopslab/workload"
 )
 
@@ -80,7 +81,7 @@ func (x *application) countsMatch(t *testing.T) {
 	const requests, within = 300, 0.02
 	promql := fmt.Sprintf(`sum by (handler) (http_requests_total{namespace=%q, service=%q, code="200"})`, x.Namespace, x.Frontend.Service)
 	scraped := time.Now()
-	before := await(t, func() (map[string]float64, error) {
+	before := labtest.Await(t, func() (map[string]float64, error) {
 		m, err := query(t, fmt.Sprintf(`min(timestamp(up{namespace=%q, service=%q}))`, x.Namespace, x.Frontend.Service), "")
 		if err == nil && m[""] < float64(scraped.Unix()+1) {
 			err = errors.New("the frontend has not been scraped yet")
@@ -91,7 +92,7 @@ func (x *application) countsMatch(t *testing.T) {
 		return query(t, promql, "handler")
 	})
 	l := x.load(t, 60)
-	await(t, func() (none struct{}, err error) {
+	labtest.Await(t, func() (none struct{}, err error) {
 		if n := l.Snapshot().Window("whole").Total.Requests; n < requests {
 			err = fmt.Errorf("%d requests", n)
 		}
@@ -100,7 +101,7 @@ func (x *application) countsMatch(t *testing.T) {
 	end := l.end()
 	whole := end.Window("whole")
 	want := x.requests(t, whole.Operations)
-	got := await(t, func() (map[string]float64, error) {
+	got := labtest.Await(t, func() (map[string]float64, error) {
 		after, err := query(t, promql, "handler")
 		if err != nil {
 			return nil, err
@@ -134,7 +135,7 @@ func (x *application) tracesConnect(t *testing.T, unused ...edge) {
 		}
 	}
 	j := observer.Jaeger(x.Namespace)
-	await(t, func() (none struct{}, err error) {
+	labtest.Await(t, func() (none struct{}, err error) {
 		missing := maps.Clone(graph)
 		for _, e := range unused {
 			delete(missing, e)
@@ -227,7 +228,7 @@ func (x *application) alert(t *testing.T, name string, labels map[string]string)
 func (x *application) alertFires(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	for _, state := range []string{"pending", "firing"} {
-		a := await(t, func() (*observe.Alert, error) {
+		a := labtest.Await(t, func() (*observe.Alert, error) {
 			a, err := x.alert(t, name, labels)
 			if err == nil && (a == nil || a.State != state) {
 				err = fmt.Errorf("%s is not %s: %+v", name, state, a)
@@ -241,7 +242,7 @@ func (x *application) alertFires(t *testing.T, name string, labels map[string]st
 // alertEnds waits until an alert is neither pending nor firing.
 func (x *application) alertEnds(t *testing.T, name string) {
 	t.Helper()
-	await(t, func() (none struct{}, err error) {
+	labtest.Await(t, func() (none struct{}, err error) {
 		a, err := x.alert(t, name, nil)
 		if err == nil && a != nil {
 			err = fmt.Errorf("%s is still %s", name, a.State)
@@ -257,7 +258,7 @@ func (x *application) logsAnswer(t *testing.T, service, level, text string) {
 	ask := func(q observe.LogQuery) []observe.LogLine {
 		t.Helper()
 		q.Namespace, q.From = x.Namespace, x.deployed
-		return await(t, func() ([]observe.LogLine, error) {
+		return labtest.Await(t, func() ([]observe.LogLine, error) {
 			lines, err := observer.Logs(t.Context(), q)
 			if err == nil && len(lines) == 0 {
 				err = fmt.Errorf("no line for %+v", q)

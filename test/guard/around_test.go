@@ -27,6 +27,7 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 // thief makes a service account with all rights and returns a token of its.
@@ -55,7 +56,7 @@ func TestNoWayAround(t *testing.T) {
 	token := a.thief(t)
 	const server = "https://kubernetes.default.svc.cluster.local"
 	pods := server + "/api/v1/namespaces/" + a.ns + "/pods"
-	await(t, func() (string, error) { // Rights take a moment.
+	labtest.Await(t, func() (string, error) { // Rights take a moment.
 		if out := a.curl(t, token, pods); !strings.Contains(out, `"name": "web"`) {
 			return "", fmt.Errorf("pods: %.300s", out)
 		}
@@ -252,7 +253,7 @@ func TestAnonymous(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() (any, error) {
+	labtest.Await(t, func() (any, error) {
 		return client.CoreV1().ConfigMaps(a.ns).Create(t.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}}, metav1.CreateOptions{})
 	})
 	j := a.journal()

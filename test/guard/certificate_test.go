@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 // request has the agent ask for a certificate and approve it. It returns the request's name and the key.
@@ -44,7 +46,7 @@ func (a *agent) request(t *testing.T, signer, usages string, who pkix.Name) (nam
 // certificate is that of a request, once it is there.
 func (a *agent) certificate(t *testing.T, name string) string {
 	t.Helper()
-	return await(t, func() (string, error) {
+	return labtest.Await(t, func() (string, error) {
 		out, err := a.kubectl(t, "", "get", "csr", name, "-o", "jsonpath={.status.certificate}")
 		if err == nil && out == "" {
 			err = errors.New("it has no certificate yet")
@@ -97,7 +99,7 @@ func (a *agent) tryCertificate(t *testing.T, user string) {
 	}
 	const server = "https://kubernetes.default.svc.cluster.local"
 	pods := server + "/api/v1/namespaces/" + a.ns + "/pods"
-	list := await(t, func() (string, error) { // Rights take a moment.
+	list := labtest.Await(t, func() (string, error) { // Rights take a moment.
 		if out := curl(pods); strings.HasSuffix(out, "\n200") {
 			return out, nil
 		}

@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 var errStillThere = errors.New("what the agent did has no effect yet")
@@ -51,7 +53,7 @@ func TestRedirectedAPI(t *testing.T) {
 		if err := api.Delete().AbsPath(services, "v1.apps").Do(ctx).Error(); err != nil {
 			t.Error(err)
 		}
-		await(t, func() (any, error) {
+		labtest.Await(t, func() (any, error) {
 			_, _, err := lab.Client.Discovery().ServerGroupsAndResources()
 			return nil, err
 		})
@@ -60,9 +62,9 @@ func TestRedirectedAPI(t *testing.T) {
 		if err := api.Post().AbsPath(services).Body([]byte(own)).Do(ctx).Error(); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Error(err)
 		}
-		await(t, func() (any, error) { return a.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}) })
+		labtest.Await(t, func() (any, error) { return a.client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}) })
 	}()
-	await(t, func() (any, error) {
+	labtest.Await(t, func() (any, error) {
 		if _, err := lab.Client.AppsV1().Deployments(a.ns).List(ctx, metav1.ListOptions{}); err == nil {
 			return nil, errStillThere
 		}
@@ -117,7 +119,7 @@ func TestWebhooksOfTheAgent(t *testing.T) {
 		_ = registration.ValidatingWebhookConfigurations().Delete(ctx, validating.Name, metav1.DeleteOptions{})
 	}()
 	configMap := func(name string) *v1.ConfigMap { return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}} }
-	await(t, func() (any, error) {
+	labtest.Await(t, func() (any, error) {
 		_, err := a.client.CoreV1().ConfigMaps(a.ns).Create(ctx, &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{GenerateName: "agent-"}}, metav1.CreateOptions{})
 		if err == nil {
 			return nil, errStillThere

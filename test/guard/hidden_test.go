@@ -11,6 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 // suspicious are words that would tell an agent where it is.
@@ -56,12 +58,12 @@ func TestNothingToFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	podChaos := schema.GroupVersionResource{Group: "chaos-mesh.org", Version: "v1alpha1", Resource: "podchaos"}
-	await(t, func() (any, error) { return dyn.Resource(podChaos).List(t.Context(), metav1.ListOptions{}) })
+	labtest.Await(t, func() (any, error) { return dyn.Resource(podChaos).List(t.Context(), metav1.ListOptions{}) })
 	kill := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "chaos-mesh.org/v1alpha1", "kind": "PodChaos", "metadata": map[string]any{"name": "kill"}}}
 	if _, err := dyn.Resource(podChaos).Namespace(a.ns).Create(t.Context(), kill, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, func() (string, error) {
+	labtest.Await(t, func() (string, error) {
 		// The API server publishes documents of new resources after a while.
 		b, err := lab.Client.Discovery().RESTClient().Get().AbsPath("/openapi/v3").DoRaw(t.Context())
 		if err == nil && !strings.Contains(string(b), "chaos-mesh.org") {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 func TestKubectl(t *testing.T) {
@@ -59,7 +60,7 @@ func TestKubectl(t *testing.T) {
 		}
 	}
 	a.copyFile(t)
-	await(t, func() (string, error) {
+	labtest.Await(t, func() (string, error) {
 		out, err := a.kubectl(t, "", "top", "pods")
 		if err == nil && !strings.Contains(out, "shop-") || strings.Contains(out, "load") {
 			err = fmt.Errorf("top says %s", out)

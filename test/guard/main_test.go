@@ -149,7 +149,7 @@ func labApplies(t *testing.T, ns, manifests string) []*unstructured.Unstructured
 // ready waits until a pod is.
 func ready(t *testing.T, ns, name string) *v1.Pod {
 	t.Helper()
-	return await(t, func() (*v1.Pod, error) {
+	return labtest.Await(t, func() (*v1.Pod, error) {
 		p, err := lab.Client.CoreV1().Pods(ns).Get(t.Context(), name, metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -161,23 +161,4 @@ func ready(t *testing.T, ns, name string) *v1.Pod {
 		}
 		return nil, fmt.Errorf("%s is not ready: %+v", name, p.Status)
 	})
-}
-
-// await calls check until it returns no error, and returns its value. The last error, which says
-// what is lacking, is what the test fails with.
-func await[T any](t *testing.T, check func() (T, error)) T {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
-		v, err := check()
-		if err == nil {
-			return v
-		}
-		select {
-		case <-time.After(poll):
-		case <-ctx.Done():
-			t.Fatalf("gave up waiting: %v", err)
-		}
-	}
 }

@@ -14,6 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/test/labtest"
 )
 
 const deployment = `
@@ -51,7 +52,7 @@ func TestManagedFieldsStay(t *testing.T) {
 	labApplies(t, a.ns, deployment)
 	before := managers(t, a.ns, "shop")
 	deployments := a.client.AppsV1().Deployments(a.ns)
-	await(t, func() (any, error) {
+	labtest.Await(t, func() (any, error) {
 		d, err := deployments.Get(t.Context(), "shop", metav1.GetOptions{})
 		if err != nil {
 			return nil, err
@@ -156,7 +157,7 @@ func TestJournal(t *testing.T) {
 	if e = last(); e.Status != 422 || !strings.Contains(e.Error, "is invalid") || e.After != nil {
 		t.Errorf("a failure: %+v", e)
 	}
-	pod := await(t, func() (*v1.PodList, error) {
+	pod := labtest.Await(t, func() (*v1.PodList, error) {
 		l, err := a.client.CoreV1().Pods(a.ns).List(ctx, metav1.ListOptions{})
 		if err == nil && len(l.Items) == 0 {
 			err = apierrors.NewNotFound(v1.Resource("pods"), "any")

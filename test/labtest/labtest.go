@@ -109,3 +109,25 @@ func (l *Lab) run(m *testing.M, o Options) (code int, err error) {
 	}
 	return m.Run(), nil
 }
+
+// poll is how often a condition is looked at.
+const poll = 50 * time.Millisecond
+
+// Await calls check until it returns no error, and returns its value. The last error, which says what is lacking, is
+// what the test fails with.
+func Await[T any](t *testing.T, check func() (T, error)) T {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	for {
+		v, err := check()
+		if err == nil {
+			return v
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			t.Fatalf("gave up waiting: %v", err)
+		}
+	}
+}

@@ -109,13 +109,13 @@ func TestNettest(t *testing.T) {
 	m := pod(t)
 	start(m, "nettest")
 	m.WaitListen(":8080")
-	request(t, m, "POST", "http://localhost:8080/write", "application/x-www-form-urlencoded", `{"Source": "prestop"}`)
+	kittest.Ask(t, m, "POST", "http://localhost:8080/write", `{"Source": "prestop"}`, "Content-Type: application/x-www-form-urlencoded")
 	var state struct{ Received map[string]int }
 	if _, body := get(t, m, "http://localhost:8080/read"); json.Unmarshal([]byte(body), &state) != nil || state.Received["prestop"] != 1 {
 		t.Errorf("state %s", body)
 	}
-	if code, body := request(t, m, "POST", "http://localhost:8080/write", "", "nonsense"); code != 400 {
-		t.Errorf("nonsense: %d %s", code, body)
+	if a := kittest.Ask(t, m, "POST", "http://localhost:8080/write", "nonsense"); a.Code != 400 {
+		t.Errorf("nonsense: %d %s", a.Code, a.Body)
 	}
 }
 

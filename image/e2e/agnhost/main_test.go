@@ -3,8 +3,6 @@ package agnhost
 import (
 	"context"
 	"crypto/tls"
-	"io"
-	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,28 +38,8 @@ func output(m *kittest.Machine, args ...string) (stdout, stderr string, code int
 // get fetches a page and returns its status and content.
 func get(t testing.TB, m *kittest.Machine, url string) (int, string) {
 	t.Helper()
-	return request(t, m, "GET", url, "", "")
-}
-
-func request(t testing.TB, m *kittest.Machine, method, url, contentType, body string) (int, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if contentType != "" {
-		req.Header.Set("Content-Type", contentType)
-	}
-	resp, err := m.Client().Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(data)
+	a := kittest.Get(t, m, url)
+	return a.Code, a.Body
 }
 
 func TestCommandLine(t *testing.T) {

@@ -47,7 +47,8 @@ func TestTestWebserver(t *testing.T) {
 		want string
 	}{
 		{"/results/agnhost_udp@kubernetes.default", 200, "OK\n"},
-		{"/results", 200, `<a href="agnhost_udp@kubernetes.default">`},
+		{"/results", 301, ""},
+		{"/results/", 200, `<a href="agnhost_udp@kubernetes.default">`},
 		{"/", 200, `<a href="agnhost">agnhost</a>`},
 		{"/none", 404, "404 page not found"},
 	}
@@ -109,7 +110,7 @@ func TestPorterJSON(t *testing.T) {
 	m.Vars["SERVE_PORT_80"] = "foo"
 	start(m, "porter", "--json-response")
 	m.WaitListen(":80")
-	if _, body := request(t, m, "PATCH", "http://localhost/some/path", "", ""); strings.TrimSpace(body) != `{"Method":"PATCH","Body":"foo"}` {
+	if body := kittest.Ask(t, m, "PATCH", "http://localhost/some/path", "").Body; strings.TrimSpace(body) != `{"Method":"PATCH","Body":"foo"}` {
 		t.Error(body)
 	}
 }

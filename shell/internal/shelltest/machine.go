@@ -1,19 +1,18 @@
 package shelltest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
 	"maps"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
 // Patience is how long a test waits for something that should happen at once.
@@ -130,22 +129,7 @@ func (m *Machine) Read(name string) string {
 func (m *Machine) FS() kit.FS { return m.NS.As(kit.User{}) }
 
 // Buffer is output that may be read while it is written.
-type Buffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *Buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *Buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
+type Buffer = kittest.Buffer
 
 // Env returns a world for one program. Its input is empty and its output goes to Buffers.
 func (m *Machine) Env(args ...string) *kit.Env {

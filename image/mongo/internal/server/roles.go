@@ -132,10 +132,7 @@ func runUpdateRole(k *call) (bson.D, error) {
 
 func runGrantToRole(k *call) (bson.D, error) {
 	return k.editRole(func(tx *engine.Tx, r *role) error {
-		roles, err := k.rolesArg()
-		if err == nil {
-			err = checkRoles(tx, roles)
-		}
+		roles, err := k.knownRoles(tx)
 		r.roles = union(r.roles, roles)
 		return err
 	})

@@ -198,10 +198,7 @@ func runUpdateUser(k *call) (bson.D, error) {
 
 func runGrantToUser(k *call) (bson.D, error) {
 	return k.editUser(func(tx *engine.Tx, u *auth.User) error {
-		roles, err := k.rolesArg()
-		if err == nil {
-			err = checkRoles(tx, roles)
-		}
+		roles, err := k.knownRoles(tx)
 		u.Roles = union(u.Roles, roles)
 		return err
 	})
@@ -209,10 +206,7 @@ func runGrantToUser(k *call) (bson.D, error) {
 
 func runRevokeFromUser(k *call) (bson.D, error) {
 	return k.editUser(func(tx *engine.Tx, u *auth.User) error {
-		roles, err := k.rolesArg()
-		if err == nil {
-			err = checkRoles(tx, roles)
-		}
+		roles, err := k.knownRoles(tx)
 		u.Roles = difference(u.Roles, roles)
 		return err
 	})
@@ -223,6 +217,15 @@ func (k *call) rolesArg() ([]auth.RoleName, error) {
 	roles, err := auth.ParseRoles(value.Get(k.body, "roles"), k.db)
 	if err == nil && len(roles) == 0 {
 		err = code.Errorf(code.BadValue, "%s command requires a non-empty \"roles\" array", k.name)
+	}
+	return roles, err
+}
+
+// knownRoles reads the roles of the command, which must be there.
+func (k *call) knownRoles(tx *engine.Tx) ([]auth.RoleName, error) {
+	roles, err := k.rolesArg()
+	if err == nil {
+		err = checkRoles(tx, roles)
 	}
 	return roles, err
 }
