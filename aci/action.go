@@ -17,8 +17,8 @@ const (
 	Submit Kind = "submit" // it hands the answer in, which ends the run
 )
 
-// Action is something an agent can do. It is made from a Go function and the struct of its
-// arguments; its signature, documentation and schema come from there.
+// Action is something an agent can do. It is made from a Go function and the struct of its arguments, which give
+// it its signature, documentation and schema.
 type Action struct {
 	Name    string
 	Kind    Kind

@@ -59,7 +59,7 @@ const (
 	dnsTimeout = 5 * time.Second
 )
 
-// New sets an interface up.
+// New makes an interface.
 func New(o Options) (*Interface, error) {
 	if !slices.Contains(term.Tasks, o.Task) {
 		return nil, fmt.Errorf("task %q: use one of %s", o.Task, strings.Join(term.Tasks, ", "))

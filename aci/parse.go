@@ -16,7 +16,7 @@ type Call struct {
 	Kwargs map[string]any // by name; never nil
 	// Context is the text around the block the call is in: what comes before, and what comes after.
 	Context []string
-	// Note says what of the response was not heeded; an agent must be told.
+	// Note says which part of the response was ignored. The agent must be told.
 	Note string
 }
 

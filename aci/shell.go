@@ -19,11 +19,11 @@ const (
 // [Options.Self].
 const ShellName = box.ShellName
 
-// Preferences applies the kuberc file that a command line of kubectl names to it. What it returns says
-// by itself what is to be run. Warnings go to stderr.
+// Preferences applies the kuberc file that a kubectl command line names. The command line that it returns needs no
+// such file any more. Warnings go to stderr.
 type Preferences = box.Preferences
 
-// Shell is the main function of the shell's process, whose kubectl has preferences.
+// Shell returns the main function of the shell's process. P is how its kubectl applies preferences.
 func Shell(p Preferences) tool.Program {
 	return func(w *tool.World, _ []string) int { return box.Serve(w, p) }
 }

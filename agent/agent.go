@@ -33,8 +33,8 @@ type Briefing struct {
 	Actions      []*aci.Action
 	// Kubeconfig reaches the cluster through the guard, with the agent's own rights.
 	Kubeconfig []byte
-	// Scratch is where temporary files go, which are removed with it however the run ends; empty is the
-	// system's directory for them.
+	// Scratch is a directory for temporary files. It is removed when the run ends, in whatever way. Empty means
+	// the system's own directory for them.
 	Scratch string
 	// Note records an event of the agent's own, such as what it asked a model. It is never nil.
 	Note func(kind string, data any)
@@ -43,29 +43,29 @@ type Briefing struct {
 	Model llm.Model
 	// Healthy is when the system was known to be well, for an Entry that asks for a Baseline.
 	Healthy Interval
-	// Export writes the telemetry of an interval into a new directory, as files, and returns its name.
-	// The directory goes when the run ends. It is nil unless the Entry asks for a Baseline.
+	// Export writes the telemetry of an interval into a new directory and returns its name. The directory is
+	// removed when the run ends. Export is nil unless the Entry asks for a Baseline.
 	Export func(ctx context.Context, i Interval) (dir string, err error)
 	// Truth is the problem itself. Only an Entry that asks for it gets it.
 	Truth *problem.Problem
 }
 
-// Interval is a time from and to.
+// Interval is the time between two moments.
 type Interval struct{ From, To time.Time }
 
-// Entry is a kind of agent, by which one is made for each run.
+// Entry describes an agent. Each run makes one of its own with New.
 type Entry struct {
 	Name string
 	Doc  string // one line
-	// KnowsTruth marks those that are told the answer: they prove problems, and are no contestants.
+	// KnowsTruth marks agents that are told the answer. They are there to prove problems and do not compete.
 	KnowsTruth bool
 	// Baseline is how long the healthy system is to be watched before a fault comes, for agents that
 	// learn from its telemetry.
 	Baseline time.Duration
 	// NeedsModel marks those that cannot work without a chat model.
 	NeedsModel bool
-	// Held says what holds a program in that is the agent, and Gap why it is not confined, or not wholly.
-	// Both are empty for an agent that is no program of its own.
+	// Held says how an agent that is a program is confined, and Gap why it is not, or not wholly. Both are empty
+	// for other agents.
 	Held, Gap string
 	// New makes the agent. If it has a Close method, that is called when its turn is over.
 	New func(b Briefing) (Agent, error)

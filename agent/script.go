@@ -31,7 +31,7 @@ func Call(name string, args ...any) string {
 	return fence(name, list)
 }
 
-// CallNamed writes an API call with arguments by name, such as they come out of JSON.
+// CallNamed writes an API call with named arguments, such as those of a JSON object.
 func CallNamed(name string, args map[string]any) string {
 	var list []string
 	for _, k := range slices.Sorted(maps.Keys(args)) {

@@ -42,9 +42,9 @@ type Service struct {
 	Kind  string // "service", "mongodb", "redis", "memcached" or "infrastructure"
 	Calls []string
 
-	// Ask asks whoever is at an address something that only the service can answer. Without it, no more is
-	// asked than its Kind tells; see package ask. Port is where, if it is not the first port of the Kubernetes
-	// Service whose target the container declares.
+	// Ask asks the server at an address something that only this service can answer. If it is nil, the service is
+	// asked what every service of its Kind can answer; see package ask. Port is where to ask. By default it is the
+	// first port of the Kubernetes Service that leads to a port which the container declares.
 	Ask  ask.Question
 	Port int
 }
@@ -72,8 +72,8 @@ func (a *App) Service(name string) (Service, bool) {
 	return a.Services[i], true
 }
 
-// Summary is what an agent is told of the application. The labels are AIOpsLab's: agents read the namespace by
-// them.
+// Summary is what an agent is told of the application. Its labels are those of AIOpsLab, because agents look for
+// the namespace behind them.
 func (a *App) Summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Service Name: %s\nNamespace: %s\nDescription: %s\nSupported Operations:\n", a.Title, a.Namespace,

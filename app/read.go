@@ -25,7 +25,7 @@ const (
 	mixesDir     = "mixes"
 )
 
-// Kinds are what a service can be, in app.yaml.
+// Kinds are what the kind of a service in app.yaml can be.
 var Kinds = []string{"service", "mongodb", "redis", "memcached", "infrastructure"}
 
 // description is app.yaml.
@@ -50,8 +50,8 @@ type description struct {
 	} `yaml:"services"`
 }
 
-// ReadDirs reads the applications in the subdirectories of a directory, or the one that it is. They must
-// have names and namespaces of their own, and none of those that are taken.
+// ReadDirs reads the application in a directory or, if there is none, those in its subdirectories. No two may have
+// the same name or namespace, nor one of those in taken.
 func ReadDirs(dir string, taken []*App) ([]*App, error) {
 	if _, err := os.Stat(filepath.Join(dir, describedIn)); err == nil {
 		a, err := ReadDir(dir, taken)
@@ -78,9 +78,9 @@ func ReadDirs(dir string, taken []*App) ([]*App, error) {
 	return list, errors.Join(errs...)
 }
 
-// ReadDir reads an application from a directory: app.yaml says what it is, manifests/*.yaml are its
-// Kubernetes objects, and mixes/*.yaml what its users do. Everything that is wrong is reported. What
-// becomes of the files later does not matter.
+// ReadDir reads an application from a directory: app.yaml says what it is, manifests/*.yaml are its Kubernetes
+// objects, and mixes/*.yaml say what its users do. The error names everything that is wrong. The files are not
+// needed afterwards.
 func ReadDir(dir string, taken []*App) (*App, error) {
 	archive, err := pack(os.DirFS(dir))
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 // disturbances are named and parametrised as Chaos Mesh's are. Nothing of them can be found through
 // the API.
 type Chaos interface {
-	// Disturb gives d effect and returns once it has it. The effect lasts until stop is called: pods
-	// that come to match are disturbed as well, and what was killed is killed again when it is back.
-	// stop undoes what can be undone and returns when that is done; it may be called more than once.
-	// Disturb fails if d is invalid or matches no pod now.
+	// Disturb starts a disturbance and returns once it has an effect. The effect lasts until stop is called: pods
+	// that come to match later are disturbed as well, and what was killed is killed again when it is back. stop
+	// undoes what can be undone and returns when that is done; it may be called more than once. Disturb fails if d
+	// is invalid or matches no pod now.
 	Disturb(ctx context.Context, d Disturbance) (stop func(context.Context) error, err error)
 }
 
@@ -39,7 +39,7 @@ type Selector struct {
 
 // Schedule says when a disturbance has effect. The zero value is: always, in full.
 type Schedule struct {
-	// Every and For make it periodic: with effect for For at the start of each Every.
+	// Every and For make it periodic: each period Every begins with a disturbance for the time For.
 	Every, For time.Duration
 	// Ramp makes it gradual: magnitudes (loss, delay, load, size, percent) grow evenly from nothing
 	// to what is asked over this time, and stay.
@@ -89,7 +89,7 @@ const (
 	Both Direction = "both"
 )
 
-// StressChaos makes pods use resources, in every container of them.
+// StressChaos makes every container of the pods use resources.
 type StressChaos struct {
 	CPU    float64 // cores that are kept busy
 	Memory int64   // bytes that are held

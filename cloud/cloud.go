@@ -49,15 +49,15 @@ type Snapshot interface {
 
 // Seeder is an optional power of a Cloud: it draws everything that is left to chance from a seed.
 type Seeder interface {
-	// Seed makes all that the cluster draws (which packets are lost, which endpoint a connection gets,
-	// which calls fail) begin anew: with one seed it draws the same for things of the same name. So does
-	// a Reset, with the last seed.
+	// Seed makes all that the cluster draws begin anew: which packets are lost, which endpoint a connection gets,
+	// which calls fail. With the same seed, things of the same name get the same draws. A Reset begins anew with
+	// the last seed.
 	Seed(seed uint64)
 }
 
-// Director is an optional power of a Cloud: to let the lab read and write the API by a way that
-// nothing in the cluster can redirect, see, change or refuse. Objects in the cluster can: an
-// APIService says who answers for an API, a webhook or a policy what may be written.
+// Director is an optional power of a Cloud: a way to read and write the API that nothing in the cluster can
+// redirect, watch, change or refuse. On the usual way objects in the cluster can do that: an APIService says who
+// answers for an API, and webhooks and policies decide what may be written.
 type Director interface {
 	// DirectConfig is a RESTConfig for that way. Aggregated APIs are not to be had by it.
 	DirectConfig() *rest.Config

@@ -37,8 +37,8 @@ type Env struct {
 	App    *app.App
 	// Load is what the application's users get at the moment.
 	Load func() workload.Snapshot
-	// Injected is when faults began to be injected. A pod that has been ready since before then was not
-	// touched by any, however young it is. Zero is not known.
+	// Injected is when the injection of faults began. Faults have not touched a pod that has been ready since
+	// before then, however young it is. The zero time means that this is not known.
 	Injected time.Time
 }
 
@@ -75,8 +75,8 @@ type Kind struct {
 	// Params is a pointer to a struct with the defaults, whose yaml tags name the parameters and
 	// whose doc tags explain them.
 	Params func() any
-	// Targets are the services of an application the fault can go to, and "" if it can go to the
-	// application as a whole.
+	// Targets are the services of an application that the fault can hit, and "" if it can hit the application as a
+	// whole.
 	Targets func(a *app.App) []string
 	// Bind makes a fault; params is what Params returned, filled in.
 	Bind func(t Target, params any) (Fault, error)

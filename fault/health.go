@@ -117,8 +117,8 @@ func untouched(p *v1.Pod, injected time.Time) bool {
 	return ready && since.Before(injected.Truncate(time.Second))
 }
 
-// ReadySince returns when a ready pod became ready, or when the last of its containers was restarted: where
-// that goes fast, the pod may never have said that it was not ready.
+// ReadySince returns when a ready pod became ready, or when its last container was restarted, if that was later:
+// after a fast restart the pod may never have been reported as not ready.
 func ReadySince(p *v1.Pod) (since time.Time, ready bool) {
 	for _, c := range p.Status.Conditions {
 		if c.Type == v1.PodReady && c.Status == v1.ConditionTrue {

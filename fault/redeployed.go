@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// RollBackFixes is what a rollback does to a fault in the template of a Deployment's pods.
+// RollBackFixes says that a rollback fixes a fault in the template of a Deployment's pods.
 var RollBackFixes = map[string]string{RollBackEverything: "the revision before is the right one"}
 
 // redeployed is a Deployment whose pods are made of a wrong template.

@@ -14,16 +14,16 @@ const Hold = 6 * time.Second
 // something: a fault that comes back by itself, or something that the agent left behind and that acts by itself.
 type Holding struct {
 	For time.Duration `json:"for"`
-	// Why are the reasons for more than Hold.
+	// Why are the reasons if it is longer than Hold.
 	Why []string `json:"why,omitempty"`
-	// Left is what the agent left behind that runs by itself, and is a reason as well.
+	// Left is what the agent left behind that runs by itself. It is a reason, too.
 	Left []string `json:"left,omitempty"`
 }
 
 // Least is how long the system must be well.
 func (h Holding) Least() time.Duration { return cmp.Or(h.For, Hold) }
 
-// Extend makes the time at least as long as to, and notes the reason if that is longer than [Hold].
+// Extend makes the time at least as long as to. If that is longer than [Hold], it notes the reason.
 func (h *Holding) Extend(to time.Duration, why string) {
 	if to > Hold {
 		h.For, h.Why = max(h.Least(), to), append(h.Why, why)

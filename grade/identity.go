@@ -15,10 +15,10 @@ type Serving struct {
 	Kind    string `json:"kind,omitempty"` // of the application's service of that name
 	// Ports are where the Service sends to: "8083 to 8083".
 	Ports []string `json:"ports,omitempty"`
-	// By are those it sends to who are ready, each of its sort once.
+	// By are the ready servers that it sends to, one of each sort.
 	By []Server `json:"by,omitempty"`
-	// Wrong is what is wrong with the answer to a question that only the application can answer. It is
-	// asked if anything above is not as in the baseline.
+	// Wrong is what is wrong with the answer to a question that only the application can answer. The question is
+	// asked only if something above differs from the baseline.
 	Wrong string `json:"wrong,omitempty"`
 }
 

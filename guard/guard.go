@@ -48,8 +48,8 @@ const (
 type Options struct {
 	// Upstream is the API server, with the lab's own rights, which must include impersonation.
 	Upstream *rest.Config
-	// Direct is the same API server for what the guard itself wants to know, by a way that the agent
-	// cannot redirect; nil is Upstream.
+	// Direct is the same API server, reached in a way that the agent cannot redirect, for what the guard itself
+	// wants to know; nil means Upstream.
 	Direct *rest.Config
 	// User and Groups are whom the agent acts as; empty are DefaultUser and DefaultGroup.
 	User   string

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Network answers requests to the API server that come over the cluster's network, from whatever runs
-// there or can dial into it. They are made with credentials of their own, which the API server judges;
-// all else is as for the agent.
+// Network returns a handler for requests to the API server that come over the cluster's network, from whatever
+// runs there or can dial into it. They come with credentials of their own, which the API server judges; in all
+// else they are treated like the agent's.
 func (g *Guard) Network() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		from := g.somebody(r)
@@ -25,9 +25,9 @@ func (g *Guard) Network() http.Handler {
 	})
 }
 
-// Kubelet stands before a kubelet's own API, for requests that come over the cluster's network. They can read what
-// they could read through the API server, and nothing else: the journal would miss a command that is run through
-// the kubelet.
+// Kubelet returns a handler that stands before a kubelet's own API, for requests that come over the cluster's
+// network. They can read what they could read through the API server, and nothing else: the journal would miss a
+// command that is run through the kubelet.
 func (g *Guard) Kubelet(kubelet http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f, open := g.veil.nodePath(strings.Trim(r.URL.Path, "/"), r.URL.Query())

@@ -20,7 +20,7 @@ type Env struct {
 	Stderr   io.Writer
 	Terminal *Terminal // nil unless the standard streams are a terminal
 
-	PID      int // the program's own, or of who starts it before it is started
+	PID      int // of the program; until it is started, of who starts it
 	Hostname string
 	User     User
 

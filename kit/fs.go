@@ -117,7 +117,7 @@ func (e *Env) MkdirAll(name string, perm fs.FileMode) error {
 	return err
 }
 
-// RemoveAll removes a file, or a directory with everything in it. If it does not exist, that is not an error.
+// RemoveAll removes a file, or a directory with everything in it. A file that does not exist is no error.
 func (e *Env) RemoveAll(name string) error {
 	name = e.Path(name)
 	fi, err := e.FS.Lstat(name)

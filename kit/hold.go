@@ -70,11 +70,11 @@ type Holder struct {
 	stated int64
 }
 
-// NewHolder returns a holder of nothing for a program in env.
+// NewHolder returns a Holder for a program in env. It holds nothing yet.
 func NewHolder(env *Env) *Holder { return &Holder{memory: env.Memory, quantum: holdQuantum} }
 
-// NewExactHolder is NewHolder for a program whose figures people look at: a store that states what its
-// data take to the byte.
+// NewExactHolder is like NewHolder, for a program whose figures people look at: a store, which states to the byte
+// what its data take.
 func NewExactHolder(env *Env) *Holder { return &Holder{memory: env.Memory, quantum: 1} }
 
 // Add changes what is held. It fails if that is too much; the container is then about to be killed.
@@ -119,8 +119,8 @@ func (h *Holder) Release() {
 	h.size, h.stated = 0, 0
 }
 
-// Exhaust is for a program that has died of what it took before it could state it: its container is
-// killed for it.
+// Exhaust has the container killed for lack of memory. It is for a program that ran out of memory before it could
+// state what it took.
 func (h *Holder) Exhaust() {
 	if h != nil && h.memory != nil {
 		exhaust(h.memory)

@@ -52,8 +52,8 @@ var (
 	ErrNoSuchVersion = errors.New("manifest unknown")
 )
 
-// NewRegistry returns a registry of the given images, which must fit together: those that do not are a
-// programming error and panic.
+// NewRegistry returns a registry of the given images. It panics if they do not fit together, because that is a
+// mistake in the program.
 func NewRegistry(images ...Image) *Registry {
 	r := &Registry{}
 	for _, i := range images {
@@ -64,7 +64,7 @@ func NewRegistry(images ...Image) *Registry {
 	return r
 }
 
-// Register adds an image. A name or a pattern of tags that is malformed is an error, and so is a name that is taken.
+// Register adds an image. It fails if a name or the pattern of tags is malformed, or if a name is taken.
 func (r *Registry) Register(i Image) error {
 	if len(i.Names) == 0 {
 		return errors.New("an image needs a name")

@@ -38,7 +38,7 @@ type Tasks interface {
 // program that counts what it holds cannot. An interpreter that does not count has to run in a process of its own:
 // see package cell.
 type Confiner interface {
-	// Confine reports whether interpreters have to.
+	// Confine reports whether interpreters have to run in a process of their own.
 	Confine() bool
 }
 

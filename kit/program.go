@@ -56,7 +56,8 @@ func Run(ctx context.Context, p Program, env *Env) (code int) {
 	return ExitCode(ctx, p(ctx, env), env.Stderr)
 }
 
-// ExitCode is the exit code of a program that returned err, which it prints to w if need be.
+// ExitCode returns the exit code of a program that returned err. It prints the error to w, unless err is an exit
+// code or a signal has ended the program.
 func ExitCode(ctx context.Context, err error, w io.Writer) int {
 	var exit ExitError
 	var killed Killed

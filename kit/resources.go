@@ -19,8 +19,8 @@ type CPU interface {
 // Burner is an optional power of CPU. Interpreted commands use the machine's own processor, whatever
 // they state; all of them together must leave enough of it to everybody else.
 type Burner interface {
-	// Burn tells that a command has kept a real core busy for d, and waits if there has been too much
-	// of that. It returns the context's error if that ends first.
+	// Burn tells that a command has kept a real core busy for d. It waits if commands have used too much. It
+	// returns the error of ctx if that ends first.
 	Burn(ctx context.Context, d time.Duration) error
 }
 

@@ -83,7 +83,7 @@ func (f *Failure) Temporary() bool {
 		f.Status == http.StatusTooManyRequests || f.Status >= http.StatusInternalServerError
 }
 
-// Refused reports whether the provider's filter would not have the request or the reply.
+// Refused reports whether a filter of the provider refused the request or the reply.
 func (f *Failure) Refused() bool {
 	return f.Status == http.StatusBadRequest && (f.Code == "content_filter" || f.Code == "content_policy_violation")
 }

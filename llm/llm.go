@@ -67,7 +67,7 @@ type Request struct {
 	Tools    []Tool    `json:"tools,omitempty"`
 	// MaxTokens limits the reply; 0 leaves it to the model.
 	MaxTokens int `json:"max_tokens,omitempty"`
-	// Temperature is left to the model if nil. One that takes none does without.
+	// Temperature is left to the model if it is nil, or if the model takes none.
 	Temperature *float64 `json:"temperature,omitempty"`
 	// TopP is left to the model if nil.
 	TopP *float64 `json:"top_p,omitempty"`
@@ -100,7 +100,7 @@ const (
 // Reply is what a model says.
 type Reply struct {
 	Text string `json:"text"`
-	// Thoughts are what the model thought before or between. Nobody obeys them.
+	// Thoughts are what the model thought before or between. They are never obeyed.
 	Thoughts string          `json:"thoughts,omitempty"`
 	Sealed   json.RawMessage `json:"sealed,omitempty"` // see Message
 	Calls    []ToolCall      `json:"calls,omitempty"`
@@ -125,7 +125,7 @@ func (u Usage) Add(v Usage) Usage {
 	return Usage{u.In + v.In, u.Cached + v.Cached, u.Written + v.Written, u.Out + v.Out, u.Estimated || v.Estimated}
 }
 
-// Ask returns a function that asks a model one thing, as coolly as it can.
+// Ask returns a function that asks a model one thing, at temperature 0.
 func Ask(m Model) func(ctx context.Context, system, user string) (string, error) {
 	return func(ctx context.Context, system, user string) (string, error) {
 		reply, err := m.Chat(ctx, Request{

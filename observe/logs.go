@@ -24,7 +24,7 @@ const (
 // serviceLabels are the labels of a pod that may name its service.
 var serviceLabels = []string{"service", "io.kompose.service", "app", "app.kubernetes.io/name", "k8s-app", "job-name"}
 
-// LogQuery selects log lines. What is not set does not select.
+// LogQuery selects log lines. Fields that are not set select everything.
 type LogQuery struct {
 	Namespace string
 	Service   string    // value of a label that names the service, or a pod's name

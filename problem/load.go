@@ -70,7 +70,7 @@ func (l *Load) most() (high float64) {
 // None reports whether nothing is ever sent.
 func (l *Load) None() bool { return l.Users == nil && l.most() == 0 }
 
-// Spec is the load with a mix, which is the one that it names.
+// Spec is the load with its mix, the one that it names.
 func (l *Load) Spec(m *workload.Mix) workload.Spec {
 	s := workload.Spec{Mix: m, Users: l.Users}
 	if l.open() {

@@ -84,7 +84,7 @@ type Document struct {
 	// those of the faults' kinds. See [fault.Kind].
 	TrueFixes map[string]string `yaml:"true_fixes,omitempty"`
 
-	// File is where it was read from; of a built-in one, the name alone.
+	// File is the file that it was read from. For a built-in document it is the name without a directory.
 	File string `yaml:"-"`
 	// Source is what was read.
 	Source []byte `yaml:"-"`
@@ -105,7 +105,7 @@ type FaultSpec struct {
 type Answer struct {
 	Components []Component  `yaml:"components,omitempty" json:"components,omitempty"`
 	Cause      *fault.Cause `yaml:"cause,omitempty" json:"cause,omitempty"`
-	// Also are further causes that are right: where two people who know may disagree.
+	// Also are other causes that are right as well, where two experts may disagree.
 	Also []fault.Cause `yaml:"also,omitempty" json:"also,omitempty"`
 }
 
@@ -130,7 +130,7 @@ func (p *Problem) Faults() []FaultSpec {
 	return p.Document.Faults
 }
 
-// Answer is that of the document or, of a healthy twin, that nothing is wrong.
+// Answer is the answer of the document. For a healthy twin it is that nothing is wrong.
 func (p *Problem) Answer() Answer {
 	if !p.Faulty() {
 		return Answer{}
@@ -158,7 +158,7 @@ func (p *Problem) Anomaly() string {
 	return "No"
 }
 
-// Bind makes the faults, each once for every call.
+// Bind makes the faults. Each call makes new ones.
 func (p *Problem) Bind() ([]fault.Fault, error) {
 	var list []fault.Fault
 	for _, s := range p.Faults() {
@@ -206,8 +206,8 @@ func (p *Problem) TrueFixes() map[string]string {
 	return fixes
 }
 
-// MayFix are the blunt remedies that solve the mitigation if they are lucky, with the reason. Whether
-// they do proves nothing.
+// MayFix are the blunt remedies that solve the mitigation with luck, with the reason. It proves nothing whether
+// they do.
 func (p *Problem) MayFix() map[string]string {
 	fixes := p.fixes(func(k *fault.Kind, remedy string) string { return cmp.Or(k.MayFix[remedy], k.TrueFixes[remedy]) })
 	for remedy := range p.TrueFixes() {

@@ -54,8 +54,8 @@ type Briefing struct {
 	Instructions string            `json:"instructions"`
 	Actions      map[string]string `json:"actions"`
 	Confinement  string            `json:"confinement,omitempty"` // what holds the agent's shell in
-	// Program says what holds the agent's program in, if it is one on this machine, and Unconfined why
-	// that is nothing, or not all of it.
+	// Program says how the agent's program on this machine is confined, if it is one, and Unconfined why it is
+	// not, or not wholly.
 	Program    string `json:"program,omitempty"`
 	Unconfined string `json:"unconfined,omitempty"`
 }

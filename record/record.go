@@ -30,8 +30,8 @@ import (
 const (
 	// Format is what the first line of a log says it is.
 	Format = "aiopslab-run"
-	// Version is that of the events. Readers refuse a newer one. The first had the problem in its first
-	// line, the second the seed.
+	// Version is the version of the events. Readers refuse newer ones. Version 1 had the problem in its first
+	// line, version 2 the seed.
 	Version = 3
 	// maxLine is the longest line a reader accepts.
 	maxLine = 64 << 20
@@ -114,8 +114,7 @@ func Open(file string) (*Log, error) {
 	return &Log{f: f, now: time.Now, seq: len(r.Events)}, nil
 }
 
-// Watch has f told of every event from now on, as it is written: one at a time, in order. It must not
-// append.
+// Watch calls f for every event from now on when it is written: one at a time, in order. F must not append.
 func (l *Log) Watch(f func(Event)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +124,7 @@ func (l *Log) Watch(f func(Event)) {
 // Append writes an event. When it returns, the event outlives the process.
 func (l *Log) Append(kind string, data any) error { return l.AppendAt(l.now(), kind, data) }
 
-// AppendAt writes an event of an earlier time, which was withheld until now.
+// AppendAt writes an event of an earlier time that was withheld until now.
 func (l *Log) AppendAt(at time.Time, kind string, data any) error {
 	b, err := json.Marshal(data)
 	if err != nil {
@@ -159,7 +158,7 @@ func (l *Log) write(v any) error {
 	return l.err
 }
 
-// Close ends the log. The error tells also of an event that could not be written.
+// Close ends the log. Its error also tells of events that could not be written.
 func (l *Log) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,9 +19,9 @@ type Incident struct {
 	Healthy Share `json:"healthy"`
 	// Stages are the questions, each with how often it was answered right and how long that took.
 	Stages []Stage `json:"stages"`
-	// Mended tells how often the system was mended by who had found the fault, and by who had not.
+	// Mended tells how often the system was mended by agents that had found the fault, and by those that had not.
 	Mended Conditional `json:"mitigated"`
-	// Lucky is how many of the mended systems were mended by who had not found the fault.
+	// Lucky is the share of the mended systems whose fault the agent had not found.
 	Lucky Share `json:"lucky_fixes"`
 }
 

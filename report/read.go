@@ -61,8 +61,8 @@ func (r *Run) Contestant() string {
 // Unfinished is the class of a run without a verdict.
 const Unfinished session.Class = "unfinished"
 
-// Files are the records among paths: files are taken as they are, of directories all files with the
-// name of a record, in subdirectories too.
+// Files returns the records among paths. Files are taken as they are; in directories, and the directories below,
+// it takes all files that are named like a record.
 func Files(paths ...string) ([]string, error) {
 	var files []string
 	for _, p := range paths {

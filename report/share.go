@@ -15,7 +15,7 @@ type Share struct {
 	High  float64 `json:"high"`
 }
 
-// NewShare is n of so many.
+// NewShare returns the share that n has in a number of runs.
 func NewShare(n, of int) Share {
 	if of == 0 {
 		return Share{High: 1}

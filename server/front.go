@@ -29,8 +29,8 @@ const (
 type Options struct {
 	Workers Workers
 	Agents  []string // that can be named
-	// Check says why a session with a named agent cannot be run, such as for want of a model: before
-	// anything is started for it. The model that does not answer is an [ErrModel]. It may be nil.
+	// Check says why a session with a named agent cannot be run, such as for lack of a model, before anything is
+	// started for it. If the model does not answer, the error is an [ErrModel]. Check may be nil.
 	Check       func(context.Context, NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle

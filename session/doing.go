@@ -16,8 +16,8 @@ const (
 	muchAPI     = 100 // requests to the API
 )
 
-// Doing is what an agent did that may disturb a system, and how busy the machine was: what it
-// takes to tell whose it is if the system cannot be judged.
+// Doing is what an agent did that may disturb a system, and how busy the machine was. It tells whose fault it is
+// if the system cannot be judged.
 type Doing struct {
 	Connections int `json:"connections"` // into the cluster, by the agent's shell
 	Sent        int `json:"sent"`        // pieces of data over them
@@ -26,8 +26,8 @@ type Doing struct {
 	PeakConnections int `json:"peak_connections"`
 	PeakSent        int `json:"peak_sent"`
 	PeakRequests    int `json:"peak_requests"`
-	// LateBefore is how late the load was, in one of a hundred requests, in the last seconds before the
-	// agent's turn; Late is that of all of its turn. Nothing that an agent does can be seen in the first.
+	// LateBefore is how late the load sent its requests, at the 99th percentile, in the last seconds before the
+	// agent's turn, and Late the same during its turn. Nothing that an agent does can affect the first.
 	LateBefore time.Duration `json:"late_before"`
 	Late       time.Duration `json:"late"`
 }

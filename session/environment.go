@@ -24,18 +24,17 @@ type Environment interface {
 	// cloud. Tell is told of what happens, in order, until the run is over: phases, the baseline,
 	// faults, writes, looks.
 	Prepare(ctx context.Context, s Setting, tell Tell) (Admission, error)
-	// Act does what a response asks for. Begun is told of the action that was read from it, which is
-	// empty if none could be. When ctx ends, the action ends, with what there is of a result.
+	// Act does what a response asks for. It calls begun with the action that was read from the response, or "" if
+	// none could be read. When ctx ends, the action ends, with the result so far.
 	Act(ctx context.Context, response string, begun func(action string)) (Reply, error)
 	// Export writes the telemetry of an interval into a new directory, and returns its name.
 	Export(ctx context.Context, i agent.Interval) (string, error)
 	// Dismiss takes the agent's way to the cloud away, and ends what it left running there.
 	Dismiss(ctx context.Context) error
-	// Watch looks at the system after the agent was done: until a mitigation has held or cannot any
-	// more, for a short time if the run was interrupted, once if nothing was to be mitigated. Then it
-	// undoes the faults.
+	// Watch looks at the system after the agent is done: until a mitigation has held or no longer can; for a short
+	// time if the run was interrupted; once if there was nothing to mitigate. Then it undoes the faults.
 	Watch(ctx context.Context, interrupted bool) error
-	// Done is closed when the environment has died. It is nil if that cannot happen.
+	// Done is closed when the environment has died. It is nil for an environment that cannot die.
 	Done() <-chan struct{}
 	// Err says how it has died.
 	Err() *Death
@@ -78,8 +77,8 @@ var ErrMisfit = errors.New("the environment holds another application")
 // Death is how an environment ended before its run was over.
 type Death struct {
 	Why string
-	// Exhausted says that it used up memory or its stack. It does not do so by itself, so who acted in
-	// it has made it.
+	// Exhausted says that it ran out of memory or stack. It does not do so by itself, so whoever acted in it has
+	// caused it.
 	Exhausted bool
 	// Idle says that nothing that the agent had asked for was under way.
 	Idle bool

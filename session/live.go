@@ -42,8 +42,8 @@ type Turn struct {
 	Over bool `json:"over"` // the agent submitted, or met a limit; the verdict is still to come
 }
 
-// Open begins a run in the background. Of the session's agent, only its name and baseline count. The
-// run ends with a submission or a limit, by Cancel, or with ctx; what there is then is graded.
+// Open begins a run in the background. It uses only the name and the baseline of the session's agent. The run ends
+// with a submission or a limit, by Cancel, or with ctx, and is graded as it stands.
 func (s Session) Open(ctx context.Context) *Live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Live{briefed: make(chan struct{}), requests: make(chan request), done: make(chan struct{}), cancel: cancel}

@@ -24,7 +24,7 @@ import (
 
 // Local is an environment in this process.
 type Local struct {
-	// Cloud is the environment's alone, and left to the caller to close.
+	// Cloud belongs to the environment alone. The caller closes it.
 	Cloud   cloud.Cloud
 	Scratch string // directory for temporary files; empty for the system's
 	// Self runs a tool of this program, confined: the agent's kubectl and helm. See [aci.Options].

@@ -60,7 +60,7 @@ const (
 type Session struct {
 	Problem *problem.Problem
 	Agent   agent.Entry
-	// Environment is where the run takes place. It is left to the caller to close.
+	// Environment is where the run takes place. The caller closes it.
 	Environment Environment
 	Results     string        // directory of the record
 	Scratch     string        // directory for temporary files of the agent; empty for the system's
@@ -159,7 +159,7 @@ func finish(file string) (*Outcome, error) {
 	return conclude(file, rec, v)
 }
 
-// NewID returns an id for a run. Ids sort by the second they were made in.
+// NewID returns an id for a run. Ids sort by the second in which they were made.
 func NewID() string {
 	b := make([]byte, 6)
 	rand.Read(b) //nolint:errcheck // It never fails.

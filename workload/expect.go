@@ -19,8 +19,8 @@ type Expect struct {
 	Status []int `yaml:"status,omitempty"`
 	// Body is a regular expression that the body must match; a template.
 	Body string `yaml:"body,omitempty"`
-	// JSON are conditions on the body as JSON: jq programs, each of which must yield true. Variables are
-	// there by their names, such as $id, as texts.
+	// JSON are conditions on the body as JSON: jq programs, each of which must yield true. They see the variables
+	// by name, as texts: $id.
 	JSON []string `yaml:"json,omitempty"`
 }
 

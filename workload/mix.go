@@ -32,8 +32,8 @@ type Operation struct {
 	Name   string  `yaml:"name"`
 	Weight float64 `yaml:"weight"` // its part, relative to the sum of all weights
 
-	// Recall names what is remembered: .kept is the variables of an operation of this load that kept them
-	// under that name a moment ago, or nothing.
+	// Recall is the name of something to remember. The variable .kept then has the variables that an operation of
+	// this load kept under that name a moment ago, or nothing.
 	Recall string `yaml:"recall,omitempty"`
 
 	// Vars are computed first, in this order; a later one and everything below may use them.
@@ -41,9 +41,9 @@ type Operation struct {
 
 	Call `yaml:",inline"`
 
-	// Then is what the user does next, step by step, as long as all is as expected. So what was written
-	// is read back. All of it is one operation, which fails as a whole; its latency is that of the first
-	// request. Cookies that were set are sent in the steps that follow.
+	// Then is what the user does next, step by step, as long as every answer is as expected: for example, reads
+	// what was written. All steps are one operation, which fails as a whole. Its latency is that of the first
+	// request. Cookies that were set are sent in later steps.
 	Then []Then `yaml:"then,omitempty"`
 }
 
@@ -69,8 +69,8 @@ type Call struct {
 // Then is a step that follows another.
 type Then struct {
 	Call `yaml:",inline"`
-	// Within is how long the step is tried again until its answer is as expected, for what an
-	// application does in the background. 0 is once.
+	// Within is how long the step is repeated until its answer is as expected, for applications that work in the
+	// background. 0 means that it is tried once.
 	Within time.Duration `yaml:"within,omitempty"`
 }
 

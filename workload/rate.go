@@ -379,7 +379,7 @@ func (b Burst) problems() (list []Problem) {
 	return append(append(list, notNegative(b.Base, "burst", "base")...), notNegative(b.Peak, "burst", "peak")...)
 }
 
-// MaxRate is the most requests a second that a load may want. More than this, no machine sends.
+// MaxRate is the highest rate, in requests a second, that a load may have. No machine sends more.
 const MaxRate = 10_000
 
 func notNegative(v float64, path ...any) []Problem {

@@ -41,8 +41,9 @@ type SLI struct {
 type Window struct {
 	Name    string        `json:"name"`
 	Covered time.Duration `json:"covered"` // what is known of it
-	// Wanted is how many requests a second users sent, or the load wanted to; of a window and the one that
-	// began a second earlier, the lesser. Whoever answers within a second has answered at least as many.
+	// Wanted is how many requests a second users sent, or the load wanted to send. It is the lesser of this window
+	// and the one that began a second earlier, so that a server that answers within a second has answered at least
+	// as many.
 	Wanted     float64 `json:"wanted,omitempty"`
 	Total      SLI     `json:"total"`
 	Operations []SLI   `json:"operations"` // in the order of the mix

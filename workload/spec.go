@@ -25,7 +25,7 @@ type Spec struct {
 	Held bool
 	// Seed is what requests and times are drawn from, but for the texts that users write.
 	Seed uint64
-	// Duration is when the last request may be wanted. 0 is until it is stopped.
+	// Duration is how long requests are sent. 0 means until the load is stopped.
 	Duration time.Duration
 	// Timeout is how long a request may take, from when it is sent.
 	Timeout time.Duration
@@ -77,8 +77,8 @@ func within(list []Problem, place any) []Problem {
 	return list
 }
 
-// Problems returns everything that is wrong with when a load sends its requests. Mix is what it sends, or
-// nil if that is not known.
+// Problems returns everything that is wrong with the times at which a load sends its requests. Mix is what it
+// sends, or nil if that is not known.
 func Problems(a *Arrivals, u *Users, m *Mix) []Problem {
 	switch {
 	case u != nil && a != nil:
@@ -154,9 +154,9 @@ type Planned struct {
 	Request
 }
 
-// Plan returns the first requests of an open-loop load without sending them, at most n. What follows a
-// request in its operation depends on the answer, and is not among them. Its texts are those of no load
-// that runs: each draws them from a secret of its own.
+// Plan returns the first n requests of an open-loop load without sending them. Later steps of an operation depend
+// on answers and are not among them. The texts that users write differ from those of any load that runs, which
+// draws them from a secret of its own.
 func (s *Spec) Plan(n int) ([]Planned, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

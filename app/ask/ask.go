@@ -1,5 +1,5 @@
-// Package ask asks a running service something that only it can answer, in its own protocol: that a
-// port is open, or that anything at all answers there, says nothing of who does.
+// Package ask asks a running service something that only it can answer, in its own protocol. An
+// open port, or just any answer, does not tell who is there.
 //
 //	question := ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error { ... })
 //	err := question(ctx, dial, "geo.test-hotel-reservation:8083")
@@ -47,7 +47,7 @@ func Of(kind string) Question {
 	return anyService
 }
 
-// GRPC asks by calls.
+// GRPC returns a question that makes gRPC calls.
 func GRPC(calls func(ctx context.Context, c grpc.ClientConnInterface) error) Question {
 	return func(ctx context.Context, dial Dial, address string) error {
 		wire, err := dial(ctx, "tcp", address) // Its errors say more than those of a call.
@@ -79,7 +79,7 @@ func GRPC(calls func(ctx context.Context, c grpc.ClientConnInterface) error) Que
 	}
 }
 
-// Serves asks a gRPC server whether it has a service, such as "geo.Geo".
+// Serves checks that a gRPC server has a service, such as "geo.Geo".
 func Serves(ctx context.Context, c grpc.ClientConnInterface, service string) error {
 	r, err := healthpb.NewHealthClient(c).Check(ctx, &healthpb.HealthCheckRequest{Service: service})
 	if err == nil && r.Status != healthpb.HealthCheckResponse_SERVING {
@@ -91,7 +91,7 @@ func Serves(ctx context.Context, c grpc.ClientConnInterface, service string) err
 // maxAnswer is how much of an answer is read.
 const maxAnswer = 1 << 20
 
-// Page asks for a page, and has the answer checked.
+// Page returns a question that asks for a page and checks the answer.
 func Page(path string, check func(status int, body []byte) error) Question {
 	return func(ctx context.Context, dial Dial, address string) error {
 		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
@@ -114,7 +114,7 @@ func Page(path string, check func(status int, body []byte) error) Question {
 	}
 }
 
-// All asks several questions, one after the other.
+// All returns a question that asks several, one after the other.
 func All(questions ...Question) Question {
 	return func(ctx context.Context, dial Dial, address string) error {
 		for _, q := range questions {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Consul asks Consul who leads, and whether it knows a service.
+// Consul returns a question for Consul: who leads, and whether it knows a service.
 func Consul(service string) Question {
 	return All(
 		Page("/v1/status/leader", func(status int, body []byte) error {
@@ -32,7 +32,7 @@ func Consul(service string) Question {
 	)
 }
 
-// Jaeger asks Jaeger for the operations of a service that it has traces of, and for its latest trace.
+// Jaeger returns a question for Jaeger: which operations of a service it has traces of, and the latest trace.
 func Jaeger(service string) Question {
 	return All(
 		Page("/api/services", func(status int, body []byte) error {

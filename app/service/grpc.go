@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -150,6 +149,3 @@ func within(timeout time.Duration) grpc.UnaryClientInterceptor {
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}
 }
-
-// Unavailable reports whether a call failed because its server could not be reached.
-func Unavailable(err error) bool { return status.Code(err) == codes.Unavailable }
