@@ -20,7 +20,7 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 )
 
-// Options are what an interface stands on.
+// Options are what an interface needs.
 type Options struct {
 	Task string // one of term.Tasks
 	// Questions are those of an incident, in the order in which they are asked.
@@ -31,13 +31,13 @@ type Options struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Kubeconfig is the agent's own: server, CA and token of the guard.
 	Kubeconfig []byte
-	// API is the IP address and port of the guard, all that confined programs may connect to. They
-	// cannot resolve names.
+	// API is the IP address and port of the guard. Confined programs may connect to nothing else, and cannot
+	// resolve names.
 	API string
 	// Dir is the scratch root, a directory of the host. The caller makes and removes it.
 	Dir string
-	// Self is the command line that runs a tool of our own binary confined, such as
-	// {"/proc/self/exe", "tool"}. The tool's name and arguments follow.
+	// Self is the command line that runs a tool of this program confined, such as {"/proc/self/exe", "tool"}. The
+	// name of the tool and its arguments follow it.
 	Self []string
 }
 

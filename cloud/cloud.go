@@ -59,12 +59,12 @@ type Seeder interface {
 // redirect, watch, change or refuse. On the usual way objects in the cluster can do that: an APIService says who
 // answers for an API, and webhooks and policies decide what may be written.
 type Director interface {
-	// DirectConfig is a RESTConfig for that way. Aggregated APIs are not to be had by it.
+	// DirectConfig is a RESTConfig for that way. Aggregated APIs cannot be reached with it.
 	DirectConfig() *rest.Config
 }
 
-// DirectConfig returns a configuration that nothing in the cluster can redirect, if the cloud has
-// one, or else its only one.
+// DirectConfig returns a configuration that nothing in the cluster can redirect or, if the cloud has none, its
+// usual one.
 func DirectConfig(c Cloud) *rest.Config {
 	if d, ok := c.(Director); ok {
 		return d.DirectConfig()

@@ -27,7 +27,7 @@ func Catalog() fs.FS {
 	return dir
 }
 
-// Library is the applications, the faults and the problems that can be named.
+// Library is the applications, the kinds of faults and the problems that users can name.
 type Library struct {
 	Apps     []*app.App
 	Kinds    []*fault.Kind
@@ -55,7 +55,8 @@ func New(apps []*app.App, kinds []*fault.Kind, documents ...fs.FS) (*Library, er
 	return l, nil
 }
 
-// With returns the library with the applications and the problems of two directories. Either may be empty for none.
+// With returns the library with the applications and the problems of two directories added. An empty name adds
+// none.
 func (l *Library) With(apps, problems string) (*Library, error) {
 	all := &Library{Apps: l.Apps, Kinds: l.Kinds, Problems: l.Problems}
 	if apps != "" {

@@ -25,7 +25,7 @@ const (
 	defaultAgent = "runbook"
 )
 
-// Options are what a front stands on.
+// Options are what a front needs.
 type Options struct {
 	Workers Workers
 	Agents  []string // that can be named
@@ -42,7 +42,7 @@ type Options struct {
 	// Token is what callers must show, if it is set. What they begin has a token of its own, which is
 	// good for that alone.
 	Token string
-	// Loopback says that only this machine can connect. Without a token, requests must be meant for it.
+	// Loopback says that only this machine can connect. Without a token, requests must be addressed to it.
 	Loopback bool
 }
 

@@ -14,8 +14,8 @@ type Arrival struct {
 	Operation string        // "" is for the mix to choose
 }
 
-// Arrivals says when requests are sent. The times are fixed in advance: no request waits for the answer to
-// another.
+// Arrivals says when requests are sent. The times are fixed in advance: no request waits for the answer to another
+// one.
 type Arrivals struct {
 	// Rate is how many a second are wanted.
 	Rate Rate `yaml:"rate,omitempty"`

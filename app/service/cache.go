@@ -8,8 +8,8 @@ import (
 	"github.com/bradfitz/gomemcache/memcache"
 )
 
-// Cached looks keys up in memcached, and those it does not have with load, whose answers it keeps.
-// A cache that is down makes a service slow, not wrong: what goes wrong with it is logged.
+// Cached looks keys up in memcached. It gets those that are not there from load, and keeps them. A cache that is
+// down makes a service slow, not wrong: its errors are logged.
 func Cached[T any](ctx context.Context, s *Service, c *memcache.Client, keys []string,
 	load func(ctx context.Context, missing []string) (map[string]T, error),
 ) (map[string]T, error) {

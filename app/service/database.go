@@ -115,7 +115,7 @@ func FindAll[T any](ctx context.Context, s *Service, c *mongo.Collection, filter
 	return docs, err
 }
 
-// Documents turns a list into what a seed is made of.
+// Documents turns a list into the documents that [Service.OpenDatabase] fills a collection with.
 func Documents[T any](docs []T) []any {
 	list := make([]any, len(docs))
 	for i, d := range docs {

@@ -105,13 +105,13 @@ func (h *Host) World(_ int, w *World) error {
 	return nil
 }
 
-// Alive returns when there is nothing left to live for.
+// Alive returns when the program is to end.
 func (h *Host) Alive(_ int, _ *int) error {
 	<-h.ctx.Done()
 	return nil
 }
 
-// Exit is the last thing a program does.
+// Exit takes the exit code of the program. It is the last call that a program makes.
 func (h *Host) Exit(code int, _ *int) error {
 	h.code.Store(&code)
 	return nil

@@ -177,7 +177,7 @@ func (m message) result(into any) error {
 	return nil
 }
 
-// Keep has the environment keep the problem's application for one run after another.
+// Keep makes the environment keep the problem's application for one run after another.
 func (e *Environment) Keep(ctx context.Context, p *problem.Problem) error {
 	err := e.call(ctx, "keep", keepParams{nameOf(p)}, nil)
 	if err == nil {

@@ -72,7 +72,7 @@ type Environment struct {
 
 var _ session.Environment = (*Environment)(nil)
 
-// Start starts the process. It is ended by Close, and with this process.
+// Start starts the process. It runs until Close, and no longer than this process.
 func Start(o Options) (*Environment, error) {
 	if o.Ceiling == 0 {
 		o.Ceiling = DefaultCeiling
