@@ -81,7 +81,8 @@ func (l *Load) Spec(m *workload.Mix) workload.Spec {
 
 // open reports whether the load says itself when its requests are due.
 func (l *Load) open() bool {
-	return l.Users == nil || l.Rate != nil || l.Process != "" || l.Replay != nil
+	return l.Users == nil || l.Rate != nil || l.Process != "" || l.Noise != 0 || l.Surges != nil ||
+		l.Replay != nil
 }
 
 // Key is the same for equal loads.
@@ -122,6 +123,12 @@ func (l *Load) shapes() string {
 	var names []string
 	for _, p := range l.Rate {
 		names = append(names, p.Shape())
+	}
+	if l.Noise > 0 {
+		names = append(names, "noise")
+	}
+	if l.Surges != nil {
+		names = append(names, "surges")
 	}
 	return strings.Join(names, ", ")
 }

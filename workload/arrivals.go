@@ -19,6 +19,11 @@ type Arrival struct {
 type Arrivals struct {
 	// Rate is how many a second are wanted.
 	Rate Rate `yaml:"rate,omitempty"`
+	// Noise makes the rate higher and lower than its shape says, as drawn from the seed: the standard deviation,
+	// as a part of the rate.
+	Noise float64 `yaml:"noise,omitempty"`
+	// Surges are times at which there is much more, whatever the shape.
+	Surges *Surges `yaml:"surges,omitempty"`
 	// Process is how the requests are spaced: see the constants. Default exponential.
 	Process Process `yaml:"process,omitempty"`
 	// Replay is a recorded trace instead of a process and a rate.
@@ -30,7 +35,12 @@ func (a *Arrivals) Bounds() (low, high float64) {
 	if a.Replay != nil {
 		return a.Replay.bounds()
 	}
-	return a.Rate.bounds()
+	low, high = a.Rate.bounds()
+	low, high = low*(1-noiseMost*a.Noise), high*(1+noiseMost*a.Noise)
+	if a.Surges != nil {
+		high *= a.Surges.Factor
+	}
+	return low, high
 }
 
 // steady reports whether the rate never changes.
@@ -55,8 +65,8 @@ const deviation = 0.25
 
 func (a *Arrivals) problems() []Problem {
 	if a.Replay != nil {
-		if a.Rate != nil || a.Process != "" {
-			return []Problem{{at("replay"), "it has its own times; leave out process and rate"}}
+		if a.Rate != nil || a.Process != "" || a.Noise != 0 || a.Surges != nil {
+			return []Problem{{at("replay"), "it has its own times; leave out process, rate, noise and surges"}}
 		}
 		return within(a.Replay.problems(), "replay")
 	}
@@ -64,6 +74,10 @@ func (a *Arrivals) problems() []Problem {
 	processes := []string{string(Even), string(Exponential), string(Normal)}
 	if a.Process != "" && !slices.Contains(processes, string(a.Process)) {
 		list = append(list, Problem{at("process"), strict.Unknown("process", string(a.Process), processes)})
+	}
+	list = append(list, noiseProblems(a.Noise)...)
+	if a.Surges != nil {
+		list = append(list, a.Surges.problems()...)
 	}
 	return append(list, within(a.Rate.problems(), "rate")...)
 }
@@ -79,6 +93,9 @@ func (a *Arrivals) source(seed uint64) source {
 	}
 	rng := rand.New(rand.NewPCG(seed, arrivalStream))
 	s := &process{rate: a.Rate}
+	if a.Noise > 0 || a.Surges != nil {
+		s.rate = &livelyRate{Rate: a.Rate, chanceOf: chanceOf{seed, a.Noise, a.Surges}}
+	}
 	switch a.Process {
 	case Even:
 		s.gap = func() float64 { return 1 }
@@ -100,7 +117,9 @@ func (a *Arrivals) source(seed uint64) source {
 // number of requests expected, and the rate says when that number is reached. For exponential gaps
 // this is exactly the Poisson process with that rate, however the rate changes.
 type process struct {
-	rate Rate
+	rate interface {
+		when(n float64, from time.Duration) (time.Duration, bool)
+	}
 	gap  func() float64
 	n    float64       // expected until the last arrival
 	last time.Duration // the last arrival

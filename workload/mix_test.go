@@ -152,8 +152,8 @@ func TestSpecErrors(t *testing.T) {
 		{"empty trace", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n1\n1\n"}}}, "replay.trace: it needs requests at two different times at least, a millisecond apart"},
 		{"too fast", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n0\n1e-6\n", Speed: 1000}}}, "replay.trace: it needs requests at two different times at least, a millisecond apart"},
 		{"much too fast", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n0\n1\n", Speed: 1e9}}}, "replay.speed: 1e+09: want more than 0, at most 1000\nreplay.trace: it needs requests at two different times at least, a millisecond apart"},
-		{"rate and trace", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1), Replay: &Replay{}}}, "replay: it has its own times; leave out process and rate"},
-		{"rate and users", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1)}, Users: &Users{}}, "users: they send as they are answered; leave out rate, process and replay"},
+		{"rate and trace", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1), Replay: &Replay{}}}, "replay: it has its own times; leave out process, rate, noise and surges"},
+		{"rate and users", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1)}, Users: &Users{}}, "users: they send as they are answered; leave out rate, noise, surges, process and replay"},
 		{"think", Spec{Mix: mix, Users: &Users{Think: Think{Min: 2, Max: 1}}}, "users.count: it must be positive\nusers.think: it needs a min and a max that is not less"},
 	}
 	for _, tt := range tests {

@@ -82,7 +82,9 @@ func within(list []Problem, place any) []Problem {
 func Problems(a *Arrivals, u *Users, m *Mix) []Problem {
 	switch {
 	case u != nil && a != nil:
-		return []Problem{{at("users"), "they send as they are answered; leave out rate, process and replay"}}
+		return []Problem{{
+			at("users"), "they send as they are answered; leave out rate, noise, surges, process and replay",
+		}}
 	case u != nil:
 		return within(u.problems(), "users")
 	case a == nil:

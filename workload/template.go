@@ -163,8 +163,10 @@ const (
 	thinkStream   = 1 << 60
 	heldStream    = 1 << 52 // the numbers of requests before a load begins
 	heldSeed      = 1 << 63
-	stepShift     = 53 // the steps of an operation draw from the streams above this, by number
-	userShift     = 32 // a user's requests are numbered from user << userShift
+	noiseStream   = 1 << 59 // and the numbers of intervals above it
+	surgeStream   = 1 << 58 // and the numbers of surges above it
+	stepShift     = 53      // the steps of an operation draw from the streams above this, by number
+	userShift     = 32      // a user's requests are numbered from user << userShift
 )
 
 // chance is what the values of a load's requests are drawn from.

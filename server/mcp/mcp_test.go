@@ -401,3 +401,22 @@ func BenchmarkCall(b *testing.B) {
 		}
 	}
 }
+
+// A client of an incident submits answers of any form, and is told that questions follow.
+func TestIncident(t *testing.T) {
+	f := newFake(true)
+	c := connect(t, mcp.New(f, mcp.Options{Task: term.Incident, App: hotel.App(), Version: "v1"}), nil)
+	if told := c.InitializeResult().Instructions; !strings.Contains(told, "returns the next one") || strings.Contains(told, "it ends the run") || aci.Asked(told) != term.Detection {
+		t.Error(told)
+	}
+	for _, answer := range []any{"Yes", []string{"geo"}, map[string]string{"system_level": "Application", "fault_type": "Code Defect"}, nil} {
+		f.over = false
+		r, err := c.CallTool(t.Context(), &sdk.CallToolParams{Name: "submit", Arguments: map[string]any{"answer": answer}})
+		if got := text(t, r, err); r.IsError || !strings.HasPrefix(got, "observed") {
+			t.Errorf("%v: %s", answer, got)
+		}
+	}
+	if len(f.steps) != 4 || !strings.Contains(f.steps[1], `submit(answer=["geo"])`) {
+		t.Error(f.steps)
+	}
+}
