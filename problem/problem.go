@@ -21,6 +21,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -128,6 +129,19 @@ func (p *Problem) Faults() []FaultSpec {
 		return nil
 	}
 	return p.Document.Faults
+}
+
+// Ramp is how long the slowest of the document's faults takes to grow. A healthy twin has it too.
+func (d *Document) Ramp() (longest time.Duration) {
+	for _, s := range d.Faults {
+		var p struct {
+			Ramp time.Duration `yaml:"ramp"`
+		}
+		if err := s.Params.Decode(&p); err == nil { // A kind without it has other parameters alone.
+			longest = max(longest, p.Ramp)
+		}
+	}
+	return longest
 }
 
 // Answer is the answer of the document. For a healthy twin it is that nothing is wrong.

@@ -21,7 +21,8 @@ func turnDelay(p *problem.Problem, seed uint64) time.Duration {
 		return 0
 	}
 	draw := rand.New(rand.NewPCG(seed, 0x7475726e))
-	return showTime + time.Duration(draw.Int64N(int64(showTime/2)))
+	// What grows shows before it is half grown.
+	return showTime + p.Document.Ramp()/2 + time.Duration(draw.Int64N(int64(showTime/2)))
 }
 
 // holdTurn brings the faults about, and returns when that is done and the agent's turn may begin.

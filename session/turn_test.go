@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -45,6 +47,15 @@ func TestTurnTellsNothing(t *testing.T) {
 	// A fault must show before the turn begins, whatever is drawn.
 	if got := turn(faulty, 1, time.Minute); got != time.Minute {
 		t.Errorf("a fault that shows after a minute gives a turn after %v", got)
+	}
+	// One that grows takes longer to show, and its healthy twin waits as long.
+	grows := &problem.Document{Faults: []problem.FaultSpec{{Kind: "memory_stress", Target: "geo"}}}
+	if err := yaml.Unmarshal([]byte("{memory: 1Gi, ramp: 40s}"), &grows.Faults[0].Params); err != nil {
+		t.Fatal(err)
+	}
+	slow, well := &problem.Problem{Document: grows, Task: problem.Detection}, &problem.Problem{Document: grows, Task: problem.Incident, Healthy: true}
+	if a, b := turn(slow, 1, 20*time.Second), turn(well, 1, 0); a != b || a < 23*time.Second {
+		t.Errorf("a fault that grows gives a turn after %v, its healthy twin after %v", a, b)
 	}
 	if got := turn(&problem.Problem{Document: d, Task: problem.Mitigation}, 1, time.Second); got != time.Second {
 		t.Errorf("a mitigation, where all know of the fault, begins after %v", got)
