@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -322,6 +323,35 @@ func TestAct(t *testing.T) {
 			})
 		}
 	}
+}
+
+// In an incident the system is looked at once, and what was seen answers the questions one after another.
+func TestIncident(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, exported := brief(t, system{1, "geo", "cpu"}, problem.Incident)
+		a, err := Entries()[0].New(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var looked time.Time
+		observation := aci.NextAction
+		for i, want := range []string{"[Yes]", "[[geo]]", "[map[]]", "[]"} {
+			response, err := a.Act(t.Context(), observation)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if call, err := aci.Parse(response); err != nil || fmt.Sprint(call.Args) != want {
+				t.Errorf("%v, %v, want %s", call, err, want)
+			}
+			if i == 0 {
+				looked = *exported
+			}
+			observation = aci.Ask(term.Questions[min(i+1, 3)])
+		}
+		if looked != *exported {
+			t.Error("it looked again")
+		}
+	})
 }
 
 // Waiting ends with the run.

@@ -11,7 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 )
 
-var tasks = []problem.Task{problem.Detection, problem.Localization, problem.Analysis, problem.Mitigation}
+var tasks = []problem.Task{problem.Detection, problem.Localization, problem.Analysis, problem.Mitigation, problem.Incident}
 
 // FuzzAct gives the agent whatever observations: it says what can be read as one call, and submits
 // before a run's steps are used up.
