@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -53,21 +52,6 @@ func (geo) Nearby(_ context.Context, req *hotelpb.NearbyRequest) (*hotelpb.Nearb
 	return &hotelpb.NearbyResult{}, nil
 }
 
-// get reads a page of a machine.
-func get(t *testing.T, m *kittest.Machine, url string) string {
-	t.Helper()
-	resp, err := m.Client().Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
-
 func TestHTTPServer(t *testing.T) {
 	w := kittest.New(t)
 	server, user := w.Machine("web", "10.244.0.2"), w.Machine("user", "10.244.0.3")
@@ -83,11 +67,11 @@ func TestHTTPServer(t *testing.T) {
 		return s.ServeHTTP(ctx, mux, ":8080")
 	}, "web")
 	server.WaitListen(":8080")
-	if got := get(t, user, "http://web:8080/ok"); got != "yes" {
+	if got := kittest.Get(t, user, "http://web:8080/ok").Body; got != "yes" {
 		t.Errorf("%q", got)
 	}
-	get(t, user, "http://web:8080/bad")
-	metrics := get(t, user, fmt.Sprintf("http://web:%d/metrics", MetricsPort))
+	kittest.Get(t, user, "http://web:8080/bad")
+	metrics := kittest.Get(t, user, fmt.Sprintf("http://web:%d/metrics", MetricsPort)).Body
 	for _, want := range []string{
 		`http_requests_total{code="200",handler="/ok",method="GET"} 1`,
 		`http_requests_total{code="502",handler="/bad",method="GET"} 1`,
@@ -138,7 +122,7 @@ func TestGRPC(t *testing.T) {
 	if !strings.Contains(run.Stdout.String(), "Nearby failed error=") {
 		t.Errorf("the server logs %s", run.Stdout)
 	}
-	metrics := get(t, client, fmt.Sprintf("http://geo:%d/metrics", MetricsPort))
+	metrics := kittest.Get(t, client, fmt.Sprintf("http://geo:%d/metrics", MetricsPort)).Body
 	if want := `grpc_server_handled_total{grpc_code="OK",grpc_method="Nearby",grpc_service="geo.Geo",grpc_type="unary"} 1`; !strings.Contains(metrics, want) {
 		t.Errorf("no %s in\n%s", want, metrics)
 	}
