@@ -160,6 +160,9 @@ func nodeOf(ctx context.Context, e *Env, service string) (string, error) {
 	return node, nil
 }
 
+// Away is in the symptom of a fault that comes and goes while it does not show.
+const Away = "it comes and goes"
+
 // seenMargin is added to the time that what comes and goes may be away.
 const seenMargin = 10 * time.Second
 
@@ -176,7 +179,7 @@ func (f *disturbed) Manifest(ctx context.Context, e *Env) (string, error) {
 	}
 	if every := f.what.Schedule.Every; every > 0 && !f.lastSeen.IsZero() {
 		if ago := time.Since(f.lastSeen); ago < every+seenMargin {
-			return fmt.Sprintf("%s (%v ago; it comes and goes)", f.symptom, ago.Round(time.Second)), nil
+			return fmt.Sprintf("%s (%v ago; %s)", f.symptom, ago.Round(time.Second), Away), nil
 		}
 	}
 	return "", nil

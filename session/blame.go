@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
@@ -70,8 +71,11 @@ func replicas(e guard.Entry) int {
 }
 
 // tooBusy says how late the load was if the machine was too busy to judge the system after the agent
-// was done: in a third of the last looks.
+// was done: in a third of the last looks, or when it last saw a fault that comes and goes.
 func (h *history) tooBusy() (late time.Duration, busy bool) {
+	if late, busy = h.busyWhenSeen(); busy {
+		return late, true
+	}
 	const last = 15
 	looks := h.looks[max(0, len(h.looks)-last):]
 	n := 0
@@ -82,6 +86,21 @@ func (h *history) tooBusy() (late time.Duration, busy bool) {
 		}
 	}
 	return late, n > 0 && 3*n >= len(looks)
+}
+
+// busyWhenSeen says how late the load was when a fault that comes and goes, and is away now, was last seen. It counts
+// as there for a while after that. If the machine was too busy then, it may have been the machine that was seen.
+func (h *history) busyWhenSeen() (late time.Duration, busy bool) {
+	away := func(symptom string) bool { return strings.Contains(symptom, fault.Away) }
+	for i, l := range slices.Backward(h.looks) {
+		if len(l.Symptoms) == 0 {
+			return 0, false
+		}
+		if fresh := slices.ContainsFunc(l.Symptoms, func(s string) bool { return !away(s) }); fresh {
+			return l.Late, i < len(h.looks)-1 && l.Overloaded()
+		}
+	}
+	return 0, false
 }
 
 // busyBefore reports whether the machine was too busy already before the agent's turn.

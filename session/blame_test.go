@@ -2,10 +2,12 @@ package session
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
@@ -38,6 +40,10 @@ func TestWhoseItIs(t *testing.T) {
 	sick[0].Load.Total.Success = 0.5
 	lost := []grade.Look{sound(0)}
 	lost[0].Workloads = nil
+	away := make([]grade.Look, 20)
+	for i := range away {
+		away[i] = sound(time.Duration(i+1)*time.Second, "geo fails (5s ago; "+fault.Away+")")
+	}
 	busy := func(l []grade.Look) []grade.Look { c := l[0]; c.Late = 2 * time.Second; return []grade.Look{c} }
 	const detection, mitigation = problem.Detection, problem.Mitigation
 	for _, tt := range []struct {
@@ -82,6 +88,11 @@ func TestWhoseItIs(t *testing.T) {
 		// A mitigation that did not succeed.
 		{"not mitigated, idle machine", mitigation, false, mending, shows, AgentFailed, ""},
 		{"not mitigated, busy machine", mitigation, false, mending, busy(shows), Infra, ""},
+		// A fault that comes and goes counts as there for a while; what was seen on a busy machine may be the machine's.
+		{"not mitigated, seen on a busy machine", mitigation, false, mending, append(busy(shows), away...), Infra, ""},
+		{"not mitigated, seen on a busy machine, a flood", mitigation, false, flooding, append(busy(shows), away...), AgentFailed, ""},
+		{"not mitigated, seen on a busy machine, nothing done", mitigation, false, idle, append(busy(shows), away...), AgentFailed, ""},
+		{"not mitigated, seen, and away", mitigation, false, mending, append(slices.Clone(shows), away...), AgentFailed, ""},
 		// However busy the machine is, who did nothing has mended nothing, and what is gone is gone.
 		{"not mitigated, busy machine, nothing done", mitigation, false, idle, busy(shows), AgentFailed, ""},
 		{"not mitigated, busy machine, a workload is gone", mitigation, false, mending, busy(lost), AgentFailed, ""},
