@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,7 +24,9 @@ import (
 	"github.com/aiopslab/aiopslab/app/social"
 )
 
-func TestPodSymptom(t *testing.T) {
+func TestPodSymptom(t *testing.T) { synctest.Test(t, testPodSymptom) } // A second is a second there.
+
+func testPodSymptom(t *testing.T) {
 	a := hotel.App()
 	pod := func(change func(*v1.Pod)) *v1.Pod {
 		p := readyPod(a, "geo", "n1", time.Hour)
