@@ -17,7 +17,7 @@ var promptVersions = map[string]string{
 	"flash/supervise": "1 439b0d77af9a",
 	"react/prompt":    "1 3b09e49c42a0",
 	"shell/prompt":    "1 0c1d1ed4618b",
-	"tools/prompt":    "1 c6574b3024b1",
+	"tools/prompt":    "2 278c42bb4355",
 }
 
 func TestPromptVersions(t *testing.T) {
