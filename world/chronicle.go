@@ -223,29 +223,25 @@ func startOf(s *v1.ContainerStatus) time.Time {
 	return time.Time{}
 }
 
-// renewLeases says that the nodes have kept their leases all the time.
+// renewLeases says that who has a lease has kept it all the time.
 func (c *chronicle) renewLeases() {
-	for _, m := range c.Nodes {
-		c.Objects = append(c.Objects, &coordination.Lease{
-			TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-			ObjectMeta: metav1.ObjectMeta{
-				Namespace: v1.NamespaceNodeLease, Name: m.Name, UID: c.uid("lease " + m.Name),
-				CreationTimestamp: metav1.NewTime(m.Booted.Add(registered)),
-				OwnerReferences:   c.nodeOwner(m.Name),
-			},
-			Spec: coordination.LeaseSpec{
-				HolderIdentity: ptr.To(m.Name), LeaseDurationSeconds: ptr.To(int32(40)),
-				RenewTime: ptr.To(metav1.NewMicroTime(c.Now)),
-			},
-		})
-	}
-}
-
-func (c *chronicle) nodeOwner(name string) []metav1.OwnerReference {
+	made := map[string]metav1.Time{}
 	for _, o := range c.Objects {
-		if n, ok := o.(*v1.Node); ok && n.Name == name {
-			return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: name, UID: n.UID}}
+		if n, ok := o.(*v1.Node); ok {
+			made[n.Name] = n.CreationTimestamp
 		}
 	}
-	return nil
+	for _, o := range c.Objects {
+		l, ok := o.(*coordination.Lease)
+		if !ok {
+			continue
+		}
+		if t, ok := made[l.Name]; ok && l.Namespace == v1.NamespaceNodeLease {
+			l.CreationTimestamp = t
+		}
+		l.Spec.RenewTime = ptr.To(metav1.NewMicroTime(c.Now))
+		for i := range l.ManagedFields {
+			l.ManagedFields[i].Time = ptr.To(metav1.NewTime(c.Now.Truncate(time.Second)))
+		}
+	}
 }

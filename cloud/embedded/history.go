@@ -51,14 +51,15 @@ func (s *Snapshot) Rewrite(images *kit.Registry, edit func(*cloud.History) error
 	}
 	out := *s
 	out.State = controlplane.State{}
-	keys := map[cloud.Object]string{}
-	for _, key := range slices.Sorted(maps.Keys(s.State)) { // Whoever draws meets them in one order.
-		o, err := decodeStored(s.State[key])
+	keys, all := map[cloud.Object]string{}, maps.Clone(s.State)
+	maps.Copy(all, s.Leases)
+	for _, key := range slices.Sorted(maps.Keys(all)) { // Whoever draws meets them in one order.
+		o, err := decodeStored(all[key])
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", key, err)
 		}
 		if o == nil { // It is of no kind that has a past.
-			out.State[key] = s.State[key]
+			out.State[key] = all[key]
 			continue
 		}
 		keys[o] = key
@@ -150,25 +151,39 @@ func withMachines(states []node.State, edited []*cloud.Machine) ([]node.State, e
 		if m == nil {
 			return nil, fmt.Errorf("the node %s is gone", s.Name)
 		}
-		s.Runtime.Booted = m.Booted
-		s.Runtime.Sandboxes = slices.Clone(s.Runtime.Sandboxes)
-		for j := range s.Runtime.Sandboxes {
-			b := &s.Runtime.Sandboxes[j]
-			if k := slices.IndexFunc(m.Sandboxes, func(e *cloud.Sandbox) bool { return e.ID == b.ID }); k >= 0 {
-				b.Created = m.Sandboxes[k].Created
-			}
-		}
-		s.Runtime.Containers = slices.Clone(s.Runtime.Containers)
-		for j := range s.Runtime.Containers {
-			c := &s.Runtime.Containers[j]
-			k := slices.IndexFunc(m.Containers, func(e *cloud.Container) bool { return e.ID == c.ID })
-			if k < 0 {
-				continue
-			}
-			e := m.Containers[k]
-			c.Created, c.Started, c.Finished = e.Created, e.Started, e.Finished
-			c.Log = cri.FormatLog(e.Log)
-		}
+		s.Runtime.Sandboxes, s.Runtime.Containers = slices.Clone(s.Runtime.Sandboxes), slices.Clone(s.Runtime.Containers)
+		s.Disk = s.Disk.Clone(nil)
+		age(s, m)
 	}
 	return states, nil
+}
+
+// age gives a node another past. Its files are as old as it is, those of a pod as old as the pod.
+func age(s *node.State, m *cloud.Machine) {
+	all := m.Booted.Sub(s.Runtime.Booted)
+	s.Runtime.Booted = m.Booted
+	s.Disk.Age("/", all)
+	for i := range s.Runtime.Sandboxes {
+		b := &s.Runtime.Sandboxes[i]
+		k := slices.IndexFunc(m.Sandboxes, func(e *cloud.Sandbox) bool { return e.ID == b.ID })
+		if k < 0 {
+			continue
+		}
+		by := m.Sandboxes[k].Created.Sub(b.Created)
+		b.Created = b.Created.Add(by)
+		for _, dir := range b.Dirs() {
+			s.Disk.Age(dir, by-all)
+		}
+	}
+	for i := range s.Runtime.Containers {
+		c := &s.Runtime.Containers[i]
+		k := slices.IndexFunc(m.Containers, func(e *cloud.Container) bool { return e.ID == c.ID })
+		if k < 0 {
+			continue
+		}
+		e := m.Containers[k]
+		s.Disk.Age(c.Dir(), e.Created.Sub(c.Created)-all)
+		c.Created, c.Started, c.Finished = e.Created, e.Started, e.Finished
+		c.Log = cri.FormatLog(e.Log)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -356,6 +357,16 @@ func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map
 		b, err := c.client.CoreV1().Pods("shop").GetLogs(p.Name, &v1.PodLogOptions{Timestamps: true}).DoRaw(t.Context())
 		must(t, err)
 		told = append(told, string(b))
+	}
+	if at := c.exec(t, "shop", "store-0", "stat", "-c", "%Y", "/tmp/layer"); strings.TrimSpace(at) > strconv.FormatInt(since.Unix(), 10) {
+		t.Errorf("a file of the store is of %s", at)
+	}
+	leases, err := c.client.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, l := range leases.Items {
+		if !l.CreationTimestamp.Time.Before(since) {
+			t.Errorf("the lease %s/%s is of %v", l.Namespace, l.Name, l.CreationTimestamp)
+		}
 	}
 	for _, text := range told {
 		for line := range strings.Lines(text) {

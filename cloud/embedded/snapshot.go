@@ -28,6 +28,9 @@ type Snapshot struct {
 	PKI     controlplane.PKI
 	State   controlplane.State
 	Nodes   []node.State
+	// Leases are who held which leases. A reset leaves them to who holds them now, unless the snapshot was
+	// rewritten: they tell an age.
+	Leases controlplane.State
 }
 
 var _ cloud.Snapshot = (*Snapshot)(nil)
@@ -94,7 +97,7 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	c.stopLoops()
 	s := &Snapshot{Version: controlplane.Version, PKI: *c.pki}
 	var err error
-	if s.State, err = c.plane.State(ctx); err == nil {
+	if s.State, s.Leases, err = c.plane.State(ctx); err == nil {
 		s.Nodes, err = c.fleet.Save()
 	}
 	if serr := c.startLoops(ctx, nil); err == nil {
@@ -148,7 +151,7 @@ func (c *Cloud) awaitPrograms(ctx context.Context, s *Snapshot) error {
 // Diff names the keys of the store in which the cluster differs from a snapshot. What changes by
 // itself, leases and events, is left out.
 func (c *Cloud) Diff(ctx context.Context, s *Snapshot) ([]string, error) {
-	now, err := c.plane.State(ctx)
+	now, _, err := c.plane.State(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestCachesFollowRestore(t *testing.T) {
 		}
 		return len(list.Items)
 	}
-	empty, err := p.State(ctx)
+	empty, _, err := p.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestCachesFollowRestore(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	full, err := p.State(ctx)
+	full, _, err := p.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ const (
 // the records of services' addresses. They may have acted on what was half restored. It is to be
 // called when programs serve again.
 func (p *Plane) FinishRestore(ctx context.Context, s State) error {
-	now, err := p.State(ctx)
+	now, _, err := p.State(ctx)
 	if err != nil {
 		return err
 	}

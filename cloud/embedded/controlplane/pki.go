@@ -63,6 +63,9 @@ func NewPKI() (*PKI, error) {
 	return p, p.Load()
 }
 
+// issued is how long ago certificates were issued, as they say: a cluster may have a past, of weeks.
+const issued = 35 * 24 * time.Hour
+
 func newAuthority(name string) (cert, key []byte, err error) {
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -71,7 +74,7 @@ func newAuthority(name string) (cert, key []byte, err error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
+		NotBefore: now.Add(-issued), NotAfter: now.Add(validity),
 		IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment,
 	}
@@ -134,7 +137,7 @@ func (a authority) issue(id Identity) (cert, key []byte, err error) {
 	now := time.Now()
 	template := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: id.Name, Organization: id.Groups},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(validity),
+		NotBefore: now.Add(-issued), NotAfter: now.Add(validity),
 		DNSNames: id.DNS, IPAddresses: id.IPs, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}

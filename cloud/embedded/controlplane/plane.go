@@ -205,8 +205,10 @@ func (p *Plane) StopLoops() {
 	}
 }
 
-// State reads the store.
-func (p *Plane) State(ctx context.Context) (State, error) { return readState(ctx, p.store) }
+// State reads the store, and the leases beside.
+func (p *Plane) State(ctx context.Context) (state, leases State, err error) {
+	return readState(ctx, p.store)
+}
 
 // Restore makes the store hold exactly s. The loops must be stopped meanwhile: they would react to a state that is
 // half restored, and remember objects that are gone. It returns when the API server has seen all changes.

@@ -28,25 +28,28 @@ func volatile(key string) bool {
 	return false
 }
 
-// readState reads the whole store.
-func readState(ctx context.Context, c *clientv3.Client) (State, error) {
+// readState reads the whole store, and the leases beside.
+func readState(ctx context.Context, c *clientv3.Client) (s, leases State, err error) {
 	res, err := c.Get(ctx, registry, clientv3.WithPrefix())
 	if err != nil {
-		return nil, fmt.Errorf("read store: %w", err)
+		return nil, nil, fmt.Errorf("read store: %w", err)
 	}
-	s := State{}
+	s, leases = State{}, State{}
 	for _, kv := range res.Kvs {
-		if key := string(kv.Key); !volatile(key) {
+		switch key := string(kv.Key); {
+		case !volatile(key):
 			s[key] = kv.Value
+		case strings.HasPrefix(key, registry+"leases/"):
+			leases[key] = kv.Value
 		}
 	}
-	return s, nil
+	return s, leases, nil
 }
 
 // writeState makes the store hold exactly s, and no events. Only keys that differ are written, one
 // revision each, so that watches deliver the change as ordinary events. It returns those revisions.
 func writeState(ctx context.Context, c *clientv3.Client, s State) (map[string]int64, error) {
-	now, err := readState(ctx, c)
+	now, _, err := readState(ctx, c)
 	if err != nil {
 		return nil, err
 	}

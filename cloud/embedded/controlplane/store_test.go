@@ -49,7 +49,7 @@ func TestRestore(t *testing.T) {
 	for _, key := range []string{"pods/a", "pods/b", "leases/kube-node-lease/n1", "masterleases/10.0.0.1", "events/shop/e1"} {
 		put(registry+key, "before")
 	}
-	saved, err := readState(ctx, c)
+	saved, _, err := readState(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestRestore(t *testing.T) {
 	if a, b, gone := written[registry+"pods/a"], written[registry+"pods/b"], written[registry+"pods/c"]; len(written) != 3 || a <= before || b <= a || gone <= b {
 		t.Errorf("revisions %v after %d", written, before)
 	}
-	now, err := readState(ctx, c)
+	now, _, err := readState(ctx, c)
 	if err != nil || len(saved.Diff(now)) > 0 {
 		t.Errorf("%v differ, %v", saved.Diff(now), err)
 	}

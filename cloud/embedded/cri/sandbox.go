@@ -31,8 +31,10 @@ type sandbox struct {
 func (s *sandbox) podUID() string { return s.config.GetMetadata().GetUid() }
 
 // dir is where the sandbox keeps files on the node.
-func (s *sandbox) dir() string {
-	return "/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/" + s.id
+func (s *sandbox) dir() string { return sandboxDir(s.id) }
+
+func sandboxDir(id string) string {
+	return "/var/lib/containerd/io.containerd.grpc.v1.cri/sandboxes/" + id
 }
 
 // RunPodSandbox implements the CRI.

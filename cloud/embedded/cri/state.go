@@ -43,6 +43,18 @@ type ContainerState struct {
 	Log                        []byte // in the format of the CRI's log files
 }
 
+// Dir is where the container's files are on the node.
+func (s *ContainerState) Dir() string { return containerDir(s.ID) }
+
+// Dirs are where the sandbox and its pod have files on the node.
+func (s *SandboxState) Dirs() []string {
+	config := &runtimeapi.PodSandboxConfig{}
+	if err := proto.Unmarshal(s.Config, config); err != nil {
+		return nil // It will be told when the sandbox is restored.
+	}
+	return []string{sandboxDir(s.ID), "/var/lib/kubelet/pods/" + config.GetMetadata().GetUid()}
+}
+
 // Save returns the runtime's state.
 func (r *Runtime) Save() (State, error) {
 	var st State
