@@ -2,12 +2,14 @@ package problem_test
 
 import (
 	"encoding/csv"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
@@ -119,4 +121,69 @@ func TestSuites(t *testing.T) {
 	if _, err := problemtest.Library(t).Suite("hotels"); err == nil || !strings.Contains(err.Error(), "there are: all, aiopslab") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// Each analysis accepts one cause, or two, and its document says what can be seen that supports them. No answer
+// that looks at nothing is right in more than 15 % of them.
+func TestNoConstantCause(t *testing.T) {
+	right, n := map[fault.Cause]int{}, 0
+	for _, p := range problemtest.Library(t).Problems {
+		if p.Task != problem.Analysis || !p.Faulty() {
+			continue
+		}
+		a := p.Answer()
+		n++
+		right[*a.Cause]++
+		for _, c := range a.Also {
+			right[c]++
+		}
+		if len(a.Also) > 1 || len(a.Because) < 40 {
+			t.Errorf("%s accepts %d causes because %q", p.ID, 1+len(a.Also), a.Because)
+		}
+	}
+	for c, hits := range right {
+		if 100*hits > 15*n {
+			t.Errorf("%v is right in %d of %d analyses", c, hits, n)
+		}
+	}
+	if n == 0 {
+		t.Error("there are no analyses")
+	}
+}
+
+// Who names one service, whatever the problem, is right no more often than who draws one: not so often that less
+// than 5 % of those who draw would be.
+func TestNoConstantPlace(t *testing.T) {
+	var asked []*problem.Problem
+	names := map[string]float64{} // with the chance that one of its application is drawn
+	for _, p := range problemtest.Library(t).Problems {
+		if p.Task != problem.Localization || !p.Faulty() {
+			continue
+		}
+		asked = append(asked, p)
+		for _, s := range p.App.Services {
+			names[s.Name] = 1 / float64(len(p.App.Services))
+		}
+	}
+	for name, chance := range names {
+		hits := 0
+		for _, p := range asked {
+			if grade.Localization([]any{name}, p.Answer().Components).Success() {
+				hits++
+			}
+		}
+		if luck := atLeast(hits, len(asked), chance); luck < 0.05 {
+			t.Errorf("%s is right in %d of %d localizations; who draws one is with a chance of %.3f", name, hits, len(asked), luck)
+		}
+	}
+}
+
+// atLeast is the chance that k of n draws succeed, or more, each with a chance p.
+func atLeast(k, n int, p float64) float64 {
+	less, term := 0.0, math.Pow(1-p, float64(n))
+	for i := range k {
+		less += term
+		term *= float64(n-i) / float64(i+1) * p / (1 - p)
+	}
+	return 1 - less
 }

@@ -106,8 +106,10 @@ type FaultSpec struct {
 type Answer struct {
 	Components []Component  `yaml:"components,omitempty" json:"components,omitempty"`
 	Cause      *fault.Cause `yaml:"cause,omitempty" json:"cause,omitempty"`
-	// Also are other causes that are right as well, where two experts may disagree.
+	// Also is a further cause that is right, where what can be seen supports two.
 	Also []fault.Cause `yaml:"also,omitempty" json:"also,omitempty"`
+	// Because says what can be seen that supports each cause, and no other.
+	Because string `yaml:"because,omitempty" json:"because,omitempty"`
 }
 
 // Component is a part of the system that is faulty.

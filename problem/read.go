@@ -178,6 +178,13 @@ func (r *reader) checkAnswer() {
 	for i, c := range d.Answer.Also {
 		r.checkCause(c, "answer", "also", i)
 	}
+	if len(d.Answer.Also) > 1 {
+		r.add(at("answer", "also", 1), "answer.also has %d causes: one beside answer.cause is the most, or a constant "+
+			"answer is right too often", len(d.Answer.Also))
+	}
+	if len(d.Answer.Also) > 0 && d.Answer.Because == "" {
+		r.add(at("answer", "also"), "answer.because is missing: say what can be seen that supports two causes")
+	}
 	if asks(Mitigation) {
 		r.checkFixes()
 	}

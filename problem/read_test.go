@@ -77,6 +77,11 @@ func TestParseErrors(t *testing.T) {
 		{"unknown component", replace("name: user-service", "name: user-servis"), `mine.yaml:9: answer.components: in social-network there is no service "user-servis"; did you mean "user-service"?`},
 		{"unknown level", replace("Virtualization", "Virtualisation"), `mine.yaml:10: answer: there is no system_level "Virtualisation"; did you mean "Virtualization"?`},
 		{"unknown remedy", good + "true_fixes: {restart: it helps}\n", `mine.yaml:11: true_fixes: there is no remedy "restart"; known are `},
+		{
+			"three causes", good + "  also: [{system_level: Hardware, fault_type: Code Defect}, {system_level: Hardware, fault_type: Operation Error}]\n",
+			"mine.yaml:11: answer.also has 2 causes: one beside answer.cause is the most, or a constant answer is right too often\n" +
+				"mine.yaml:11: answer.because is missing: say what can be seen that supports two causes",
+		},
 		{"no answer", good[:strings.Index(good, "answer:")], "mine.yaml: answer.components is missing: the localization task asks for it\nmine.yaml: answer.cause is missing: the analysis task asks for it"},
 		{"no load", replace("load: {rate: 20}", "load: {}"), "mine.yaml:4: load.rate: it is missing: requests a second, such as \"rate: 10\""},
 		{"a rate of a million", replace("rate: 20", "rate: 1000000"), "mine.yaml:4: load.rate: 1e+06: want at most 1000 requests a second; a cluster on one machine serves some hundred"},

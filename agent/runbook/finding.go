@@ -61,7 +61,7 @@ var causes = map[kind]cause{
 	loginRefused:   {term.Application, term.Authentication},
 	changed:        {term.Application, term.Misconfiguration},
 	diskFailing:    {term.Hardware, term.NetworkStorage},
-	kernelFailing:  {term.OperatingSystem, term.OperationError},
+	kernelFailing:  {term.OperatingSystem, term.NetworkStorage},
 	outOfMemory:    {term.OperatingSystem, term.OperationError},
 	killed:         {term.Virtualization, term.OperationError},
 	replaced:       {term.Virtualization, term.OperationError},

@@ -178,6 +178,7 @@ type problemDetails struct {
 	Faults    []string          `json:"faults"`
 	Answer    any               `json:"answer"`
 	Accepted  []string          `json:"also_accepted,omitempty"`
+	Because   string            `json:"because,omitempty"`
 	Differs   string            `json:"differs,omitempty"`
 	Solution  []string          `json:"solution,omitempty"`
 	TrueFixes map[string]string `json:"true_fixes,omitempty"`
@@ -237,6 +238,7 @@ func (d *problemDetails) answer(p *problem.Problem, question problem.Task) (any,
 		for _, c := range answer.Also {
 			d.Accepted = append(d.Accepted, c.SystemLevel+": "+c.FaultType)
 		}
+		d.Because = answer.Because
 		return answer.Cause, nil
 	}
 	var err error
@@ -277,6 +279,9 @@ func (d problemDetails) print(s *State) error {
 	row("Answer", "%v", answerText(d.Answer))
 	if len(d.Accepted) > 0 {
 		row("Also right", "%s", strings.Join(d.Accepted, "; "))
+	}
+	if d.Because != "" {
+		row("Because", "%s", d.Because)
 	}
 	if d.Differs != "" {
 		row("Not as in AIOpsLab", "%s", d.Differs)
