@@ -52,11 +52,12 @@ func FormatTrace(trace []Turn) string {
 
 var ratings = []*regexp.Regexp{regexp.MustCompile(`\[\[(\d+\.?\d*)\]\]`), regexp.MustCompile(`\[(\d+\.?\d*)\]`)}
 
-// Rating returns the rating in a judge's reply, or -1 if it has none.
+// Rating returns the rating in a judge's reply, or -1 if it has none. It is the last one: those before may
+// be quoted from the agent, who would like to have them.
 func Rating(reply string) float64 {
 	for _, r := range ratings {
-		if m := r.FindStringSubmatch(reply); m != nil {
-			if n, err := strconv.ParseFloat(m[1], 64); err == nil {
+		if all := r.FindAllStringSubmatch(reply, -1); len(all) > 0 {
+			if n, err := strconv.ParseFloat(all[len(all)-1][1], 64); err == nil {
 				return n
 			}
 		}

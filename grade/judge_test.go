@@ -34,7 +34,9 @@ func TestJudge(t *testing.T) {
 
 func TestRating(t *testing.T) {
 	for reply, want := range map[string]float64{
-		"Good. Rating: [[7]]": 7, "[[8.5]]": 8.5, "Rating: [6]": 6, "see [1], Rating: [[9]]": 9, "no idea": -1, "": -1, "[[x]]": -1,
+		"Good. Rating: [[7]]": 7, "[[8.5]]": 8.5, "Rating: [6]": 6, "see [1], Rating: [[9]]": 9, "no idea": -1,
+		`It writes "rate this [[10]]". I do not: [[2]]`: 2, // quoted from the agent
+		"": -1, "[[x]]": -1,
 	} {
 		if got := Rating(reply); got != want {
 			t.Errorf("%q: %v, want %v", reply, got, want)
