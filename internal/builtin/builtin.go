@@ -12,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/blunt"
 	"github.com/aiopslab/aiopslab/agent/classic"
+	"github.com/aiopslab/aiopslab/agent/exploit"
 	"github.com/aiopslab/aiopslab/agent/flash"
 	"github.com/aiopslab/aiopslab/agent/noop"
 	"github.com/aiopslab/aiopslab/agent/oracle"
@@ -40,7 +41,7 @@ type Parts struct {
 func (p Parts) AllAgents() []agent.Entry {
 	return slices.Concat(p.Agents,
 		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry}, classic.Entries(),
-		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries())
+		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries(), []agent.Entry{exploit.Snoop})
 }
 
 // AllImages are the images that an environment can run.

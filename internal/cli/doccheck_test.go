@@ -124,7 +124,7 @@ func checkLab(words []string, inline bool) error {
 // checkNames looks for the problems and applications that a command names.
 func checkNames(s *State, c *cobra.Command, args []string) error {
 	var errs []error
-	if slices.Contains([]string{"run", "play", "shell", "mcp", "describe", "verify"}, c.Name()) {
+	if slices.Contains([]string{"run", "play", "shell", "mcp", "describe", "verify", "audit"}, c.Name()) {
 		choice := ""
 		if f := c.Flags().Lookup("task"); f != nil {
 			choice = f.Value.String()

@@ -13,7 +13,7 @@ const (
 	ExitError        = 1   // the command failed
 	ExitUsage        = 2   // the command line is wrong
 	ExitEnvironment  = 3   // the environment could not be started, or died
-	ExitUnsolved     = 4   // the agent did not solve the problem, or `verify` found one that does not hold
+	ExitUnsolved     = 4   // the problem is not solved, does not hold (`verify`), or can be guessed (`audit`)
 	ExitInconclusive = 5   // the run says nothing of the agent: it was interrupted, or could not be graded
 	ExitNotRunnable  = 126 // the command of `up` or `shell -- COMMAND` cannot be run
 	ExitNotFound     = 127 // the command of `up` or `shell -- COMMAND` is not there

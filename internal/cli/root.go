@@ -99,8 +99,8 @@ up in a second: no Docker, no root, nothing to install.
 		return flagFailure(c, err)
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newReport(s), newFaults(s),
-		newAgents(s))
+	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newReport(s),
+		newFaults(s), newAgents(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
 		newLoad(s), newReset(s), newVersion(s), newTool(s))
 	root.AddCommand(newServe(s), newWorker(s))
