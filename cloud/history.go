@@ -25,8 +25,9 @@ type Object interface {
 // History is what a snapshot tells of its cluster's past. Everything in it may be changed, and what is
 // taken out is gone.
 type History struct {
-	// Objects are those of the API, each with its kind, but for events, which no snapshot has. Those of Kubernetes' own kinds have their Go types, others are unstructured. New ones are
-	// stored as they are, so their status and metadata must be complete.
+	// Objects are those of the API, each with its kind, but for events, which no snapshot has. Those of
+	// Kubernetes' own kinds have their Go types, others are unstructured. New ones are stored as they are, so
+	// their status and metadata must be complete.
 	Objects []Object
 	Nodes   []*Machine
 	// Hash is the pod-template-hash that the Deployment controller gives to a template.

@@ -151,7 +151,8 @@ func withMachines(states []node.State, edited []*cloud.Machine) ([]node.State, e
 		if m == nil {
 			return nil, fmt.Errorf("the node %s is gone", s.Name)
 		}
-		s.Runtime.Sandboxes, s.Runtime.Containers = slices.Clone(s.Runtime.Sandboxes), slices.Clone(s.Runtime.Containers)
+		s.Runtime.Sandboxes = slices.Clone(s.Runtime.Sandboxes)
+		s.Runtime.Containers = slices.Clone(s.Runtime.Containers)
 		s.Disk = s.Disk.Clone(nil)
 		age(s, m)
 	}
