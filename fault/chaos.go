@@ -94,8 +94,14 @@ func moveOff(t Target) []string {
 
 // moved is what remedies may do to a fault that is bound to a node.
 var moved = map[string]string{
-	RestartEverything: "where it is bound to a node, the new pods may be scheduled to others",
-	LimitsToInfinity:  "where it is bound to a node, the new pods may be scheduled to others",
+	RestartEverything:  "where it is bound to a node, the new pods may be scheduled to others",
+	RollBackEverything: "where it is bound to a node, the new pods may be scheduled to others",
+	LimitsToInfinity:   "where it is bound to a node, the new pods may be scheduled to others",
+}
+
+// movedByRestart is the same, but for what limits do.
+var movedByRestart = map[string]string{
+	RestartEverything: moved[RestartEverything], RollBackEverything: moved[RollBackEverything],
 }
 
 // disturbed is a service under a disturbance that no manifest can express.

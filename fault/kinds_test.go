@@ -48,6 +48,10 @@ func TestKindsAreComplete(t *testing.T) {
 				}
 			}
 		}
+		// A rollback starts what was ever released before anew.
+		if _, restarted := k.MayFix[RestartEverything]; restarted && k.MayFix[RollBackEverything] == "" {
+			t.Errorf("%s: what is restarted may mend it, what is rolled back may not", k.Name)
+		}
 		for _, p := range k.Parameters() {
 			if p.Name == "" || p.Doc == "" || p.Type == "" {
 				t.Errorf("%s: parameter %+v", k.Name, p)

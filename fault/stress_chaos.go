@@ -46,7 +46,7 @@ is bound to a node, move the pods off it.`,
 			return services(a, func(s app.Service) bool { return s.Kind == "service" && len(callers(a, s.Name)) > 0 })
 		},
 		TrueFixes: map[string]string{LimitsToInfinity: "the node has more cores than are kept busy"},
-		MayFix:    map[string]string{RestartEverything: moved[RestartEverything]},
+		MayFix:    movedByRestart,
 	}, cpuParams{Cores: 8, Slow: 15 * time.Millisecond}, func(p cpuParams) disturbParams { return p.disturbParams },
 		func(_ Target, p cpuParams) (cloud.Disturbance, error) {
 			return cloud.Disturbance{Stress: &cloud.StressChaos{CPU: p.Cores}}, nil
@@ -143,7 +143,7 @@ is bound to a node, move the pods off it.`,
 		Cause:     Cause{term.OperatingSystem, term.OperationError},
 		Targets:   workloads,
 		TrueFixes: map[string]string{LimitsToInfinity: "the node has more memory than is held"},
-		MayFix:    map[string]string{RestartEverything: moved[RestartEverything]},
+		MayFix:    movedByRestart,
 	}, memoryParams{Memory: "1Gi"}, func(p memoryParams) disturbParams { return p.disturbParams },
 		func(_ Target, p memoryParams) (cloud.Disturbance, error) {
 			q, err := resource.ParseQuantity(p.Memory)
