@@ -227,6 +227,22 @@ func read(from io.Reader) (*Record, error) {
 	}
 }
 
+// Steps are what the agent did, in order.
+func (r *Record) Steps() ([]Step, error) {
+	var steps []Step
+	for _, e := range r.Events {
+		if e.Kind != StepEvent {
+			continue
+		}
+		var s Step
+		if err := e.Decode(&s); err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
 // learn takes the problem's id and the seed from the event that has them.
 func (r *Record) learn(e Event) error {
 	if e.Kind != ProblemEvent {

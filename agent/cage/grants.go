@@ -33,13 +33,13 @@ var system = strings.Fields(`/bin /sbin /lib /lib32 /lib64 /libx32 /usr /etc /op
 var devices = strings.Fields(`/dev/null /dev/zero /dev/full /dev/random /dev/urandom /dev/tty /dev/shm`)
 
 // homeFiles are what programs read of a home, beside what PATH names.
-var homeFiles = strings.Fields(`.local/lib .bashrc .bash_profile .bash_aliases .bash_logout .profile .inputrc .zshrc .zshenv
-	.zprofile .config/fish/config.fish`)
+var homeFiles = strings.Fields(`.local/lib .bashrc .bash_profile .bash_aliases .bash_logout .profile .inputrc .zshrc
+	.zshenv .zprofile .config/fish/config.fish`)
 
 // variables name further files that interpreters read.
-var variables = strings.Fields(`PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT NODE_PATH NVM_DIR NPM_CONFIG_PREFIX
-	JAVA_HOME GOROOT GEM_HOME GEM_PATH RUSTUP_HOME CARGO_HOME LD_LIBRARY_PATH SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE
-	CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS`)
+var variables = strings.Fields(`PYTHONPATH PYTHONHOME VIRTUAL_ENV CONDA_PREFIX PYENV_ROOT NODE_PATH NVM_DIR
+	NPM_CONFIG_PREFIX JAVA_HOME GOROOT GEM_HOME GEM_PATH RUSTUP_HOME CARGO_HOME LD_LIBRARY_PATH SSL_CERT_FILE SSL_CERT_DIR
+	REQUESTS_CA_BUNDLE CURL_CA_BUNDLE NODE_EXTRA_CA_CERTS`)
 
 // histories are where shells keep the commands that were typed, such as the one that began this run.
 var histories = strings.Fields(`.bash_history .zsh_history .histfile .local/share/fish .sh_history .ash_history .history`)

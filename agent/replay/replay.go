@@ -14,15 +14,12 @@ func Entry(file string) (agent.Entry, error) {
 	if err != nil {
 		return agent.Entry{}, err
 	}
+	steps, err := r.Steps()
+	if err != nil {
+		return agent.Entry{}, fmt.Errorf("%s: %w", file, err)
+	}
 	var responses []string
-	for _, e := range r.Events {
-		if e.Kind != record.StepEvent {
-			continue
-		}
-		var s record.Step
-		if err := e.Decode(&s); err != nil {
-			return agent.Entry{}, fmt.Errorf("%s: %w", file, err)
-		}
+	for _, s := range steps {
 		responses = append(responses, s.Response)
 	}
 	return agent.Entry{

@@ -57,19 +57,27 @@ func openShell(shell string) {
 	fmt.Printf("then read %q, %v\n", line, err)
 }
 
+// files are an empty input of a command, and where it writes to.
+func files(t *testing.T) (in, out *os.File) {
+	t.Helper()
+	in, err := os.Open(os.DevNull)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err = os.Create(filepath.Join(t.TempDir(), "out")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		out.Close()
+	})
+	return in, out
+}
+
 // work has a command at work on a task. It returns what the command wrote.
 func work(t *testing.T, ctx context.Context, task problem.Task, command ...string) (response, output string, err error) {
 	t.Helper()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
+	null, out := files(t)
 	tmp, err := os.MkdirTemp("", "t") // Its name must be short.
 	if err != nil {
 		t.Fatal(err)
@@ -239,16 +247,7 @@ func FuzzAnswer(f *testing.F) {
 // last answer is told to be the last whether or not anybody could know that it was.
 func TestIncident(t *testing.T) {
 	for _, last := range []string{term.Analysis, term.Mitigation} {
-		null, err := os.Open(os.DevNull)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer null.Close()
-		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer out.Close()
+		null, out := files(t)
 		e, err := Entry(Options{Command: []string{"sh", "-c", `
 submit geo; submit Yes; submit Yes; submit geo; submit --no-fault; echo status $?; submit; echo bye`}, Self: os.Args[0], Stdin: null, Stdout: out, Stderr: out, Cage: &cage.Cage{}})
 		if err != nil {

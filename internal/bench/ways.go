@@ -226,18 +226,7 @@ func stepsOf(file string) ([]record.Step, error) {
 	if err != nil {
 		return nil, err
 	}
-	var steps []record.Step
-	for _, e := range rec.Events {
-		if e.Kind != record.StepEvent {
-			continue
-		}
-		var s record.Step
-		if err := e.Decode(&s); err != nil {
-			return nil, err
-		}
-		steps = append(steps, s)
-	}
-	return steps, nil
+	return rec.Steps()
 }
 
 // onlyRecord is the one record in a directory.
