@@ -60,7 +60,7 @@ func newChronicle(p Past, h *cloud.History) *chronicle {
 		Past: p, History: h, sets: map[types.UID][]*appsv1.ReplicaSet{}, pods: map[types.UID][]*v1.Pod{},
 		containers: map[string]*container{}, first: p.Now,
 	}
-	c.birth = p.Now.Add(-p.Age - time.Duration(p.draw("birth").Int64N(int64(ageSpread)))).Truncate(time.Second)
+	c.birth = p.Now.Add(-minAge - time.Duration(p.draw("birth").Int64N(int64(ageSpread)))).Truncate(time.Second)
 	for _, o := range h.Objects {
 		if t := o.GetCreationTimestamp().Time; !t.IsZero() && t.Before(c.first) {
 			c.first = t

@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// DefaultAge is how long ago a cluster was made, at least.
-	DefaultAge = 21 * 24 * time.Hour
+	// minAge is how long ago a cluster was made, at least.
+	minAge = 21 * 24 * time.Hour
 	// ageSpread is by how much it may be older.
 	ageSpread = 10 * 24 * time.Hour
 )
@@ -34,7 +34,6 @@ const (
 type Past struct {
 	Seed uint64
 	Now  time.Time
-	Age  time.Duration // of the cluster, at least; DefaultAge if zero
 	// Steady are namespaces in which nothing has changed since they were made.
 	Steady []string
 }
@@ -47,9 +46,6 @@ func (p Past) steady(namespace string) bool {
 // Write makes a history that of a cluster with this past. It is to be what a cluster tells of itself
 // whose applications were just deployed and are ready.
 func (p Past) Write(h *cloud.History) error {
-	if p.Age == 0 {
-		p.Age = DefaultAge
-	}
 	c := newChronicle(p, h)
 	c.date()
 	for _, d := range c.deployments {

@@ -65,11 +65,9 @@ func (s *Snapshot) Rewrite(images *kit.Registry, edit func(*cloud.History) error
 		keys[o] = key
 		h.Objects = append(h.Objects, o)
 	}
-	var err error
-	if h.Nodes, err = machines(s.Nodes); err != nil {
-		return nil, err
-	}
-	if err := edit(h); err != nil {
+	h.Nodes = machines(s.Nodes)
+	err := edit(h)
+	if err != nil {
 		return nil, err
 	}
 	for _, o := range h.Objects {
@@ -121,7 +119,7 @@ func encodeStored(o cloud.Object) ([]byte, error) {
 }
 
 // machines returns what nodes tell of their past.
-func machines(states []node.State) (list []*cloud.Machine, err error) {
+func machines(states []node.State) (list []*cloud.Machine) {
 	for _, s := range states {
 		m := &cloud.Machine{Name: s.Name, Booted: s.Runtime.Booted}
 		for _, b := range s.Runtime.Sandboxes {
@@ -135,7 +133,7 @@ func machines(states []node.State) (list []*cloud.Machine, err error) {
 		}
 		list = append(list, m)
 	}
-	return list, nil
+	return list
 }
 
 // withMachines returns the nodes with another past.
