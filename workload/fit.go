@@ -57,9 +57,11 @@ func FitCounts(c *Counts) (*Fit, error) {
 }
 
 // Scale makes times shorter and the rate another, in the mean: a day of a trace can be minutes of a run. Each is
-// left as it is if 0. What would be shorter than a load can have is as short as that.
+// left as it is if 0. What would be shorter or longer than a load can have is as short or long as that.
 func (f *Fit) Scale(speed, mean float64) {
-	shorter := func(d time.Duration) time.Duration { return time.Duration(float64(d) / speed).Round(time.Second) }
+	shorter := func(d time.Duration) time.Duration {
+		return time.Duration(min(float64(d)/speed, float64(forever/2))).Round(time.Second)
+	}
 	p := &f.Rate[0]
 	factor := 1.0
 	if p.Daily != nil {

@@ -142,6 +142,21 @@ func TestFitIsALoad(t *testing.T) {
 	})
 }
 
+// A speed that stretches a trace beyond any load gives the longest load there is, not a time that overflows.
+func TestScaleHasAnEnd(t *testing.T) {
+	f := &Fit{Arrivals: Arrivals{
+		Rate:   Rate{{Daily: &Daily{Mean: 1, Period: time.Hour, Peak: time.Minute}}},
+		Surges: &Surges{Factor: 2, Every: time.Hour, Lasting: time.Minute},
+	}}
+	f.Scale(1e-12, 0)
+	if p := f.problems(); len(p) > 0 {
+		t.Error(p)
+	}
+	if d := f.Rate[0].Daily; d.Period <= time.Hour || d.Peak > d.Period {
+		t.Errorf("%+v", d)
+	}
+}
+
 func FuzzReadCounts(f *testing.F) {
 	f.Add("time,count\n0,1\n1,2\n")
 	f.Add(`{"time": 1}`)

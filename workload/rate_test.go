@@ -110,7 +110,9 @@ func TestRateProperties(t *testing.T) {
 			}
 		}
 		back, ok := r.when(n, 0)
-		if !ok || back > at || math.Abs(r.Count(back)-n) > 1e-5 {
+		// It is the first such time, but where requests are so rare that rounding is more than a nanosecond brings.
+		late := back > at && r.Count(back)-n > 1e-9*(1+n)
+		if !ok || late || math.Abs(r.Count(back)-n) > 1e-5 {
 			t.Fatalf("%g requests are expected at %v, when says %v, %v", n, at, back, ok)
 		}
 		if _, ok := r.when(r.Count(r.End())+1, 0); ok {

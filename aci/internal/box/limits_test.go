@@ -113,7 +113,7 @@ func TestForkBomb(t *testing.T) {
 // What tools write counts as what the shell writes does, and so do many small files.
 func TestDiskOfTools(t *testing.T) {
 	b := small(t, func(l *limits) { l.Disk = 4 << 20 })
-	for _, command := range []string{"kubectl fill big", "kubectl flood many"} {
+	for _, command := range []string{"kubectl fill big", "kubectl spill big", "kubectl flood many"} {
 		if o := run(t, b, command); !strings.Contains(o.Output, noSpace) || o.Status == 0 {
 			t.Errorf("%s: %.300q, %d", command, o.Output, o.Status)
 		}

@@ -109,6 +109,8 @@ func fakeTool(w *tool.World, args []string) int {
 			_, err = f.Write(make([]byte, 64<<10))
 		}
 		return fail(err)
+	case "spill": // more than there is room for, at once
+		return max(fail(os.WriteFile(args[2], make([]byte, 16<<20), 0o600)), 3)
 	case "flood":
 		err := error(nil)
 		for i := 0; err == nil; i++ {

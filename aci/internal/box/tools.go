@@ -143,8 +143,8 @@ func (h *host) judgeEnd(err error, r *running, words *output) *toolAnswer {
 	if text, _ := words.close(); a.Note == "" && strings.TrimSpace(text) != "" {
 		a.Note = lastWords(text)
 	}
-	if r.readOnly && a.Note == "" {
-		a.Note = noSpace
+	if a.Note == "" && (r.readOnly || measure(h.box.root) > h.box.limits.Disk) {
+		a.Note = noSpace // It may have failed by itself, before anybody looked at what it wrote.
 	}
 	return a
 }
