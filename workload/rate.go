@@ -358,13 +358,16 @@ func (b Burst) at(t float64) float64 {
 	return b.Base
 }
 
+// count adds up what comes before, in and between bursts. It subtracts nothing of the size of the sum, so it never
+// goes down by rounding.
 func (b Burst) count(t float64) float64 {
-	n := b.Base * t
-	if t < b.After.Seconds() {
-		return n
+	before := b.After.Seconds()
+	if t < before {
+		return b.Base * t
 	}
 	over, cycle := b.into(t)
-	return n + (b.Peak-b.Base)*(over*b.Lasting.Seconds()+min(cycle, b.Lasting.Seconds()))
+	lasting, every := b.Lasting.Seconds(), b.Every.Seconds()
+	return b.Base*(before+over*(every-lasting)+max(0, cycle-lasting)) + b.Peak*(over*lasting+min(cycle, lasting))
 }
 
 func (b Burst) bounds() (low, high float64) { return min(b.Base, b.Peak), max(b.Base, b.Peak) }

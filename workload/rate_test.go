@@ -121,6 +121,17 @@ func TestRateProperties(t *testing.T) {
 	})
 }
 
+// While a burst is as good as no requests, their count stays: it is not told by a difference that rounding changes.
+func TestCountOfLull(t *testing.T) {
+	r := Rate{{For: 4294967296, Burst: &Burst{
+		Base: 2.047430420636772, Peak: 4.440892098500626e-16, Every: 3239641200, Lasting: 1079880400, After: 1000004,
+	}}}
+	n := r.Count(1073741838)
+	if at, ok := r.when(n, 0); !ok || at > 1073741838 {
+		t.Errorf("%g requests are expected at %v", n, at)
+	}
+}
+
 func TestRateErrors(t *testing.T) {
 	tests := []struct{ doc, want string }{
 		{"{}", "give exactly one of constant, ramp, step, daily, burst"},
