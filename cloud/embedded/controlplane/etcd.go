@@ -2,20 +2,24 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 	"sync"
 	"time"
 	_ "unsafe" // for linkname
 
+	"go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/types"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	etcdkube "go.etcd.io/etcd/client/v3/kubernetes"
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
+	"go.etcd.io/etcd/server/v3/features"
 	"go.etcd.io/etcd/server/v3/proxy/grpcproxy/adapter"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/feature"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
@@ -68,28 +72,17 @@ func (embeddedFeatures) Supports(storage.Feature) bool { return true }
 
 // startEtcd runs etcd in dir and returns it with the endpoint to configure kube-apiserver with. It
 // does not wait until it is ready; requests do.
-func startEtcd(dir string, f *failure) (*embed.Etcd, string, error) {
+func startEtcd(dir string, f *failure) (*etcdserver.EtcdServer, string, error) {
 	hookStores()
 	wal.SegmentSizeBytes = etcdSegment
-	cfg := embed.NewConfig()
-	cfg.Name, cfg.Dir = "lab", filepath.Join(dir, "etcd")
-	cfg.ZapLoggerBuilder = embed.NewZapLoggerBuilder(f.logger())
-	cfg.UnsafeNoFsync = true
-	cfg.TickMs, cfg.ElectionMs = uint(etcdTick.Milliseconds()), uint(etcdElection*etcdTick.Milliseconds())
-	cfg.QuotaBackendBytes = etcdQuota
-	cfg.SnapshotCount = etcdSnapshotCount
-	cfg.BackendBatchInterval = time.Second
-	// It does not listen; the advertised address only has to parse.
-	nowhere := []url.URL{{Scheme: "http", Host: "127.0.0.1:1"}}
-	cfg.ListenClientUrls, cfg.AdvertiseClientUrls = nil, nowhere
-	cfg.ListenPeerUrls, cfg.AdvertisePeerUrls = nil, nowhere
-	cfg.InitialCluster = cfg.InitialClusterFromName(cfg.Name)
-
+	cfg := etcdConfig(filepath.Join(dir, "etcd"), f.logger())
 	started := make(chan error, 1)
-	var e *embed.Etcd
+	var server *etcdserver.EtcdServer
 	go func() {
 		var err error
-		e, err = embed.StartEtcd(cfg)
+		if server, err = etcdserver.NewServer(cfg); err == nil {
+			server.Start()
+		}
 		started <- err
 	}()
 	select {
@@ -100,20 +93,42 @@ func startEtcd(dir string, f *failure) (*embed.Etcd, string, error) {
 	case <-f.done:
 		return nil, "", f.err
 	}
-	endpoint := "unix://" + cfg.Dir
-	directStores.Store(endpoint, newDirectStore(e.Server))
-	return e, endpoint, nil
+	endpoint := "unix://" + cfg.DataDir
+	directStores.Store(endpoint, newDirectStore(server))
+	return server, endpoint, nil
+}
+
+// etcdConfig configures a cluster of one member. What is not a constant above is etcd's own default. The package that
+// has those (embed) is not used: it brings etcd's listeners and their gateway, and ours listens nowhere.
+func etcdConfig(dir string, log *zap.Logger) config.ServerConfig {
+	const name = "lab"
+	// Nobody can reach the advertised address. It only has to parse.
+	nowhere := types.URLs{{Scheme: "http", Host: "127.0.0.1:1"}}
+	return config.ServerConfig{
+		Name: name, DataDir: dir, Logger: log, UnsafeNoFsync: true,
+		ClientURLs: nowhere, PeerURLs: nowhere, InitialPeerURLsMap: types.URLsMap{name: nowhere},
+		InitialClusterToken: "etcd-cluster", NewCluster: true,
+		TickMs: uint(etcdTick.Milliseconds()), ElectionTicks: etcdElection, InitialElectionTickAdvance: true, PreVote: true,
+		SnapshotCount: etcdSnapshotCount, SnapshotCatchUpEntries: etcdserver.DefaultSnapshotCatchUpEntries,
+		MaxSnapFiles: 5, MaxWALFiles: 5,
+		QuotaBackendBytes: etcdQuota, BackendBatchInterval: time.Second, BackendFreelistType: bbolt.FreelistMapType,
+		MaxTxnOps: 128, MaxRequestBytes: 3 << 19,
+		WarningApplyDuration: 100 * time.Millisecond, WarningUnaryRequestDuration: 300 * time.Millisecond,
+		CompactHashCheckTime: time.Minute, DowngradeCheckTime: 5 * time.Second,
+		AuthToken: "simple", BcryptCost: 10, TokenTTL: 300, V2Deprecation: config.V2DeprDefault,
+		ServerFeatureGate: features.NewDefaultServerFeatureGate(name, log), Metrics: "basic",
+	}
 }
 
 // waitEtcd returns when etcd takes requests.
-func waitEtcd(ctx context.Context, e *embed.Etcd) error {
+func waitEtcd(ctx context.Context, server *etcdserver.EtcdServer) error {
 	ctx, cancel := context.WithTimeout(ctx, etcdStartTimeout)
 	defer cancel()
 	select {
-	case <-e.Server.ReadyNotify():
+	case <-server.ReadyNotify():
 		return nil
-	case err := <-e.Err():
-		return fmt.Errorf("start etcd: %w", err)
+	case <-server.StopNotify():
+		return errors.New("start etcd: it stopped before it was ready")
 	case <-ctx.Done():
 		return fmt.Errorf("start etcd: %w", ctx.Err())
 	}

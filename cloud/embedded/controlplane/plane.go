@@ -11,7 +11,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/etcdserver"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
@@ -62,7 +62,7 @@ func (t *Timing) complete() {
 // Plane is a running control plane.
 type Plane struct {
 	cfg    Config
-	etcd   *embed.Etcd
+	etcd   *etcdserver.EtcdServer
 	broken *failure
 	store  *clientv3.Client
 	api    *apiServer
@@ -104,7 +104,7 @@ func (p *Plane) start(ctx, run context.Context) (err error) {
 	if p.etcd, endpoint, err = startEtcd(p.cfg.Dir, p.broken); err != nil {
 		return err
 	}
-	p.store = newDirectStore(p.etcd.Server).client()
+	p.store = newDirectStore(p.etcd).client()
 	if p.cfg.State != nil {
 		if err := waitEtcd(ctx, p.etcd); err != nil {
 			return err
@@ -247,6 +247,6 @@ func (p *Plane) Close() {
 		p.store.Close()
 	}
 	if p.etcd != nil {
-		p.etcd.Close()
+		p.etcd.Stop()
 	}
 }

@@ -37,8 +37,8 @@ func TestRestore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
-	c := newDirectStore(e.Server).client()
+	defer e.Stop()
+	c := newDirectStore(e).client()
 	ctx := t.Context()
 	put := func(key, value string) {
 		t.Helper()
