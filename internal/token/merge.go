@@ -7,7 +7,7 @@ import "container/heap"
 // likes, so that no step looks at all of it.
 func merge(ranks map[string]int32, piece string) int {
 	n := int32(len(piece))
-	// The part at i ends at end[i] and the one before it begins at before[i]. A part that was joined to another ends at 0.
+	// The part at i ends at end[i], the one before it begins at before[i]. A part that was joined to another ends at 0.
 	end, before := make([]int32, n), make([]int32, n)
 	joins := make(queue, 0, n)
 	add := func(at int32) {
