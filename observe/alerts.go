@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/prometheus/common/model"
 )
 
 // Alert is an alert that is pending or firing.
@@ -19,6 +21,15 @@ type Alert struct {
 	Summary   string            `json:"summary"`
 	Since     time.Time         `json:"since"`
 	Value     float64           `json:"value"`
+}
+
+// Key names what the alert is about, as [Observer.Stirring] does.
+func (a *Alert) Key() string {
+	labels := model.LabelSet{}
+	for k, v := range a.Labels {
+		labels[model.LabelName(k)] = model.LabelValue(v)
+	}
+	return stir(a.Name, labels)
 }
 
 // Alerts returns the alerts about a namespace, or about all if it is "": firing ones first, then by

@@ -25,6 +25,7 @@ const (
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem, its answer and the seed, as of when it ran
 	FaultEvent      = "fault"      // Fault, once for each that showed
+	HandOverEvent   = "hand-over"  // HandOver
 	DeathEvent      = "death"      // Death, of the environment
 	// the run was interrupted, after or before the submission: the system is not watched for long
 	InterruptEvent = "interrupt"
@@ -46,6 +47,13 @@ type Fault struct {
 	Target  string    `json:"target"`
 	Symptom string    `json:"symptom"`
 	Time    time.Time `json:"time"` // when it showed
+}
+
+// HandOver is how the agent's turn came to begin.
+type HandOver struct {
+	When  string   `json:"when,omitempty"` // fault, alert or a duration; empty if nobody said
+	After float64  `json:"after"`          // seconds, since the injection began
+	Page  []string `json:"page,omitempty"` // what the pager said
 }
 
 // Briefing is what the agent was told.

@@ -71,6 +71,9 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
 		return nil, err
 	}
+	if err := checkHandOver(n.HandOver); err != nil {
+		return nil, err
+	}
 	if n.Keep < 0 {
 		return nil, fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all",
 			n.Keep)
@@ -193,7 +196,7 @@ func (e *env) next(r Reset) episodeSpec {
 	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
 	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
 		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, MaxSteps: e.spec.MaxSteps,
-		MaxTime: e.spec.MaxTime,
+		MaxTime: e.spec.MaxTime, HandOver: e.spec.HandOver,
 	}}}
 }
 

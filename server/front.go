@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 const (
@@ -182,6 +183,13 @@ func checkLimits(steps int, seconds float64) error {
 	if steps < 0 || seconds < 0 || seconds > maxSeconds {
 		return fail(http.StatusUnprocessableEntity,
 			"max_steps %d, max_time %v: an agent needs a step and some time, a week of it at most", steps, seconds)
+	}
+	return nil
+}
+
+func checkHandOver(text string) error {
+	if _, err := session.ParseHandOver(text); err != nil {
+		return fail(http.StatusUnprocessableEntity, "hand_over: %v", err)
 	}
 	return nil
 }

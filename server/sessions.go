@@ -149,6 +149,9 @@ func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
 		return err
 	}
+	if err := checkHandOver(n.HandOver); err != nil {
+		return err
+	}
 	if n.Agent != "" {
 		n.Agent = f.likeTheirs(n.Agent)
 		return f.checkAgent(ctx, *n)

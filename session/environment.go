@@ -49,6 +49,8 @@ type Setting struct {
 	Seed    uint64
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
+	// HandOver is when the agent's turn begins.
+	HandOver HandOver
 	// Log is for what the environment has to tell whoever runs the lab. It may be nil.
 	Log *slog.Logger
 }
@@ -56,8 +58,9 @@ type Setting struct {
 // Admission is an agent's way to the cloud.
 type Admission struct {
 	Kubeconfig  []byte         `json:"kubeconfig"`
-	Confinement string         `json:"confinement"` // what holds the agent's shell in
-	Healthy     agent.Interval `json:"healthy"`     // when the system was known to be well
+	Confinement string         `json:"confinement"`    // what holds the agent's shell in
+	Healthy     agent.Interval `json:"healthy"`        // when the system was known to be well
+	Page        []string       `json:"page,omitempty"` // what the pager says, if the agent is called by one
 }
 
 // Reply is what came of a response.

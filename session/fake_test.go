@@ -131,6 +131,7 @@ type fakeShop struct {
 	client    kubernetes.Interface
 	visits    atomic.Int64 // of users
 	alerts    atomic.Value // a string: the rules that Prometheus has, in its JSON
+	firing    atomic.Value // a string: the alerts that it has, in its JSON
 	act       func(ctx context.Context, command string) string
 	interrupt context.CancelFunc
 	session   *Session
@@ -147,6 +148,7 @@ func newShop(t *testing.T) *fakeShop {
 	c := cloudtest.New(t)
 	w := &fakeShop{Cloud: c, Local: &Local{Cloud: c}}
 	w.alerts.Store("")
+	w.firing.Store("")
 	var err error
 	if w.client, err = kubernetes.NewForConfig(c.RESTConfig()); err != nil {
 		t.Fatal(err)
@@ -166,8 +168,12 @@ func newShop(t *testing.T) *fakeShop {
 // prometheus answers what is asked about alerts.
 func (w *fakeShop) prometheus(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
-	if path.Base(r.URL.Path) == "rules" {
+	switch path.Base(r.URL.Path) {
+	case "rules":
 		fmt.Fprintf(rw, `{"status":"success","data":{"groups":[{"name":"g","interval":5,"rules":[%s]}]}}`, w.alerts.Load())
+		return
+	case "alerts":
+		fmt.Fprintf(rw, `{"status":"success","data":{"alerts":[%s]}}`, w.firing.Load())
 		return
 	}
 	_, _ = io.WriteString(rw, `{"status":"success","data":{"resultType":"vector","result":[]}}`)

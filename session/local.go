@@ -120,7 +120,8 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 			l.undo(ctx)
 		}
 	}()
-	if err := holdTurn(ctx, turnDelay(s.Problem, s.Seed), l.inject); err != nil {
+	page, err := l.handOver(ctx)
+	if err != nil {
 		return a, err
 	}
 	admit := l.newAccess
@@ -134,7 +135,9 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if l.found, err = l.stage.actors(ctx); err != nil {
 		l.found = l.healthyActors
 	}
-	return Admission{Kubeconfig: l.way.kubeconfig, Confinement: l.way.aci.Confinement(), Healthy: l.healthy}, nil
+	return Admission{
+		Kubeconfig: l.way.kubeconfig, Confinement: l.way.aci.Confinement(), Healthy: l.healthy, Page: page,
+	}, nil
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.

@@ -49,11 +49,12 @@ const (
 	alerting  = awaiting + ` (waiting until no alert is left from the start, such as Noisy{pod="cart-0"})`
 	acting1   = awaiting + " (agent) briefing action step"
 	withheld  = " problem baseline (injecting)" // what the record has when the agent is done
-	leaving   = " doing submission" + withheld + " fault (grading) hold"
+	leaving   = " doing submission" + withheld + " fault hand-over (grading) hold"
 
 	failed   = " problem submission verdict"
 	harmless = awaiting + withheld + " submission verdict"
 	harmed   = awaiting + withheld + " fault submission verdict"
+	shutOut  = awaiting + withheld + " fault hand-over submission verdict"
 	judged   = acting1 + " action step" + leaving + " look verdict"
 	mended   = awaiting + " (agent) briefing action write step action step" + leaving + " look verdict"
 )
@@ -179,7 +180,7 @@ func TestRun(t *testing.T) {
 		}, Inconclusive, "interrupted before the agent could begin", harmed},
 		{"admission: the agent gets no way to the cloud", problem.Detection, scripted(yes), func(w *fakeShop) {
 			w.admit = func(context.Context) (*access, error) { return nil, errors.New("no port is free") }
-		}, Infra, "no port is free", harmed},
+		}, Infra, "no port is free", shutOut},
 
 		// The agent's turn.
 		{"agent: the answer is right", problem.Detection, scripted(look, yes), nil, Solved, "the answer is right", judged},

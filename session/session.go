@@ -66,6 +66,7 @@ type Session struct {
 	Scratch     string        // directory for temporary files of the agent; empty for the system's
 	ID          string        // of the run; empty for a new one, see [NewID]
 	Seed        uint64        // what is left to chance is drawn from it; 0 for a new one, see [NewSeed]
+	HandOver    HandOver      // when the agent's turn begins
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
@@ -223,11 +224,16 @@ func (r *run) disclose() {
 // began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
 // took to show, or that there was none.
 func (r *run) tell(kind string, data any) {
-	if kind == record.FaultEvent || kind == record.BaselineEvent || data == (record.Phase{Name: injectingPhase}) {
+	switch kind {
+	case record.FaultEvent, record.BaselineEvent, record.HandOverEvent:
 		r.withhold(kind, data)
-		return
+	default:
+		if data == (record.Phase{Name: injectingPhase}) {
+			r.withhold(kind, data)
+			return
+		}
+		r.event(kind, data)
 	}
-	r.event(kind, data)
 }
 
 func (r *run) phase(name string) { r.event(record.PhaseEvent, record.Phase{Name: name}) }
@@ -269,8 +275,7 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
 	return r.Environment.Prepare(ctx, Setting{
-		Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline,
-		Log: r.diary.logger(),
+		Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline, HandOver: r.HandOver, Log: r.diary.logger(),
 	}, r.tell)
 }
 
@@ -313,7 +318,7 @@ func (r *run) briefing(way Admission) agent.Briefing {
 	p := r.Problem
 	b := agent.Briefing{
 		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
-		Note: r.event, Scratch: r.Scratch, Description: aci.Description(string(p.Task), p.App),
+		Note: r.event, Scratch: r.Scratch, Description: paged(aci.Description(string(p.Task), p.App), way.Page),
 		Instructions: aci.Instructions(string(p.Task)),
 	}
 	if r.Model != nil {

@@ -31,6 +31,7 @@ type runFlags struct {
 	steps   int
 	time    time.Duration
 	seed    uint64
+	hand    string // over
 	results string
 	output  string
 	memory  memoryFlag
@@ -86,8 +87,11 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
 	flags.Uint64Var(&f.seed, "seed", 0,
 		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
+	flags.StringVar(&f.hand, "hand-over", "",
+		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; or so long after, as 90s (default fault, for incidents alert)")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
+	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
 	completeFlag(c, "task", taskNames)
 	completeArgs(c, s.problemIDs, true, true)
 }
@@ -115,6 +119,9 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	}
 	if f.time <= 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--max-time %v: an agent needs some time", f.time), "")
+	}
+	if _, err := session.ParseHandOver(f.hand); err != nil {
+		return nil, fail(ExitUsage, fmt.Errorf("--hand-over %w", err), "")
 	}
 	if err := f.fixSeed(s); err != nil {
 		return nil, err
@@ -208,7 +215,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				Seed: f.seed, Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
+				HandOver: session.HandOver(f.hand), Seed: f.seed, Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
 					t.event(kind, data)

@@ -98,6 +98,10 @@ func (t *transcript) event(kind string, data any) {
 		if !t.blind { // That there is a fault says much.
 			t.line("%s", t.paint(yellow, whatIn(d)+" shows: "+d.Symptom))
 		}
+	case record.HandOver:
+		for _, line := range d.Page { // The agent is told.
+			t.line("%s", t.paint(yellow, "paged: "+line))
+		}
 	case record.Action:
 		t.begins(d.Number, d.Response)
 	case record.Step:

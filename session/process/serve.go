@@ -176,7 +176,10 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	return s.env.Prepare(ctx, session.Setting{Problem: found, Seed: p.Seed, Baseline: p.Baseline, Log: s.log},
+	setting := session.Setting{
+		Problem: found, Seed: p.Seed, Baseline: p.Baseline, HandOver: p.HandOver, Log: s.log,
+	}
+	return s.env.Prepare(ctx, setting,
 		func(kind string, data any) {
 			b, err := json.Marshal(data)
 			if err == nil {

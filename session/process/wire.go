@@ -63,9 +63,10 @@ type (
 		Problem problemName `json:"problem"`
 	}
 	prepareParams struct {
-		Problem  problemName   `json:"problem"`
-		Seed     uint64        `json:"seed"`
-		Baseline time.Duration `json:"baseline"`
+		Problem  problemName      `json:"problem"`
+		Seed     uint64           `json:"seed"`
+		Baseline time.Duration    `json:"baseline"`
+		HandOver session.HandOver `json:"hand_over,omitempty"`
 	}
 	actParams struct {
 		Response string `json:"response"`
@@ -160,6 +161,8 @@ func typed(kind string, data json.RawMessage) any {
 		v = new(record.Phase)
 	case record.FaultEvent:
 		v = new(record.Fault)
+	case record.HandOverEvent:
+		v = new(record.HandOver)
 	case record.BaselineEvent, record.LookEvent:
 		v = new(grade.Look)
 	}
@@ -170,6 +173,8 @@ func typed(kind string, data json.RawMessage) any {
 	case *record.Phase:
 		return *v
 	case *record.Fault:
+		return *v
+	case *record.HandOver:
 		return *v
 	case *grade.Look:
 		return *v
