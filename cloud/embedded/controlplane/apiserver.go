@@ -22,12 +22,12 @@ import (
 	"k8s.io/client-go/rest"
 	basecompatibility "k8s.io/component-base/compatibility"
 	aggregatorscheme "k8s.io/kube-aggregator/pkg/apiserver/scheme"
-	aggregatoropenapi "k8s.io/kube-aggregator/pkg/generated/openapi"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/common/restfuladapter"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 	"k8s.io/kubernetes/cmd/kube-apiserver/app/options"
 
+	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane/definitions"
 	"github.com/aiopslab/aiopslab/cloud/embedded/loopback"
 )
 
@@ -126,7 +126,7 @@ func useLazyOpenAPI(c *app.Config) *lazyOpenAPI {
 	crds.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(crdopenapi.GetOpenAPIDefinitions, namer)
 	crds.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(crdopenapi.GetOpenAPIDefinitions, namer)
 	crds.OpenAPIConfig.Info.Title, crds.OpenAPIV3Config.Info.Title = openAPITitle, openAPITitle
-	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(aggregatoropenapi.GetOpenAPIDefinitions,
+	aggregator.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(definitions.Aggregator,
 		openapinamer.NewDefinitionNamer(aggregatorscheme.Scheme))
 	aggregator.OpenAPIV3Config.Info.Title = openAPITitle
 	for _, v3 := range openAPIConfigs(c) {

@@ -1,8 +1,8 @@
 // Package definitions has the OpenAPI definitions of Kubernetes' built-in types, as data.
 //
 // k8s.io/kubernetes/pkg/generated/openapi has them as code, a function for each of 1500 types, which
-// takes 4 MB of the program. What is here is made from it, and the test compares the two: after an
-// update of Kubernetes,
+// takes 4 MB of the program. The aggregator has a package of its own with those that it serves. What is here is made
+// from the two, and the test compares it with them: after an update of Kubernetes,
 //
 //	go test ./cloud/embedded/controlplane/definitions -update
 package definitions
@@ -19,8 +19,12 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-//go:embed definitions.cbor.zst
-var compressed []byte
+var (
+	//go:embed definitions.cbor.zst
+	compressed []byte
+	//go:embed aggregator.cbor.zst
+	compressedAggregator []byte
+)
 
 // definition is a [common.OpenAPIDefinition].
 type definition struct {
@@ -56,14 +60,20 @@ var decoder = sync.OnceValues(func() (cbor.DecMode, error) {
 // Get is k8s.io/kubernetes/pkg/generated/openapi.GetOpenAPIDefinitions. The definitions are the
 // caller's own.
 func Get(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
-	return resolve(mustRead(), ref)
+	return resolve(mustRead(compressed), ref)
+}
+
+// Aggregator is k8s.io/kube-aggregator/pkg/generated/openapi.GetOpenAPIDefinitions. The definitions are the caller's
+// own.
+func Aggregator(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	return resolve(mustRead(compressedAggregator), ref)
 }
 
 // Ahead returns [Get] for a caller who will soon want it: they are being read for its first call.
 func Ahead() common.GetOpenAPIDefinitions {
 	first := make(chan map[string]definition, 1)
 	go func() {
-		first <- mustRead()
+		first <- mustRead(compressed)
 		close(first)
 	}()
 	return func(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
@@ -83,7 +93,7 @@ func resolve(list map[string]definition, ref common.ReferenceCallback) map[strin
 }
 
 // mustRead panics if the data in the program cannot be read, which the test does.
-func mustRead() map[string]definition {
+func mustRead(compressed []byte) map[string]definition {
 	list, err := read(compressed)
 	if err != nil {
 		panic(fmt.Sprintf("the OpenAPI definitions in the program: %v", err))

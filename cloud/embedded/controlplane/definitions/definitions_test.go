@@ -12,6 +12,7 @@ import (
 
 	"github.com/fxamacker/cbor/v2"
 	"github.com/klauspost/compress/zstd"
+	aggregator "k8s.io/kube-aggregator/pkg/generated/openapi"
 	"k8s.io/kube-openapi/pkg/common"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kubernetes/pkg/generated/openapi"
@@ -23,13 +24,15 @@ func TestGet(t *testing.T) {
 	ref := func(name string) spec.Ref { return spec.MustCreateRef("#/definitions/" + name) }
 	want := openapi.GetOpenAPIDefinitions(ref)
 	if *update {
-		write(t, openapi.GetOpenAPIDefinitions(spec.MustCreateRef))
+		compressed = write(t, "definitions.cbor.zst", openapi.GetOpenAPIDefinitions(spec.MustCreateRef))
+		compressedAggregator = write(t, "aggregator.cbor.zst", aggregator.GetOpenAPIDefinitions(spec.MustCreateRef))
 	}
 	ahead := Ahead()
 	for range 2 { // The first time they are there.
 		compare(t, ahead(ref), want)
 	}
 	compare(t, Get(ref), want)
+	compare(t, Aggregator(ref), aggregator.GetOpenAPIDefinitions(ref))
 }
 
 func compare(t *testing.T, got, want map[string]common.OpenAPIDefinition) {
@@ -61,8 +64,8 @@ func document(t *testing.T, s spec.Schema) []byte {
 	return b
 }
 
-// write writes the data. What a schema has no room for here, the comparison misses.
-func write(t *testing.T, all map[string]common.OpenAPIDefinition) {
+// write writes a file of data. What a schema has no room for here, the comparison misses.
+func write(t *testing.T, file string, all map[string]common.OpenAPIDefinition) []byte {
 	t.Helper()
 	list := make(map[string]definition, len(all))
 	for name, d := range all {
@@ -80,10 +83,11 @@ func write(t *testing.T, all map[string]common.OpenAPIDefinition) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	compressed = z.EncodeAll(data, nil)
-	if err := os.WriteFile("definitions.cbor.zst", compressed, 0o644); err != nil {
+	compressed := z.EncodeAll(data, nil)
+	if err := os.WriteFile(file, compressed, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return compressed
 }
 
 func schemaOf(s *spec.Schema) *schema {
