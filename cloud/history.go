@@ -55,6 +55,12 @@ type Container struct {
 	ID, Sandbox                string
 	Created, Started, Finished time.Time // Finished is zero if it runs
 	Log                        []Line
+	Restarts                   int    // how often the pod's container was started again before this one ran
+	ExitCode                   int32  // of one that has finished
+	Reason                     string // why it has, as a status names it
+	// Like is, for a container that is added, the ID of one in the same pod that ran the same program after it. It
+	// must have finished.
+	Like string
 }
 
 // Line is a line that a container has written.

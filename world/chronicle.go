@@ -53,6 +53,7 @@ type move struct {
 type container struct {
 	*cloud.Container
 	sandbox *cloud.Sandbox
+	machine *cloud.Machine
 }
 
 func newChronicle(p Past, h *cloud.History) *chronicle {
@@ -86,7 +87,7 @@ func newChronicle(p Past, h *cloud.History) *chronicle {
 			sandboxes[s.ID] = s
 		}
 		for _, k := range m.Containers {
-			c.containers[k.ID] = &container{k, sandboxes[k.Sandbox]}
+			c.containers[k.ID] = &container{k, sandboxes[k.Sandbox], m}
 		}
 	}
 	return c
@@ -159,9 +160,9 @@ func (c *chronicle) dateNode(n *v1.Node) {
 	}
 }
 
-// settle gives every pod its age, and with it its containers and their logs.
+// settle gives every pod its age, and with it its containers and their logs. Some were restarted since.
 func (c *chronicle) settle() {
-	for _, o := range c.Objects {
+	for _, o := range slices.Clone(c.Objects) {
 		p, ok := o.(*v1.Pod)
 		if !ok {
 			continue
@@ -171,7 +172,11 @@ func (c *chronicle) settle() {
 			born = between(r, born, c.Now.Add(-settled))
 		}
 		c.movePod(p, born)
+		if r := c.draw("restarts of " + p.Namespace + "/" + p.Name); !c.steady(p.Namespace) && r.Float64() < restarted {
+			c.restart(p, r)
+		}
 	}
+	c.dateEndpoints()
 }
 
 // movePod says that a pod was made at a time.

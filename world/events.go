@@ -61,14 +61,19 @@ func (c *chronicle) tellPod(p *v1.Pod) {
 	pod := ref(p, "Pod", "v1")
 	c.event(pod, "default-scheduler", "Scheduled", at,
 		fmt.Sprintf("Successfully assigned %s/%s to %s", p.Namespace, p.Name, p.Spec.NodeName))
-	for _, k := range p.Spec.Containers {
-		on := pod
-		on.FieldPath = "spec.containers{" + k.Name + "}"
-		c.event(on, "kubelet", "Pulled", at.Add(time.Second),
-			fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", k.Image))
-		c.event(on, "kubelet", "Created", at.Add(time.Second), "Container created")
-		c.event(on, "kubelet", "Started", at.Add(time.Second), "Container started")
+	for i := range p.Spec.Containers {
+		c.tellStart(p, &p.Spec.Containers[i], at.Add(time.Second))
 	}
+}
+
+// tellStart writes the events of a container's start.
+func (c *chronicle) tellStart(p *v1.Pod, k *v1.Container, at time.Time) {
+	on := ref(p, "Pod", "v1")
+	on.FieldPath = "spec.containers{" + k.Name + "}"
+	c.event(on, "kubelet", "Pulled", at,
+		fmt.Sprintf("Container image %q already present on machine and can be accessed by the pod", k.Image))
+	c.event(on, "kubelet", "Created", at, "Container created")
+	c.event(on, "kubelet", "Started", at, "Container started")
 }
 
 // event writes an event that happened once.

@@ -10,7 +10,8 @@
 //
 // A past is drawn from a seed. It has an age for everything (objects, nodes, pods, containers, lines of
 // logs), workloads that were released several times, each time with a harmless difference, with the
-// ReplicaSets that are left of it, and the events of the last hour.
+// ReplicaSets that are left of it, containers that were restarted, a job that is run once a day, and the events of the
+// last hour.
 package world
 
 import (
@@ -52,6 +53,7 @@ func (p Past) Write(h *cloud.History) error {
 		c.release(d)
 	}
 	c.settle()
+	c.schedule()
 	c.tell()
 	c.renewLeases()
 	return nil

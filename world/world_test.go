@@ -3,15 +3,19 @@ package world_test
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/robfig/cron/v3"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
+	discovery "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,13 +105,17 @@ func addShop(h *cloud.History, name string) {
 	}
 	p.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"))}
 	p.Status = v1.PodStatus{
-		StartTime: ptr.To(at(made.Add(5 * time.Second))),
+		StartTime:  ptr.To(at(made.Add(5 * time.Second))),
+		Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue, LastTransitionTime: at(made.Add(7 * time.Second))}},
 		ContainerStatuses: []v1.ContainerStatus{{
 			Name: "main", ContainerID: "containerd://" + name,
 			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: at(made.Add(6 * time.Second))}},
 		}},
 	}
-	h.Objects = append(h.Objects, d, set, p)
+	slice := &discovery.EndpointSlice{TypeMeta: kind("discovery.k8s.io/v1", "EndpointSlice"), ObjectMeta: meta("shop", name+"-xyz12", 5*time.Second)}
+	slice.Annotations[v1.EndpointsLastChangeTriggerTime] = made.Add(7 * time.Second).Format(time.RFC3339)
+	slice.Endpoints = []discovery.Endpoint{{TargetRef: &v1.ObjectReference{Kind: "Pod", Name: p.Name}}}
+	h.Objects = append(h.Objects, d, set, p, slice)
 	started := made.Add(6*time.Second + 250*time.Millisecond)
 	m := h.Nodes[0]
 	m.Sandboxes = append(m.Sandboxes, &cloud.Sandbox{ID: "box of " + name, Created: started.Add(-time.Second)})
@@ -192,7 +200,7 @@ func TestContainersAgree(t *testing.T) {
 		if !c.Started.Truncate(time.Second).Equal(started.Time) || !c.Created.Before(c.Started) || !s.Created.Before(c.Created) {
 			t.Errorf("%s started at %v; its container at %v, its sandbox at %v", p.Name, started, c.Started, s.Created)
 		}
-		if d := started.Sub(p.CreationTimestamp.Time); d != time.Second {
+		if d := started.Sub(p.CreationTimestamp.Time); d != time.Second && p.Status.ContainerStatuses[0].RestartCount == 0 {
 			t.Errorf("%s started %v after it was made", p.Name, d)
 		}
 		l := c.Log[0]
@@ -203,6 +211,57 @@ func TestContainersAgree(t *testing.T) {
 	}
 	if ages[true] < 3 || ages[false] < 3 {
 		t.Errorf("%d pods of this day, %d older ones", ages[true], ages[false])
+	}
+}
+
+// Some containers were restarted: the API, the runtime and the logs tell the same of it.
+func TestRestarts(t *testing.T) {
+	const shops = 60
+	h := write(t, history(shops), 1)
+	byID := map[string]*cloud.Container{}
+	for _, c := range h.Nodes[0].Containers {
+		byID["containerd://"+c.ID] = c
+	}
+	n := 0
+	for _, p := range all[*v1.Pod](h) {
+		s := p.Status.ContainerStatuses[0]
+		c, end := byID[s.ContainerID], s.LastTerminationState.Terminated
+		if c.Restarts != int(s.RestartCount) || (end == nil) != (s.RestartCount == 0) {
+			t.Errorf("%s: %d restarts by its status, %d by its runtime, %v", p.Name, s.RestartCount, c.Restarts, end)
+		}
+		if end == nil {
+			continue
+		}
+		n++
+		before := byID[end.ContainerID]
+		if before == nil || before.Like != c.ID || before.Restarts != c.Restarts-1 || before.Sandbox != c.Sandbox || before.ExitCode != 137 || end.ExitCode != 137 || before.Reason != end.Reason {
+			t.Fatalf("%s: %+v was before, and ended so: %+v", p.Name, before, end)
+		}
+		moments := []time.Time{p.CreationTimestamp.Time, end.StartedAt.Time, end.FinishedAt.Time, s.State.Running.StartedAt.Time, now.Add(-time.Minute)}
+		if !slices.IsSortedFunc(moments, time.Time.Compare) || !before.Created.Before(c.Created) {
+			t.Errorf("%s: it was made, began, ended, began again and has run since %v", p.Name, moments)
+		}
+		if !before.Finished.Truncate(time.Second).Equal(end.FinishedAt.Time) || !before.Started.Truncate(time.Second).Equal(end.StartedAt.Time) {
+			t.Errorf("%s: %+v, but %+v", p.Name, before, end)
+		}
+		if l := before.Log[0]; !l.Time.Equal(before.Started) || !strings.HasPrefix(l.Text, before.Started.Format(time.RFC3339)) {
+			t.Errorf("%s: its log begins with %+v, it began at %v", p.Name, l, before.Started)
+		}
+		if ready := p.Status.Conditions[0].LastTransitionTime; ready.Before(&s.State.Running.StartedAt) {
+			t.Errorf("%s has been ready since %v, its container has run since %v", p.Name, ready, s.State.Running.StartedAt)
+		}
+	}
+	if n < shops/12 || n > shops/2 {
+		t.Errorf("%d of %d were restarted", n, shops)
+	}
+	since := map[string]time.Time{}
+	for _, p := range all[*v1.Pod](h) {
+		since[p.Name] = p.Status.Conditions[0].LastTransitionTime.Time
+	}
+	for _, s := range all[*discovery.EndpointSlice](h) {
+		if want := since[s.Endpoints[0].TargetRef.Name].UTC().Format(time.RFC3339Nano); s.Annotations[v1.EndpointsLastChangeTriggerTime] != want {
+			t.Errorf("%s last changed at %s, its pod got ready at %s", s.Name, s.Annotations[v1.EndpointsLastChangeTriggerTime], want)
+		}
 	}
 }
 
@@ -240,6 +299,38 @@ func TestReleases(t *testing.T) {
 	}
 	if len(all[*v1.Event](h)) == 0 {
 		t.Error("nothing has happened within the last hour")
+	}
+}
+
+// A namespace has a job that was run on the last days, and is not due while anybody looks.
+func TestJobs(t *testing.T) {
+	for seed := range uint64(20) {
+		h := history(3)
+		h.HasImage = func(string) bool { return true }
+		write(t, h, seed)
+		crons, jobs := all[*batchv1.CronJob](h), all[*batchv1.Job](h)
+		if len(crons) != 1 || len(jobs) != 3 {
+			t.Fatalf("%d CronJobs, %d jobs", len(crons), len(jobs))
+		}
+		s, err := cron.ParseStandard(crons[0].Spec.Schedule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next := s.Next(now); next.Sub(now) < 2*time.Hour {
+			t.Errorf("it is due in %v", next.Sub(now))
+		}
+		if next := s.Next(crons[0].Status.LastScheduleTime.UTC()); !next.After(now) {
+			t.Errorf("it was due at %v, and not run", next)
+		}
+		for _, j := range jobs {
+			age := now.Sub(j.CreationTimestamp.Time)
+			if age < 0 || age > 4*24*time.Hour || !metav1.IsControlledBy(j, crons[0]) || j.CreationTimestamp.Before(&crons[0].CreationTimestamp) {
+				t.Errorf("%s is %v old; its CronJob is of %v", j.Name, age, crons[0].CreationTimestamp)
+			}
+			if at := s.Next(j.CreationTimestamp.Add(-time.Second)); !at.Equal(j.CreationTimestamp.Time) || j.Status.CompletionTime.Before(j.Status.StartTime) {
+				t.Errorf("%s was not run when it was due, at %v", j.Name, at)
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -59,6 +60,9 @@ func (s *system) ready(component string) bool {
 	return slices.ContainsFunc(s.rows, func(r row) bool { return r.ready && s.component(r.name) == component })
 }
 
+// longAgo is how long ago a container ended that does not matter any more.
+const longAgo = 15 * time.Minute
+
 // exitKilled is the exit code of a process that SIGKILL ended.
 const exitKilled = 137
 
@@ -84,6 +88,9 @@ func (s *system) containers() (list []finding) {
 			}
 			if end == nil || st.RestartCount == 0 && st.State.Terminated == nil {
 				continue
+			}
+			if st.Ready && time.Since(end.FinishedAt.Time) > longAgo {
+				continue // Whatever that was, it is over.
 			}
 			f := finding{component: c, node: p.Spec.NodeName}
 			switch {

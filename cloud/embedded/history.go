@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubernetes/pkg/controller"
 
 	"github.com/aiopslab/aiopslab/cloud"
@@ -128,7 +129,7 @@ func machines(states []node.State) (list []*cloud.Machine) {
 		for _, c := range s.Runtime.Containers {
 			m.Containers = append(m.Containers, &cloud.Container{
 				ID: c.ID, Sandbox: c.Sandbox, Created: c.Created, Started: c.Started, Finished: c.Finished,
-				Log: cri.ParseLog(c.Log),
+				Log: cri.ParseLog(c.Log), Restarts: c.Restarts(), ExitCode: c.ExitCode, Reason: c.Reason,
 			})
 		}
 		list = append(list, m)
@@ -152,13 +153,39 @@ func withMachines(states []node.State, edited []*cloud.Machine) ([]node.State, e
 		s.Runtime.Sandboxes = slices.Clone(s.Runtime.Sandboxes)
 		s.Runtime.Containers = slices.Clone(s.Runtime.Containers)
 		s.Disk = s.Disk.Clone(nil)
-		age(s, m)
+		if err := age(s, m); err != nil {
+			return nil, fmt.Errorf("the node %s: %w", s.Name, err)
+		}
+		if err := addEnded(s, m); err != nil {
+			return nil, fmt.Errorf("the node %s: %w", s.Name, err)
+		}
 	}
 	return states, nil
 }
 
+// addEnded adds the containers that ran before others, and have ended.
+func addEnded(s *node.State, m *cloud.Machine) error {
+	for _, e := range m.Containers {
+		if e.Like == "" {
+			continue
+		}
+		k := slices.IndexFunc(s.Runtime.Containers, func(c cri.ContainerState) bool { return c.ID == e.Like })
+		if k < 0 || e.Finished.IsZero() {
+			return fmt.Errorf("no container can be like %q and have ended at %v", e.Like, e.Finished)
+		}
+		c := s.Runtime.Containers[k]
+		c.ID, c.Created, c.Started, c.Finished, c.Log = e.ID, e.Created, e.Started, e.Finished, cri.FormatLog(e.Log)
+		c.State, c.ExitCode, c.Reason, c.Message = runtimeapi.ContainerState_CONTAINER_EXITED, e.ExitCode, e.Reason, ""
+		if err := c.SetRestarts(e.Restarts); err != nil {
+			return err
+		}
+		s.Runtime.Containers = append(s.Runtime.Containers, c)
+	}
+	return nil
+}
+
 // age gives a node another past. Its files are as old as it is, those of a pod as old as the pod.
-func age(s *node.State, m *cloud.Machine) {
+func age(s *node.State, m *cloud.Machine) error {
 	all := m.Booted.Sub(s.Runtime.Booted)
 	s.Runtime.Booted = m.Booted
 	s.Disk.Age("/", all)
@@ -184,5 +211,11 @@ func age(s *node.State, m *cloud.Machine) {
 		s.Disk.Age(c.Dir(), e.Created.Sub(c.Created)-all)
 		c.Created, c.Started, c.Finished = e.Created, e.Started, e.Finished
 		c.Log = cri.FormatLog(e.Log)
+		if e.Restarts != c.Restarts() {
+			if err := c.SetRestarts(e.Restarts); err != nil {
+				return err
+			}
+		}
 	}
+	return nil
 }

@@ -332,12 +332,15 @@ func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map
 				k.Log = append([]cloud.Line{{Time: k.Started, Stream: "stdout", Text: "it was a fine day"}}, k.Log...)
 			}
 		}
+		killStore(h)
 		return nil
 	})
 	must(t, err)
 	must(t, c.Reset(t.Context(), lived))
 	c.checkCachesFresh(t)
 	c.checkShop(t)
+	before = maps.Clone(before)
+	before["shop/store-0/store"] = strings.Replace(before["shop/store-0/store"], " 0 true", " 2 true", 1)
 	if after := c.containers(t); !maps.Equal(before, after) {
 		t.Errorf("with another past: containers were\n%v\nand are\n%v", before, after)
 	}
@@ -358,9 +361,19 @@ func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map
 		must(t, err)
 		told = append(told, string(b))
 	}
-	if at := c.exec(t, "shop", "store-0", "stat", "-c", "%Y", "/tmp/layer"); strings.TrimSpace(at) > strconv.FormatInt(since.Unix(), 10) {
+	b, err := c.client.CoreV1().Pods("shop").GetLogs("store-0", &v1.PodLogOptions{Previous: true}).DoRaw(t.Context())
+	if err != nil || string(b) != "I need more memory\n" {
+		t.Errorf("the store said before it was killed: %q, %v", b, err)
+	}
+	if at := c.exec(t, "shop", "store-0", "stat", "-c", "%Y", "/tmp/layer"); strings.TrimSpace(at) > strconv.FormatInt(since.Add(time.Hour).Unix(), 10) {
 		t.Errorf("a file of the store is of %s", at)
 	}
+	// It is killed again, and those before count.
+	c.exec(t, "shop", "store-0", "sh", "-c", "kill 1")
+	c.awaitPod(t, "shop", "store-0", "started a third time", func(p *v1.Pod) bool {
+		s := p.Status.ContainerStatuses[0]
+		return s.RestartCount == 3 && s.State.Running != nil
+	})
 	leases, err := c.client.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
 	must(t, err)
 	for _, l := range leases.Items {
@@ -377,6 +390,37 @@ func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map
 		}
 		if !strings.Contains(text, " it was a fine day\n") || strings.Count(text, "start worker process") > 16 {
 			t.Errorf("a log is\n%s", text)
+		}
+	}
+}
+
+// killStore has the store killed twice, an hour after it began.
+func killStore(h *cloud.History) {
+	for _, o := range h.Objects {
+		p, ok := o.(*v1.Pod)
+		if !ok || p.Name != "store-0" {
+			continue
+		}
+		s := &p.Status.ContainerStatuses[0]
+		for _, m := range h.Nodes {
+			for _, k := range m.Containers {
+				if "containerd://"+k.ID != s.ContainerID {
+					continue
+				}
+				end := k.Started.Add(time.Hour)
+				m.Containers = append(m.Containers, &cloud.Container{
+					ID: strings.Repeat("0", len(k.ID)), Sandbox: k.Sandbox, Created: k.Created, Started: k.Started, Finished: end,
+					Log:      []cloud.Line{{Time: end, Stream: "stderr", Text: "I need more memory"}},
+					Restarts: 1, ExitCode: 137, Reason: "OOMKilled", Like: k.ID,
+				})
+				s.LastTerminationState.Terminated = &v1.ContainerStateTerminated{
+					ExitCode: 137, Reason: "OOMKilled", StartedAt: metav1.NewTime(k.Started.Truncate(time.Second)),
+					FinishedAt: metav1.NewTime(end.Truncate(time.Second)), ContainerID: "containerd://" + strings.Repeat("0", len(k.ID)),
+				}
+				k.Created, k.Started, k.Restarts = end, end.Add(time.Second), 2
+				s.RestartCount, s.State.Running.StartedAt = 2, metav1.NewTime(k.Started.Truncate(time.Second))
+				return
+			}
 		}
 	}
 }

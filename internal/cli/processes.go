@@ -154,8 +154,8 @@ func (l *lodging) Episode(ctx context.Context, spec server.Spec, events func(rec
 func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 	run = session.Session{
 		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Environment: l.env, Results: l.results, Scratch: l.env.Dir,
-		HandOver: session.HandOver(spec.HandOver), Seed: spec.Seed, Steps: spec.MaxSteps, Time: time.Duration(spec.MaxTime * float64(time.Second)),
-		Budget: l.models.budget(), Log: l.log,
+		HandOver: session.HandOver(spec.HandOver), Seed: spec.Seed, Steps: spec.MaxSteps,
+		Time: time.Duration(spec.MaxTime * float64(time.Second)), Budget: l.models.budget(), Log: l.log,
 	}
 	if run.Problem, err = spec.Find(l.library); err != nil {
 		return run, err

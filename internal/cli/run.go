@@ -88,7 +88,8 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.Uint64Var(&f.seed, "seed", 0,
 		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
 	flags.StringVar(&f.hand, "hand-over", "",
-		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; or so long after, as 90s (default fault, for incidents alert)")
+		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; "+
+			"or so long after, as 90s (default fault, for incidents alert)")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
@@ -215,7 +216,8 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				HandOver: session.HandOver(f.hand), Seed: f.seed, Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
+				HandOver: session.HandOver(f.hand), Seed: f.seed, Steps: f.steps, Time: f.time, Model: model,
+				Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
 					t.event(kind, data)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"path"
 	"slices"
+	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -45,6 +47,36 @@ type ContainerState struct {
 
 // Dir is where the container's files are on the node.
 func (s *ContainerState) Dir() string { return containerDir(s.ID) }
+
+// restartsAnnotation is where the kubelet notes how often a container was started again.
+const restartsAnnotation = "io.kubernetes.container.restartCount"
+
+// Restarts is how often the pod's container was started again before this one ran.
+func (s *ContainerState) Restarts() int {
+	config := &runtimeapi.ContainerConfig{}
+	if err := proto.Unmarshal(s.Config, config); err != nil {
+		return 0 // It will be told when the container is restored.
+	}
+	return int(config.GetMetadata().GetAttempt())
+}
+
+// SetRestarts has the container be the nth after the first one, as the kubelet would have made it.
+func (s *ContainerState) SetRestarts(n int) error {
+	config := &runtimeapi.ContainerConfig{}
+	if err := proto.Unmarshal(s.Config, config); err != nil {
+		return err
+	}
+	config.Metadata.Attempt = uint32(n)
+	if _, ok := config.Annotations[restartsAnnotation]; ok {
+		config.Annotations[restartsAnnotation] = strconv.Itoa(n)
+	}
+	if config.LogPath != "" {
+		config.LogPath = fmt.Sprintf("%s/%d.log", path.Dir(config.LogPath), n)
+	}
+	b, err := proto.Marshal(config)
+	s.Config = b
+	return err
+}
 
 // Dirs are where the sandbox and its pod have files on the node.
 func (s *SandboxState) Dirs() []string {
