@@ -68,8 +68,8 @@ func (c *chronicle) scheduleIn(n *v1.Namespace) {
 		managed("kubectl", metav1.ManagedFieldsOperationApply, "", made, "batch/v1", `{"f:spec":{"f:concurrencyPolicy":{},`+
 			`"f:jobTemplate":{"f:spec":{"f:backoffLimit":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"check\"}":`+
 			`{".":{},"f:command":{},"f:image":{},"f:name":{}}},"f:restartPolicy":{}}}}},"f:schedule":{},"f:timeZone":{}}}`),
-		managed(jobWriter, metav1.ManagedFieldsOperationUpdate, "status", cron.Status.LastSuccessfulTime.Time, "batch/v1",
-			`{"f:status":{"f:lastScheduleTime":{},"f:lastSuccessfulTime":{}}}`),
+		managed(jobWriter, metav1.ManagedFieldsOperationUpdate, "status", cron.Status.LastSuccessfulTime.Time,
+			"batch/v1", `{"f:status":{"f:lastScheduleTime":{},"f:lastSuccessfulTime":{}}}`),
 	}
 	c.Objects = append(c.Objects, cron)
 }
