@@ -3,7 +3,7 @@ package alpine
 
 import "github.com/aiopslab/aiopslab/kit"
 
-// Files are those of Alpine Linux that people and programs look at.
+// Files are the files of Alpine Linux that people and programs look at.
 func Files() map[string]string {
 	return map[string]string{
 		"/etc/alpine-release": "3.22.2\n",
@@ -27,7 +27,7 @@ var installed = map[string]bool{
 	"column": true,
 }
 
-// Image returns the image with those of the given tools that BusyBox has, under /bin.
+// Image returns the image. It has in /bin the given tools that BusyBox has, too.
 func Image(tools map[string]kit.Program) kit.Image {
 	programs := map[string]kit.Program{}
 	for name, p := range tools {

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// Version is that of the Consul whose behaviour this is.
+	// Version is the release of Consul that this behaves like.
 	Version     = "1.15.4"
 	datacenter  = "dc1"
 	requestCost = 50 * time.Microsecond

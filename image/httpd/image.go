@@ -2,7 +2,7 @@ package httpd
 
 import "github.com/aiopslab/aiopslab/kit"
 
-// Version is the release whose behaviour this is.
+// Version is the release that this behaves like.
 const Version = "2.4.63"
 
 const (

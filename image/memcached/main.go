@@ -12,7 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Version is the release whose behaviour this is.
+// Version is the release that this behaves like.
 const Version = "1.6.7"
 
 // The exit codes of sysexits.h.

@@ -10,7 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Version is the release whose behaviour this is.
+// Version is the release that this behaves like.
 const Version = "1.27.5"
 
 // options are the command line's.

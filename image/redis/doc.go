@@ -9,14 +9,13 @@
 //
 //	registry.Register(redis.Image(tools))
 //
-// The applications here use plain commands only. The rest is kept for who operates it: INFO, CONFIG, SLOWLOG, MONITOR
-// and CLIENT are what one reaches for when a service is slow, and snapshots and the append-only file are what makes
-// a disk matter. A disk that is full or fails stops writes with MISCONF, as disturbances of I/O are to show, and a
-// store on a volume has its data after a restart.
+// The applications here use plain commands only. The rest is kept for operators: INFO, CONFIG, SLOWLOG, MONITOR
+// and CLIENT are what one reaches for when a service is slow, and snapshots and the append-only file are what
+// makes a disk matter. A disk that is full or fails stops writes with MISCONF, as disturbances of I/O are to show,
+// and a store on a volume has its data after a restart.
 //
 // Replies, errors and log lines have redis' words: clients and people compare them.
 //
-// One command runs at a time, as in the original: a slow one makes all clients wait. The exceptions
-// to its formats: consumer groups of streams, and HyperLogLogs, are kept by the append-only file but
-// not by snapshots.
+// One command runs at a time, as in the original: a slow one makes all clients wait. There is one exception to its
+// formats: the append-only file keeps consumer groups of streams and HyperLogLogs, but snapshots do not.
 package redis

@@ -12,7 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Version is the release whose behaviour this is.
+// Version is the release that this behaves like.
 const Version = "6.2.4"
 
 const buildID = "1b8ac7ad5a6f9c4e"

@@ -15,7 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Version is the release of agnhost whose behaviour this is.
+// Version is the release of agnhost that this behaves like.
 const Version = "2.66.1"
 
 // Main is the program. Its first argument names the sub-command.

@@ -2,7 +2,7 @@ package nonroot
 
 import "github.com/aiopslab/aiopslab/kit"
 
-// User is whom the image runs as unless a manifest says otherwise.
+// User is the user the image runs as, unless a manifest names another.
 const User = "1234"
 
 // Image has the given tools, by name, in /bin and nothing else.

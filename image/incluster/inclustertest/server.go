@@ -99,7 +99,7 @@ func Start(t testing.TB, w *kittest.World, addr string) *Server {
 	return s
 }
 
-// Certificate makes a certificate for an address that is its own authority.
+// Certificate makes a self-signed certificate for an address.
 func Certificate(t testing.TB, addr string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,5 +1,5 @@
-// Package inlet takes connections as servers do that outlive a kernel which is short of something:
-// they say so and try again.
+// Package inlet accepts connections for servers. When the kernel is short of something, say of file descriptors,
+// it reports that and tries again, so the server lives on.
 package inlet
 
 import (

@@ -1,4 +1,4 @@
-// Package meter states the CPU time of operations that are too short to be stated one by one.
+// Package meter adds up the CPU time of operations that are too short to be charged to their container one by one.
 package meter
 
 import (
@@ -21,8 +21,8 @@ type Meter struct {
 // New returns a meter of a container's CPU.
 func New(cpu kit.CPU) *Meter { return &Meter{cpu: cpu} }
 
-// Spend adds a cost. Now and then it states what has come together, and waits as long as the
-// container's quota demands.
+// Spend adds a cost. From time to time it charges the sum to the container, and waits as long as the container's
+// quota demands.
 func (m *Meter) Spend(ctx context.Context, d time.Duration) error {
 	if m.debt.Add(int64(d)) < int64(quantum) {
 		return nil

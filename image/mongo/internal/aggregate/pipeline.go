@@ -78,7 +78,7 @@ func Parse(v value.Value) (*Pipeline, error) {
 	return p, nil
 }
 
-// Filter returns what the documents that go in must match, so that an index can find them.
+// Filter returns the filter that input documents must match. An index can find them by it.
 func (p *Pipeline) Filter() *query.Filter {
 	if p.first == nil {
 		return &query.Filter{}
@@ -86,7 +86,7 @@ func (p *Pipeline) Filter() *query.Filter {
 	return p.first
 }
 
-// Run returns what comes out of the pipeline for documents that match its filter.
+// Run returns the output of the pipeline for documents that match its filter.
 func (p *Pipeline) Run(env *Env, docs []value.Doc) ([]value.Doc, error) {
 	var err error
 	for _, s := range p.stages {

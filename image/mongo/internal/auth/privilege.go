@@ -11,22 +11,22 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo/internal/value"
 )
 
-// Resource is what a privilege is for, or what a command needs one for.
+// Resource is what a privilege applies to, or what a command needs a privilege on.
 type Resource struct {
 	Cluster bool
-	Any     bool // all there is; only of privileges
+	Any     bool // everything; in privileges only
 	// DB and Coll name a database or a collection. In a privilege an empty DB is every database, and
 	// an empty Coll every collection that is not the system's.
 	DB, Coll string
 }
 
-// Cluster is the server as a whole.
+// Cluster is the resource of the whole server.
 func Cluster() Resource { return Resource{Cluster: true} }
 
-// Database is a database, as a whole.
+// Database is the resource of a whole database.
 func Database(db string) Resource { return Resource{DB: db} }
 
-// Collection is one collection.
+// Collection is the resource of one collection.
 func Collection(db, coll string) Resource { return Resource{DB: db, Coll: coll} }
 
 // covers reports whether a privilege for r holds for what is needed.

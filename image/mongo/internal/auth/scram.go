@@ -21,7 +21,7 @@ const (
 	SHA256 = "SCRAM-SHA-256"
 )
 
-// Mechanisms are all the server offers.
+// Mechanisms are all authentication mechanisms that the server offers.
 var Mechanisms = []string{SHA1, SHA256}
 
 // mechanism is what differs between them.
@@ -103,7 +103,7 @@ func legacyDigest(name, password string) string {
 type Conversation struct {
 	Mechanism string
 	DB        string
-	User      *User // once the client has named one there is
+	User      *User // set once the client has named a user that exists
 	Name      string
 	Speculative,
 	// SkipEmpty is set if the client does without the last exchange, which says nothing.

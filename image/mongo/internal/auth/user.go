@@ -63,7 +63,7 @@ func (u *User) Doc() value.Doc {
 	})
 }
 
-// Mechanisms returns those the user can authenticate with.
+// Mechanisms returns the mechanisms that the user can authenticate with.
 func (u *User) Mechanisms() []string {
 	list := []string{}
 	for _, m := range Mechanisms {

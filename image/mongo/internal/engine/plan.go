@@ -30,8 +30,8 @@ func (p Plan) Summary() string {
 // maxPoints is how many points of an index a plan may visit, for several paths multiply.
 const maxPoints = 10_000
 
-// PlanFor chooses how to search for what a filter matches: by the index that most of the filter's
-// conditions are about.
+// PlanFor chooses how to search for what a filter matches: by the index that covers most of the filter's
+// conditions.
 func (c *Collection) PlanFor(f *query.Filter) Plan {
 	best, bestScore := Plan{}, 0
 	for _, x := range c.Indexes {

@@ -14,7 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// ErrCorrupt is that of data files that cannot be read.
+// ErrCorrupt is the error for data files that cannot be read.
 var ErrCorrupt = errors.New("data files are corrupt")
 
 // Options are how an engine is opened.

@@ -164,8 +164,8 @@ func slice(_ string, args []value.Value) (value.Value, error) {
 	return value.Array(Slice(list, &n, count)...), nil
 }
 
-// Slice returns n elements from skip, or the first n, or the last -n. A negative skip counts from
-// the end.
+// Slice returns n elements from the index skip on; a negative skip counts from the end. If skip is nil, it returns
+// the first n elements, or the last -n if n is negative.
 func Slice(list []value.Value, skip *int64, n int64) []value.Value {
 	size := int64(len(list))
 	if skip == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo/internal/value"
 )
 
-// Bounds are what a filter demands of one field, so far as an index can tell: to be one of some
-// points, or between two ends, either of which may be missing.
+// Bounds are the values of one field that a filter allows, as far as an index can use them: some points, or a
+// range with two ends, either of which may be missing.
 type Bounds struct {
 	Points   []value.Value
 	Low      value.Value
@@ -15,8 +15,8 @@ type Bounds struct {
 	HighOpen bool // High itself is outside
 }
 
-// Bounds returns what the filter demands of a path. It reports false if that is nothing an index
-// can be searched by. Documents within the bounds need not match.
+// Bounds returns the bounds that the filter sets for a path, or false if an index cannot use them. A document
+// within the bounds need not match.
 func (f *Filter) Bounds(path string) (Bounds, bool) {
 	var b Bounds
 	for _, n := range f.all {
@@ -71,7 +71,7 @@ func searchable(list ...value.Value) bool {
 	return true
 }
 
-// Equalities visits the paths the filter demands to equal one value: what an upsert starts with.
+// Equalities visits the paths that must equal one value to match the filter. An upsert begins with them.
 func (f *Filter) Equalities(visit func(path string, v value.Value)) { f.all.equalities(visit) }
 
 func (n and) equalities(visit func(path string, v value.Value)) {

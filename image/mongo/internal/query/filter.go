@@ -15,8 +15,7 @@ type Filter struct{ all and }
 
 // Match is what a filter found out about a document that matches it.
 type Match struct {
-	// Index is that of the array element that matched, which the positional operator $ stands for,
-	// or -1.
+	// Index is the index of the array element that matched, or -1. The positional operator $ stands for it.
 	Index int
 
 	vars map[string]value.Value
@@ -54,7 +53,7 @@ func (f *Filter) MatchVars(d value.Doc, vars map[string]value.Value) bool {
 	return f.all.match(d, &Match{vars: vars})
 }
 
-// Find is Match that tells which element of an array matched.
+// Find is like Match, and also tells which element of an array matched.
 func (f *Filter) Find(d value.Doc) (Match, bool) {
 	m := Match{Index: -1}
 	ok := f.all.match(d, &m)

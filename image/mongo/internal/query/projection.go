@@ -234,7 +234,7 @@ func (s *shape) place(path string, f *shape) error {
 	return old.place(rest, f)
 }
 
-// Apply returns the projected document. The match is that of the filter that found it.
+// Apply returns the projected document. The match is what the filter found out about the document.
 func (p *Projection) Apply(d value.Doc, m Match, vars map[string]value.Value) (value.Doc, error) {
 	if p == nil {
 		return d, nil

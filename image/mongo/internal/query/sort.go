@@ -46,8 +46,8 @@ func ParseOrder(d value.Doc) (Order, error) {
 	return order, nil
 }
 
-// Key returns what a document is sorted by: of an array the least element, or the greatest if the
-// order descends.
+// Key returns the values that a document is sorted by. An array counts as its least element, or as its greatest if
+// the order descends.
 func (o Order) Key(d value.Doc) []value.Value {
 	key := make([]value.Value, len(o))
 	for i, k := range o {
@@ -99,7 +99,7 @@ func (o Order) Sort(docs []value.Doc) {
 	SortBy(o, docs, func(d value.Doc) value.Doc { return d })
 }
 
-// SortBy sorts what has a document.
+// SortBy sorts values by a document of each.
 func SortBy[T any](o Order, list []T, doc func(T) value.Doc) {
 	if len(o) == 0 {
 		return

@@ -134,7 +134,7 @@ func (s *Server) fail(err error) {
 	}
 }
 
-// PanicError is a fault of the server's own.
+// PanicError is a panic in the server, as an error.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -142,7 +142,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Guard calls f. If it panics the server fails, and not the process it shares with others.
+// Guard calls f. If f panics, the server fails, but the process that it shares with others goes on.
 func (s *Server) Guard(f func()) {
 	defer func() {
 		if r := recover(); r != nil {

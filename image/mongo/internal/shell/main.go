@@ -34,7 +34,7 @@ const (
 // Mongosh is the shell.
 func Mongosh(ctx context.Context, env *kit.Env) error { return start(ctx, env, false) }
 
-// Mongo is the shell of old.
+// Mongo is the older shell, mongo.
 func Mongo(ctx context.Context, env *kit.Env) error { return start(ctx, env, true) }
 
 func start(ctx context.Context, env *kit.Env, legacy bool) error {

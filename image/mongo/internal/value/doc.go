@@ -130,7 +130,7 @@ func Index(component string) (int, bool) {
 	return n, err == nil
 }
 
-// Inner returns what a document or an array holds; of any other value, nothing.
+// Inner returns the content of a document or an array, and nothing for any other value.
 func Inner(v Value) Doc {
 	if IsDoc(v) || IsArray(v) {
 		return v.Data

@@ -213,7 +213,8 @@ func rational(v Value) *big.Rat {
 	return r.SetInt(n.Mul(n, scale))
 }
 
-// Truthy is the truth of a value in an expression: all is true but false, null, zero and nothing.
+// Truthy reports whether a value counts as true in an expression: all values do, except false, null, zero and a
+// missing one.
 func Truthy(v Value) bool {
 	switch {
 	case Missing(v), IsNull(v):

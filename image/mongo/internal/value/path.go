@@ -5,20 +5,20 @@ import "strings"
 // Leaf is what a path leads to. The value may be missing.
 type Leaf struct {
 	Value Value
-	// Index is that of the outermost array's element it was found in or under, or -1.
+	// Index is where in the outermost array of the path the value was found, or -1 if there is no array.
 	Index int
-	// Element is set for an element of an array that the path itself leads to.
+	// Element is set if the path leads to an array and the value is an element of it.
 	Element bool
 }
 
-// Walk visits all that a dotted path leads to in a document, until visit returns true. A path goes
-// on in each document of an array on its way, and in the element its next component numbers. The
-// elements of an array at its end are visited before the array itself.
+// Walk visits all that a dotted path leads to in a document, until visit returns true. Where the path meets an
+// array, it goes on in each document of the array, and in the element whose number is the next component of the
+// path. If it ends at an array, the elements are visited before the array itself.
 func Walk(d Doc, path string, visit func(Leaf) bool) bool {
 	return walk(d, path, -1, true, visit)
 }
 
-// WalkWhole is Walk that does not visit the elements of an array at the path's end.
+// WalkWhole is like Walk, but does not visit the elements of an array at the end of the path.
 func WalkWhole(d Doc, path string, visit func(Leaf) bool) bool {
 	return walk(d, path, -1, false, visit)
 }
@@ -86,7 +86,7 @@ func outer(index, i int) int {
 	return i
 }
 
-// At returns what a path leads to through documents alone, and the indices of arrays.
+// At returns the value at a path that goes through documents, and through arrays by index only.
 func At(d Doc, path string) Value {
 	v := OfDoc(d)
 	for path != "" {

@@ -46,8 +46,7 @@ var (
 // Request is a command a client sent.
 type Request struct {
 	ID int32
-	// Body is the command, in which document sequences are arrays again, as if they had been sent
-	// so.
+	// Body is the command. Document sequences are arrays in it, as if they had been sent that way.
 	Body value.Doc
 	// Legacy is set for OP_QUERY, which is answered by OP_REPLY.
 	Legacy bool
@@ -230,8 +229,7 @@ func withDB(d value.Doc, db string) value.Doc {
 	return b.Doc()
 }
 
-// Reply encodes the answer to a request. An answer that is not the last is followed by another to
-// itself.
+// Reply encodes the answer to a request. If more is set, another answer follows, whose request is this answer.
 func Reply(id int32, to *Request, answer value.Doc, more bool) []byte {
 	dst := make([]byte, headerSize, headerSize+20+len(answer))
 	binary.LittleEndian.PutUint32(dst[4:], uint32(id))
