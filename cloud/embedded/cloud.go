@@ -160,9 +160,8 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// Start brings a cluster up. It returns when the API is ready, all controllers are synced and all
-// nodes are Ready. The add-ons are installed behind its back; WaitReady waits for them. The cluster
-// lives until Close.
+// Start brings a cluster up. It returns when the API is ready, all controllers are synced and all nodes are Ready.
+// The add-ons are installed in the background; WaitReady waits for them. The cluster lives until Close.
 func Start(ctx context.Context, opts Options) (*Cloud, error) {
 	if err := opts.complete(); err != nil {
 		return nil, err

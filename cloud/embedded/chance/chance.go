@@ -1,9 +1,9 @@
 // Package chance is where a cluster's random numbers come from: which packets are lost, which endpoint
 // a connection gets, which calls fail.
 //
-// Who draws has a name, and each name has numbers of its own. They follow from the seed and the name
-// alone, whoever else draws meanwhile, so two clusters with one seed draw the same as long as things
-// have the same names and each draws in its own order.
+// Each user has a name, and each name has numbers of its own. They depend on the seed and the name alone, not on
+// who else draws meanwhile. So two clusters with the same seed draw the same numbers, as long as things have the
+// same names and each draws in its own order.
 //
 //	var s chance.Source
 //	s.Seed(7)
@@ -29,13 +29,13 @@ type Source struct {
 	forks   map[string]uint64 // how many there are of a name
 }
 
-// Stream is numbers between 0 and 1. It is for one goroutine at a time.
+// Stream is a sequence of numbers between 0 and 1. One goroutine at a time may use it.
 type Stream struct{ rand *rand.Rand }
 
 // Float64 returns the next number.
 func (s *Stream) Float64() float64 { return s.rand.Float64() }
 
-// Seed makes every name begin anew.
+// Seed sets the seed, and starts the numbers of every name from the beginning.
 func (s *Source) Seed(seed uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *Source) Seed(seed uint64) {
 	s.epoch.Add(1)
 }
 
-// Epoch changes with every Seed. Who holds a stream compares it, to learn that the stream is over.
+// Epoch changes with every Seed. Whoever holds a stream compares it to learn whether the stream is still valid.
 func (s *Source) Epoch() uint64 { return s.epoch.Load() }
 
 // Draw returns the next number of a name, at least 0 and less than 1. A name is remembered until the
@@ -62,8 +62,8 @@ func (s *Source) Draw(name string) float64 {
 	return t.Float64()
 }
 
-// Fork returns a stream for one of many things of the same name: the first, the second, and so on. It
-// is the caller's, and valid during the epoch that is returned.
+// Fork returns a stream for one of many things of the same name: the first, the second, and so on. The stream is
+// the caller's, and valid during the epoch that is returned.
 func (s *Source) Fork(name string) (t *Stream, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *Source) stream(name string) *Stream {
 	return &Stream{rand.New(rand.NewPCG(s.seed, Hash(name)))}
 }
 
-// Hash returns a number that is as good as any for a name.
+// Hash returns a number that depends on a name alone and looks random.
 func Hash(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // It cannot fail.

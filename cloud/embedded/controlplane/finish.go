@@ -14,10 +14,9 @@ const (
 	ipAddresses = registry + "ipaddresses/"
 )
 
-// FinishRestore restores once more what is in the charge of loops that never stop, the API server's
-// own: they note since when aggregated APIs answer, register the APIs of custom resources, and repair
-// the records of services' addresses. They may have acted on what was half restored. It is to be
-// called when programs serve again.
+// FinishRestore restores once more what the API server's own loops look after, because these never stop: they note
+// since when aggregated APIs answer, register the APIs of custom resources, and repair the records of services'
+// addresses. They may have acted on a half restored state. Call it when programs serve again.
 func (p *Plane) FinishRestore(ctx context.Context, s State) error {
 	now, _, err := p.State(ctx)
 	if err != nil {

@@ -46,8 +46,8 @@ func (d *doors) gated(next http.Handler) http.Handler {
 	})
 }
 
-// SetGate has a handler answer all requests that come over a wire, from the cluster's network or the
-// host, instead of the API server. Those of clients with a RESTConfig pass. Nil removes it.
+// SetGate makes a handler answer, in place of the API server, all requests that come from the cluster's network or
+// from the host. Clients with a RESTConfig pass it. Nil removes it.
 func (p *Plane) SetGate(h http.Handler) {
 	if h == nil {
 		p.api.doors.gate.Store(nil)
@@ -56,9 +56,8 @@ func (p *Plane) SetGate(h http.Handler) {
 	p.api.doors.gate.Store(&h)
 }
 
-// DirectConfig is a RESTConfig that nothing in the cluster can redirect, see, change or refuse:
-// neither the aggregator nor webhooks nor admission policies take part in its requests. Aggregated
-// APIs are not to be had with it.
+// DirectConfig is a RESTConfig that nothing in the cluster can redirect, see, change or refuse: neither the
+// aggregator nor webhooks nor admission policies take part in its requests. It does not reach aggregated APIs.
 func (p *Plane) DirectConfig(name string) *rest.Config {
 	c := p.RESTConfig(name)
 	c.Transport = &p.api.doors.direct

@@ -24,9 +24,9 @@ const validity = 10 * 365 * 24 * time.Hour
 type PKI struct {
 	CACert, CAKey []byte // PEM; of servers and clients
 	SAPub, SAKey  []byte // PEM
-	// The authority of those who say whom a request is for: the API server, when it passes one on to
-	// an aggregated API. It is another one because anybody can ask the cluster's for a certificate
-	// with any name.
+	// The API server shows a certificate of this authority when it passes a request on to an aggregated API and
+	// says whom the request is for. It is an authority apart, because anybody can ask the cluster's for a
+	// certificate with any name.
 	FrontCert, FrontKey []byte // PEM
 
 	ca, front authority

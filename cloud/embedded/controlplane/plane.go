@@ -38,8 +38,8 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// Timing are the periods of kube-controller-manager that tests cannot wait for. Zero values are the
-// stock defaults.
+// Timing holds the periods of kube-controller-manager that are too long for tests. Zero values are the stock
+// defaults.
 type Timing struct {
 	NodeMonitorPeriod           time.Duration // how often nodes are looked at: 5 s
 	NodeMonitorGrace            time.Duration // how long a node may be silent: 50 s
@@ -145,8 +145,8 @@ func (p *Plane) NewInformers() (informers.SharedInformerFactory, error) {
 		nil
 }
 
-// PrepareLoops builds the controllers on the given informers, which must not run yet: a handler of a
-// controller that is half built may not be called. It does not shut them down either.
+// PrepareLoops builds the controllers on the given informers, which must not run yet: no handler of a half built
+// controller may be called. The caller shuts the informers down.
 func (p *Plane) PrepareLoops(ctx context.Context, f informers.SharedInformerFactory) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +205,7 @@ func (p *Plane) StopLoops() {
 	}
 }
 
-// State reads the store, and the leases beside.
+// State reads the store. Leases are returned apart.
 func (p *Plane) State(ctx context.Context) (state, leases State, err error) {
 	return readState(ctx, p.store)
 }
@@ -232,7 +232,7 @@ func (p *Plane) Err() error {
 	return nil
 }
 
-// Close stops everything. It does not wait for what a breakdown keeps from stopping.
+// Close stops everything. After a breakdown it does not wait for what cannot stop any more.
 func (p *Plane) Close() {
 	if p.broken.failed() {
 		p.stop()

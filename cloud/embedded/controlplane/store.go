@@ -13,8 +13,8 @@ import (
 
 const registry = "/registry/"
 
-// State is the content of the store: every object's key and stored bytes. What changes by itself (see
-// volatile) is not read into it. One that was written by hand may have it.
+// State is the content of the store: every object's key and stored bytes. Reading the store leaves out what
+// changes by itself (see volatile). A state that was made by hand may have it.
 type State map[string][]byte
 
 // volatile reports whether a key is left out of snapshots: heartbeats, the API server's own address

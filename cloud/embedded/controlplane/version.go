@@ -28,8 +28,8 @@ var (
 	clientGitVersion, clientGitMajor, clientGitMinor, clientGitTreeState, clientGitCommit, clientBuildDate string
 )
 
-// Version is the version of Kubernetes that is linked in, go.mod's. Build information has it too, but
-// not that of test binaries.
+// Version is the version of Kubernetes that is linked in, as in go.mod. Build information has it too, except in
+// test binaries.
 const Version = "v1.37.1"
 
 // The commit of that version and its time. kubectl and the API server say them, as their releases do.

@@ -17,8 +17,8 @@ const killDelay = 500 * time.Millisecond
 // Effect is something that is done to the containers of a pod from outside. Neither their
 // configuration nor their status tells of it.
 type Effect struct {
-	// Containers are the names of those it is done to. None is all but those that were put beside
-	// another one to look at its processes.
+	// Containers names the containers that are affected. Empty means all, except ephemeral ones that look at the
+	// processes of another.
 	Containers []string
 
 	// CPU is how many cores are kept busy, out of the container's own share.
@@ -57,8 +57,8 @@ func (s suffering) call(name string) syscall.Errno {
 	return 0
 }
 
-// Disturb sets what is done to the containers of a pod, those to come included, in place of what was
-// done before; no effects end it. It returns when running containers are as they should be.
+// Disturb replaces the effects on the containers of a pod, future containers included. Without effects the
+// disturbance ends. It returns when the running containers are affected as it says.
 func (r *Runtime) Disturb(podUID string, effects ...Effect) {
 	r.mu.Lock()
 	if len(effects) == 0 {

@@ -7,8 +7,8 @@ import (
 
 var errInterrupted = status.Error(codes.Canceled, "the runtime was interrupted")
 
-// Interrupt ends all calls that wait for a container or a command, with an error and without
-// hurting either. It is how a kubelet that is being stopped lets go. Resume takes it back.
+// Interrupt ends all calls that wait for a container or a command, with an error and without hurting either. A
+// kubelet that stops lets go of its calls this way. Resume undoes it.
 func (r *Runtime) Interrupt() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -31,7 +31,7 @@ var (
 	_ kit.SocketLister = network{}
 )
 
-// NewNetwork returns a network for something that is not in a container: sockets of a stack, and
+// NewNetwork returns a network for something that is not in a container. It opens sockets on a stack, and resolves
 // names by the files of a file system.
 func NewNetwork(s *vnet.Stack, files kit.FS) kit.Network { return network{s, files} }
 

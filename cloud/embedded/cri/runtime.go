@@ -37,7 +37,7 @@ type Config struct {
 	Pods     netip.Prefix   // where pod addresses come from
 	Disk     *vfs.Tree      // the node's disk
 	Files    *vfs.Namespace // the node's files: the disk, with volumes mounted
-	Dir      string         // a directory of the host's for what must be there
+	Dir      string         // a directory on the host, for what cannot be in memory
 	Now      func() time.Time
 	// OnChange is told the UID of a pod whose containers or sandbox changed by themselves. It must
 	// not block.

@@ -220,7 +220,7 @@ func (r *Runtime) Booted() time.Time {
 	return r.booted
 }
 
-// Restored ends the restoring: what programs say from now on is logged.
+// Restored marks the end of a restore: from now on the output of programs is logged.
 func (r *Runtime) Restored() {
 	for _, c := range r.containersOf("") {
 		c.log.release()

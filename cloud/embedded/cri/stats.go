@@ -156,8 +156,8 @@ func (r *Runtime) KillAll() {
 	}
 }
 
-// Shutdown ends all containers and takes all sandboxes off the network. Nothing is told of it, and
-// the runtime must not be used any more.
+// Shutdown ends all containers and takes all sandboxes off the network. It reports none of this. The runtime must
+// not be used any more.
 func (r *Runtime) Shutdown() {
 	r.silent.Store(true)
 	r.mu.Lock()

@@ -40,8 +40,8 @@ func (r *Runtime) running(id string) (*Container, error) {
 	return c, nil
 }
 
-// Run executes a command in a container and returns when it has ended. A command that exits with
-// another code than 0 is a utilexec.CodeExitError.
+// Run executes a command in a container and returns when it has ended. If the command exits with a code other than
+// 0, the error is a utilexec.CodeExitError.
 func (r *Runtime) Run(ctx context.Context, id string, argv []string, s Streams) error {
 	c, err := r.running(id)
 	if err != nil {

@@ -97,8 +97,8 @@ func New(n *vnet.Network) *Proxy {
 	}
 }
 
-// Watch keeps the proxy current with the factory's informers, which the caller starts. What it
-// returns is done when the proxy knows all that is there.
+// Watch keeps the proxy current with the factory's informers, which the caller starts. All of synced are done when
+// the proxy knows everything there is.
 func (p *Proxy) Watch(f informers.SharedInformerFactory) (synced []cache.DoneChecker, err error) {
 	for _, w := range []struct {
 		informer cache.SharedIndexInformer

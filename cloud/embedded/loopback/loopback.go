@@ -49,8 +49,8 @@ type Transport struct {
 
 type mark struct{}
 
-// Local reports whether a request, by its context, comes from inside the process. What comes over a
-// wire has no way to look like it.
+// Local reports whether a request, by its context, comes from inside the process. A request that comes over a wire
+// cannot look like one.
 func Local(ctx context.Context) bool { return ctx.Value(mark{}) != nil }
 
 // Trusted reports whether a request comes by a transport that is Trusted.

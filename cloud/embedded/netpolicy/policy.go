@@ -42,8 +42,8 @@ func New(n *vnet.Network) *Policy {
 	}
 }
 
-// Watch keeps the policy current with the factory's informers, which the caller starts. What it
-// returns is done when the policy knows all that is there.
+// Watch keeps the policy current with the factory's informers, which the caller starts. All of synced are done
+// when the policy knows everything there is.
 func (p *Policy) Watch(f informers.SharedInformerFactory) (synced []cache.DoneChecker, err error) {
 	for _, i := range []cache.SharedIndexInformer{
 		f.Networking().V1().NetworkPolicies().Informer(),

@@ -114,8 +114,7 @@ func NewFleet(cfg Config) (*Fleet, error) {
 	return f, nil
 }
 
-// SetGate has a handler stand before the kubelets' APIs, except for the API server's requests. Nil
-// removes it.
+// SetGate puts a handler in front of the kubelets' APIs. Requests of the API server pass it. Nil removes it.
 func (f *Fleet) SetGate(gate func(kubelet http.Handler) http.Handler) {
 	if gate == nil {
 		f.gate.Store(nil)

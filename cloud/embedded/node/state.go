@@ -99,7 +99,7 @@ func (f *Fleet) RemoveDir(node, dir string) error {
 	return nil
 }
 
-// Restored is to be called when restored programs serve: what they say from then on is logged.
+// Restored must be called when restored programs serve: from then on their output is logged.
 func (f *Fleet) Restored() {
 	for _, n := range f.Nodes() {
 		n.hardware().runtime.Restored()

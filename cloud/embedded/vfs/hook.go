@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// Hook is asked before each operation on the files of a namespace, and may take its time. It answers
-// 0 for what may go on, or what the operation fails with. method is what FUSE calls the operation:
-// open, create, read, write, fsync, flush (a file is closed), getattr, setattr, opendir, readdir,
-// readlink, mkdir, unlink, rmdir, rename, link, symlink, statfs, setlk. paths are what it is done
-// to, with no symbolic links on the way; rename and link have two.
+// Hook is called before each operation on the files of a namespace, and may block. It returns 0 if the operation
+// may go on, or the error that it fails with. method is what FUSE calls the operation: open, create, read, write,
+// fsync, flush (a file is closed), getattr, setattr, opendir, readdir, readlink, mkdir, unlink, rmdir, rename,
+// link, symlink, statfs, setlk. paths are what the operation is done to, without symbolic links on the way; rename
+// and link have two.
 type Hook func(method string, paths ...string) syscall.Errno
 
-// SetHook installs a hook, for open files too; nil removes it. Devices are not asked for, nor is
-// what sets the namespace up.
+// SetHook installs a hook, for open files too; nil removes it. The hook is not called for devices, nor while the
+// namespace is set up.
 func (n *Namespace) SetHook(h Hook) {
 	var next *Hook
 	if h != nil {

@@ -15,7 +15,7 @@ import (
 type Disk struct {
 	Name  string
 	Total int64 // bytes
-	// On is what the disk itself lives on, if that is less than what the disks on it say they have.
+	// On is the device below this disk, if it has less space than the disks on it claim together.
 	On   *Disk
 	used atomic.Int64
 }
@@ -96,7 +96,7 @@ func (n *inode) isLink() bool { return n.target != "" }
 type Device struct {
 	// Open returns what reads and writes of the file do.
 	Open func(flag int) (Stream, error)
-	// Size makes it look like a regular file of so many bytes. A device without one looks like a device.
+	// Size makes the device look like a regular file of that many bytes. If it is nil, it looks like a device.
 	Size func() int64
 }
 
@@ -278,7 +278,7 @@ func (n *inode) own(gid int, readOnly bool) {
 	}
 }
 
-// Age moves the times of every file at and below a path. It is no error if there is none.
+// Age moves the times of every file at and below a path. It is no error if the path does not exist.
 func (t *Tree) Age(name string, by time.Duration) {
 	w, err := NewNamespace(t).walk(kit.User{}, "touch", path.Clean("/"+name), true)
 	if err != nil || w.node == nil {

@@ -2,10 +2,9 @@ package vnet
 
 import "syscall"
 
-// OnCall makes f decide which calls into the kernel fail for the sockets of a stack, and with what;
-// nil makes all succeed again. f is asked before each of "socket", "connect", "bind", "listen",
-// "accept", "read" and "write", on open sockets too, and answers 0 for those that may go on.
-// A read that waits already is not interrupted.
+// OnCall makes f decide which system calls on the sockets of a stack fail, and with which error. Nil makes all
+// succeed again. f is called before each "socket", "connect", "bind", "listen", "accept", "read" and "write", on
+// open sockets too, and returns 0 if the call may go on. A read that already waits is not interrupted.
 func (s *Stack) OnCall(f func(call string) syscall.Errno) {
 	if f == nil {
 		s.calls.Store(nil)

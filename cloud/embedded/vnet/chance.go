@@ -15,8 +15,8 @@ type dice func() float64
 // Chance is where the network's random numbers come from. Others may draw from it, too.
 func (n *Network) Chance() *chance.Source { return &n.chance }
 
-// Seed makes everything that is left to chance begin anew: loss, jitter, and whatever else draws from
-// [Network.Chance]. Hosts are counted anew, so that names do not tell of what happened before.
+// Seed starts all random numbers from the beginning: those for loss, jitter, and whatever else draws from
+// [Network.Chance]. It also counts hosts from the beginning, so that names do not depend on what happened before.
 func (n *Network) Seed(seed uint64) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,8 +32,8 @@ func (n *Network) Seed(seed uint64) {
 	n.chance.Seed(seed)
 }
 
-// NameOf returns a name for an address that is the same in another run, where addresses may differ:
-// what the host is one of, and which one. An address that has no host is its own name.
+// NameOf returns a name for an address that stays the same in another run, where addresses may differ: the kind of
+// its host, and a number. An address without a host is its own name.
 func (n *Network) NameOf(addr netip.Addr) string {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
@@ -43,8 +43,8 @@ func (n *Network) NameOf(addr netip.Addr) string {
 	return addr.String()
 }
 
-// SetKind says what a host is one of, such as the pods of a Deployment. Without it a host goes by its
-// address.
+// SetKind says which group a host belongs to, such as the pods of a Deployment. Without a kind, a host is named by
+// its address.
 func (h *Host) SetKind(kind string) {
 	h.net.mu.Lock()
 	defer h.net.mu.Unlock()

@@ -31,9 +31,9 @@ type Router interface {
 	Route(src netip.Addr, protocol string, dst netip.AddrPort) (netip.AddrPort, error)
 }
 
-// Keeper is an optional power of a Router: to end flows of datagrams. A socket's datagrams to dst go on
-// to the destination that Route gave first while Keeps says so, and are routed anew then. Without it they
-// go there while somebody listens. It must not block.
+// Keeper is an optional interface of a Router that ends flows of datagrams. A socket's datagrams to dst go to the
+// destination that Route chose first as long as Keeps reports true; after that they are routed anew. Without a
+// Keeper they go there as long as somebody listens. It must not block.
 type Keeper interface {
 	Keeps(src netip.Addr, protocol string, dst, backend netip.AddrPort) bool
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Ping sends an ICMP echo to a host's address and returns the round-trip time. Service addresses do
-// not answer, as they do not under kube-proxy. What is lost is never answered: ctx must end.
+// Ping sends an ICMP echo to a host's address and returns the round-trip time. Service addresses do not answer, as
+// they do not under kube-proxy. A lost echo is never answered, so ctx must end.
 func (s *Stack) Ping(ctx context.Context, addr netip.Addr) (time.Duration, error) {
 	n, start := s.host.net, time.Now()
 	if addr.IsLoopback() || addr == s.host.addr {

@@ -69,7 +69,7 @@ func Aggregator(ref common.ReferenceCallback) map[string]common.OpenAPIDefinitio
 	return resolve(mustRead(compressedAggregator), ref)
 }
 
-// Ahead returns [Get] for a caller who will soon want it: they are being read for its first call.
+// Ahead begins to read the definitions and returns [Get]. Its first call takes what was read.
 func Ahead() common.GetOpenAPIDefinitions {
 	first := make(chan map[string]definition, 1)
 	go func() {
