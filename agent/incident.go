@@ -7,8 +7,8 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 )
 
-// Answers returns an agent that gives one response to each question of an incident, which an observation ends with,
-// or to the one question of any other task.
+// Answers returns an agent that gives one response to each question of an incident, or to the only question of any
+// other task. The question is at the end of an observation.
 func Answers(task problem.Task, answer func(question problem.Task) (string, error)) Agent {
 	if task == problem.Incident {
 		task = problem.Detection // It is asked first.

@@ -53,7 +53,7 @@ func (c *Cage) Start(cmd *exec.Cmd, scratch string) error {
 	return err
 }
 
-// Advise is what to add to the failure of a program, or "".
+// Advise returns what to add to the error of a program that failed, or "".
 func (c *Cage) Advise() string {
 	if c.Off || !possible() {
 		return ""

@@ -11,13 +11,13 @@
 //     detection", 2020) localizes: the metric that changed along with how unusual the logs are is at
 //     the root.
 //
-// They are written after the abstracts of the papers, of MKSMC after its title, and not after the
-// authors' programs. So they are of the papers' kind, and not the papers' every step. What was
-// decided, also because a minute is a short history, is said in mksmc.go, pdiagnose.go and rmlad.go.
+// They are written from the abstracts of the papers (MKSMC from its title), not from the authors' programs. So
+// they follow the idea of each paper, but not its every step. mksmc.go, pdiagnose.go and rmlad.go say what was
+// decided instead, also because a minute is a short history.
 //
-// Each agent runs on every problem. A detector asked for a place, or a localizer asked for an anomaly,
-// answers by the same scores. What is no matter of these methods, the kind of a fault and its remedy,
-// is answered with an empty submission.
+// Each agent runs on every problem. A detector asked for a place, or a localizer asked for an anomaly, answers by
+// the same scores. These methods say nothing about the kind of a fault and its remedy, so such questions get an
+// empty submission.
 //
 // The answer is a function of the two exports: the random numbers of MKSMC come from a fixed seed.
 package classic

@@ -20,9 +20,8 @@ import (
 
 const prompt = "> "
 
-// Entry makes the agent: it shows all there is to see on show, a page at a time if in is a terminal,
-// and reads lines from in with a prompt on out. On a terminal, lines can be edited, completed and
-// brought back.
+// Entry makes the agent. It writes what there is to see to show, a page at a time if in is a terminal, and reads
+// lines from in with a prompt on out. On a terminal, lines can be edited, completed and brought back.
 func Entry(in io.Reader, show, out io.Writer) agent.Entry {
 	return agent.Entry{
 		Name: "human", Doc: "a person at a terminal",

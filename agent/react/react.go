@@ -1,6 +1,5 @@
-// Package react is an agent that reasons and acts in turn, after Yao et al., "ReAct: Synergizing
-// Reasoning and Acting in Language Models" (2023): each reply of the model is a thought and an action,
-// over all there are.
+// Package react is an agent that reasons and acts in turn, after Yao et al., "ReAct: Synergizing Reasoning and
+// Acting in Language Models" (2023): each reply of the model is a thought and an action. It can use all actions.
 package react
 
 import (

@@ -1,5 +1,5 @@
-// Command bench measures the lab and prints a table: what, the raw value, how much of the same work
-// done the stock way in the same run that is, and what to reach. It is what `make bench` runs.
+// Command bench measures the lab and prints a table. A row has a name, the value, its ratio to the same work done
+// the stock way in the same run, and the target. It is what `make bench` runs.
 //
 //	go run ./internal/bench                 everything but the cold build
 //	go run ./internal/bench -list

@@ -37,7 +37,7 @@ type Parts struct {
 	Problems fs.FS // documents, *.yaml
 }
 
-// AllAgents are who --agent can name, the program's own first.
+// AllAgents are the agents that --agent can name, the program's own first.
 func (p Parts) AllAgents() []agent.Entry {
 	return slices.Concat(p.Agents,
 		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry}, classic.Entries(),
@@ -63,7 +63,7 @@ func (p Parts) Library() (*problem.Library, error) {
 	return problem.New(slices.Concat(apps.All(), p.Apps), kinds, documents...)
 }
 
-// Check says which of the program's own parts cannot be: they have no name, or one that is taken.
+// Check returns an error that lists the program's own parts without a name, or with one that is taken.
 func (p Parts) Check() error {
 	if len(p.Images) > 0 {
 		r := kit.NewRegistry(images()...)

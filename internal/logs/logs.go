@@ -52,13 +52,13 @@ func Parse(text string) (s Settings, err error) {
 	return s, nil
 }
 
-// Or fills in what is empty.
+// Or returns the settings, with those of other where they are empty.
 func (s Settings) Or(other Settings) Settings {
 	return Settings{cmp.Or(s.Level, other.Level), cmp.Or(s.Format, other.Format)}
 }
 
-// New returns a logger that writes to w. Nobody should log a secret; those given here are not written
-// even so.
+// New returns a logger that writes to w. Nobody should log a secret. If somebody does, those given here are not
+// written.
 func (s Settings) New(w io.Writer, secrets ...string) *slog.Logger {
 	var level slog.Level
 	if s.Level == Off || level.UnmarshalText([]byte(cmp.Or(s.Level, Off))) != nil {
@@ -80,7 +80,7 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// Or returns a logger in any case: one that drops everything for none.
+// Or returns the logger, or one that drops everything if it is nil.
 func Or(l *slog.Logger) *slog.Logger {
 	if l == nil {
 		return slog.New(slog.DiscardHandler)
@@ -88,8 +88,8 @@ func Or(l *slog.Logger) *slog.Logger {
 	return l
 }
 
-// ErrorLog is a logger for what knows no other kind, such as an [net/http.Server]. Part is whose errors
-// they are.
+// ErrorLog returns a logger of package log, for code that takes no other, such as a [net/http.Server]. Part says
+// whose errors they are.
 func ErrorLog(l *slog.Logger, level slog.Level, part string) *log.Logger {
 	return slog.NewLogLogger(Or(l).With("part", part).Handler(), level)
 }

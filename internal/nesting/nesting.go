@@ -17,7 +17,7 @@ import (
 	"runtime"
 )
 
-// Limits are what a parser stands: far more than people write, far less than the stack holds.
+// Limits are what a parser can take: far more than people write, far less than the stack holds.
 type Limits struct {
 	Depth int // of brackets, and of operators in front of each other
 	Size  int // bytes; chains such as 1+1+1 become as deep as they are long
@@ -25,7 +25,7 @@ type Limits struct {
 
 // The limits for texts of two kinds.
 var (
-	Query  = Limits{Depth: 500, Size: 128 << 10} // an expression in an argument, which Linux bounds alike
+	Query  = Limits{Depth: 500, Size: 128 << 10} // an expression in an argument; Linux has the same limit
 	Script = Limits{Depth: 500, Size: 512 << 10} // a program in a file
 )
 
@@ -35,9 +35,8 @@ var (
 	ErrSize  = errors.New("too long")
 )
 
-// Check returns an error if a text is longer than the limits, or could nest deeper. It does not know
-// what is quoted, and counts brackets there too: what a text hides from it must not hide from the
-// parser.
+// Check returns an error if a text is longer than the limits, or could nest deeper. It does not know quotes, and
+// counts the brackets inside them too: no quote may hide brackets from it that the parser sees.
 func Check(text string, l Limits) error {
 	if len(text) > l.Size {
 		return fmt.Errorf("%w: more than %d bytes", ErrSize, l.Size)

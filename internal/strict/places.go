@@ -10,8 +10,8 @@ import (
 // Places are where things stand in a document. The zero value knows of none.
 type Places struct{ root *yaml.Node }
 
-// Line returns the line of what a path leads to: names, and numbers of items from 0. If it is not there,
-// it is the line of the nearest thing around it. Unknown is 0.
+// Line returns the line of the value at a path, which has names of fields and numbers of items, from 0. If there
+// is no such value, it returns the line of the nearest thing around it, or 0 if that is unknown.
 func (p Places) Line(path ...any) int {
 	n := p.root
 	if n == nil {

@@ -68,8 +68,8 @@ func Errorf(n *yaml.Node, format string, args ...any) error {
 	return p
 }
 
-// Softly is for types that decode themselves: after the error that it returns the decoder goes on, so
-// that the rest of the document is looked at, too.
+// Softly is for types that decode themselves. It turns an error into one after which the decoder goes on, so that
+// problems in the rest of the document are found too.
 func Softly(err error) error {
 	all := &Problems{}
 	all.absorb(err)
@@ -303,7 +303,8 @@ func suggestion(name string, fields map[string]reflect.Type) string {
 	return "; known are " + strings.Join(names, ", ")
 }
 
-// Unknown says that there is nothing of a name, and what was probably meant, or else what there is.
+// Unknown says that there is nothing of a name. It suggests the name that was probably meant, or else lists what
+// there is.
 func Unknown(what, name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("there is no %s %q; did you mean %q?", what, name, near)

@@ -25,7 +25,7 @@ const (
 	Application     = "Application"
 )
 
-// SystemLevels are all of them.
+// SystemLevels are all levels.
 var SystemLevels = []string{Hardware, OperatingSystem, Virtualization, Application}
 
 // The fault types, what a root cause is.
@@ -38,7 +38,7 @@ const (
 	DependencyProblem = "Dependency Problem"
 )
 
-// FaultTypes are all of them.
+// FaultTypes are all types.
 var FaultTypes = []string{
 	Misconfiguration, CodeDefect, Authentication, NetworkStorage, OperationError, DependencyProblem,
 }

@@ -1,5 +1,5 @@
-// Package thought parts what a model thinks from what it says. Thoughts are kept and never obeyed: a
-// call that a model weighs in its thoughts is not one it makes.
+// Package thought separates what a model thinks from what it says. Thoughts are kept and never obeyed: a call that
+// a model weighs in its thoughts is not one it makes.
 //
 //	answer, thoughts := thought.Split("<think>restart it?</think>I look first.", false)
 //

@@ -10,9 +10,9 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// Prompt is a prompt in a file. The first line is "version: N"; change N whenever the text changes.
-// A line "=== user" parts what is the system's from what the user says first. Names in braces stand
-// for what an agent is told, see [Conversation].
+// Prompt is a prompt in a file. The first line is "version: N"; change N whenever the text changes. A line "===
+// user" separates the system's message from the user's first one. Names in braces stand for what an agent is told,
+// see [Conversation].
 type Prompt struct {
 	record.Prompt
 	system, user string

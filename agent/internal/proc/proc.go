@@ -1,4 +1,4 @@
-// Package proc is a program that an agent is, or has started: how it ended, and how it is ended.
+// Package proc starts the programs that agents are made of, ends them, and tells how they ended.
 package proc
 
 import (
@@ -15,8 +15,9 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start starts a command by a function that does. If group is set, it is a program that nobody watches,
-// and has a process group of its own. The command's streams must be files.
+// Start starts a command by calling start, which has to start it. If group is set, the program gets a process
+// group of its own, as is right for one that no person controls from a terminal. The command's streams must be
+// files.
 func Start(cmd *exec.Cmd, group bool, start func() error) (*Process, error) {
 	if group {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -50,7 +51,7 @@ func (p *Process) Gone(within time.Duration) bool {
 	}
 }
 
-// Status says how the program ended. It must have.
+// Status says how the program ended. It must have ended.
 func (p *Process) Status() string {
 	if st, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && st.Signaled() {
 		return fmt.Sprintf("was killed by signal %d (%v)", int(st.Signal()), st.Signal())
@@ -58,7 +59,7 @@ func (p *Process) Status() string {
 	return fmt.Sprintf("exited with status %d", p.cmd.ProcessState.ExitCode())
 }
 
-// Failed reports whether the program exited with a status that says so. It must have exited.
+// Failed reports whether the program exited with a status above 0. It must have ended.
 func (p *Process) Failed() bool { return p.cmd.ProcessState.ExitCode() > 0 }
 
 // Stop ends the program with a signal, or with SIGKILL if that does not help within a while. What is

@@ -1,6 +1,5 @@
-// Command bare is the embedded cloud with the images to play with, and kubectl, and nothing of what
-// the lab builds on them. The bench builds it to tell what of the lab's size and of its build is the
-// cloud's.
+// Command bare is the embedded cloud with a few images and kubectl, without what the lab builds on them. The bench
+// builds it to tell how much of the lab's size and build time is the cloud's.
 //
 //	bare               starts a cluster, prints its kubeconfig, and stays until Ctrl-C
 //	bare kubectl ...   is kubectl

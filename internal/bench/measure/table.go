@@ -15,7 +15,7 @@ type Row struct {
 	Target Target
 }
 
-// Ratio returns how much of the stock way's value the row needs. It is known only if both are.
+// Ratio returns the value of the row divided by that of the stock way. It is known only if both are.
 func (r Row) Ratio() (ratio float64, known bool) {
 	if !r.Value.Known() || !r.Stock.Known() || r.Stock.Median() == 0 {
 		return 0, false

@@ -1,4 +1,4 @@
-// Package apps lists the built-in applications, for who needs nothing else of what is built in.
+// Package apps lists the built-in applications, for programs that need nothing else of what is built in.
 package apps
 
 import (
