@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -17,27 +15,16 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/informers"
 	clientset "k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/utils/clock"
 
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded/chaos"
 	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
-	"github.com/aiopslab/aiopslab/cloud/embedded/kubeproxy"
-	"github.com/aiopslab/aiopslab/cloud/embedded/netpolicy"
 	"github.com/aiopslab/aiopslab/cloud/embedded/node"
-	"github.com/aiopslab/aiopslab/cloud/embedded/provisioner"
-	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 	"github.com/aiopslab/aiopslab/kit"
 )
@@ -52,41 +39,13 @@ var (
 	dnsService    = netip.MustParseAddr("10.96.0.10")
 )
 
-// Defaults of Options.
 const (
-	DefaultNodes  = 3
-	DefaultCores  = 8
-	DefaultMemory = 32 << 30
-	DefaultDisk   = 100 << 30
-	MaxNodes      = 100
 	clusterDomain = "cluster.local"
 	serverPort    = 6443
 	// gcPercent favours memory over time, from the start: a lazier collector would save a tenth of
 	// its CPU time, and leave the heap in pieces that can never be given back.
 	gcPercent = 75
 )
-
-// Options say what kind of cluster to start. Only Images is required.
-type Options struct {
-	Images *kit.Registry // what containers can be made of
-	// Commands are what the nodes themselves have in /usr/bin, by name: what one can run on a node, as
-	// with kubectl debug node and chroot.
-	Commands map[string]kit.Program
-
-	Nodes  int   // how many; as many as the snapshot has, or DefaultNodes
-	Cores  int   // of each node; DefaultCores
-	Memory int64 // of each node, in bytes; DefaultMemory
-	Disk   int64 // of each node, in bytes; DefaultDisk
-
-	Listen   string    // where the API is served on the host; any port of 127.0.0.1 by default
-	Dir      string    // the cluster's own, removed by Close; a new temporary directory by default
-	Snapshot *Snapshot // what to start from; a new cluster by default
-
-	Clock    clock.WithTicker    // paces pods (back-off, probes); the real one by default
-	Timing   controlplane.Timing // of the controllers
-	Progress func(step string)   // is told what is being done
-	Log      *slog.Logger        // is told what Kubernetes and etcd log, at level debug; may be nil
-}
 
 // Cloud is a cluster inside the process.
 type Cloud struct {
@@ -119,46 +78,6 @@ var (
 	_ cloud.Gated    = (*Cloud)(nil)
 	_ cloud.Seeder   = (*Cloud)(nil)
 )
-
-func (o *Options) complete() error {
-	if o.Images == nil {
-		return errors.New("no images are registered")
-	}
-	if s := o.Snapshot; s != nil && o.Nodes == 0 {
-		o.Nodes = len(s.Nodes)
-	} else if s != nil && o.Nodes != len(s.Nodes) {
-		return fmt.Errorf("the snapshot has %d nodes, not %d", len(s.Nodes), o.Nodes)
-	}
-	for _, d := range []struct {
-		field *int
-		value int
-	}{{&o.Nodes, DefaultNodes}, {&o.Cores, DefaultCores}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	for _, d := range []struct {
-		field *int64
-		value int64
-	}{{&o.Memory, DefaultMemory}, {&o.Disk, DefaultDisk}} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
-	}
-	if o.Nodes < 1 || o.Nodes > MaxNodes {
-		return fmt.Errorf("a cluster has 1 to %d nodes, not %d", MaxNodes, o.Nodes)
-	}
-	if o.Listen == "" {
-		o.Listen = "127.0.0.1:0"
-	}
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
-	if o.Progress == nil {
-		o.Progress = func(string) {}
-	}
-	return nil
-}
 
 // Start brings a cluster up. It returns when the API is ready, all controllers are synced and all nodes are Ready.
 // The add-ons are installed in the background; WaitReady waits for them. The cluster lives until Close.
@@ -253,45 +172,6 @@ func (c *Cloud) Seed(seed uint64) {
 	c.network.Seed(seed)
 }
 
-// openNetwork makes the cluster's network and opens the API's port on it and on the host.
-func (c *Cloud) openNetwork() error {
-	var err error
-	if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
-		return fmt.Errorf("listen for the Kubernetes API: %w", err)
-	}
-	c.network = vnet.New(vnet.Config{
-		Subnets: []netip.Prefix{nodeSubnet, podSubnet},
-		Virtual: []netip.Prefix{serviceSubnet},
-	})
-	c.network.SetRouter(noServices{})
-	if c.server, err = c.network.AddHost(serverAddr); err != nil {
-		return err
-	}
-	c.stack = c.server.NewStack()
-	files := vfs.NewTree(vfs.Options{})
-	env := &kit.Env{FS: files.Root(), Dir: "/"}
-	if err := env.MkdirAll("/etc", 0o755); err != nil {
-		return err
-	}
-	conf := fmt.Sprintf("nameserver %s\nsearch svc.%s %s\noptions ndots:5\n", dnsService, clusterDomain, clusterDomain)
-	if err := env.WriteFile("/etc/resolv.conf", []byte(conf), 0o644); err != nil {
-		return err
-	}
-	c.names = cri.NewNetwork(c.stack, files.Root())
-	return nil
-}
-
-// noServices routes until there is a kube-proxy. An API server that starts from a snapshot asks at
-// once for the APIs that pods serve, and is not ready before it knows that they do not answer.
-type noServices struct{}
-
-func (noServices) Route(_ netip.Addr, _ string, dst netip.AddrPort) (netip.AddrPort, error) {
-	if serviceSubnet.Contains(dst.Addr()) {
-		return dst, vnet.ErrReject
-	}
-	return dst, nil
-}
-
 func (c *Cloud) startPlane(ctx context.Context) (err error) {
 	var state controlplane.State
 	if s := c.opts.Snapshot; s != nil {
@@ -359,95 +239,6 @@ func (c *Cloud) startFleet() error {
 		TLS: cert, ClientCA: pool, Dir: filepath.Join(c.dir, "nodes"), Clock: c.opts.Clock, Log: c.opts.Log,
 	})
 	return err
-}
-
-// loops is everything that acts on the cluster's state by itself. It is stopped during a reset.
-type loops struct {
-	cancel  context.CancelFunc
-	wg      sync.WaitGroup
-	factory informers.SharedInformerFactory
-	events  record.EventBroadcaster
-}
-
-// startLoops starts what acts on the state, and returns when all of it has seen the state. If there
-// are nodes to restore, it does so in between: their programs find the network as it was, and the
-// kubelets find the programs.
-func (c *Cloud) startLoops(ctx context.Context, restore *Snapshot) error {
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	l := &loops{cancel: cancel}
-	c.loops = l
-	var err error
-	if l.factory, err = c.plane.NewInformers(); err != nil {
-		return err
-	}
-	l.events = record.NewBroadcaster(record.WithContext(run))
-	l.events.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: c.client.CoreV1().Events("")})
-	prov, err := provisioner.New(c.client, l.factory, c.fleet,
-		l.events.NewRecorder(scheme.Scheme, v1.EventSource{Component: provisioner.Name}))
-	if err != nil {
-		return err
-	}
-	if err := c.plane.PrepareLoops(ctx, l.factory); err != nil {
-		return err
-	}
-	if err := c.startNetwork(ctx, run, l.factory); err != nil {
-		return err
-	}
-	if restore != nil {
-		if err := c.fleet.Restore(restore.Nodes); err != nil {
-			return err
-		}
-	}
-	l.wg.Go(func() { prov.Run(run) })
-	var g errgroup.Group
-	g.Go(c.plane.StartLoops)
-	g.Go(func() error { return c.fleet.Start(ctx, l.factory) })
-	g.Go(func() error {
-		l.factory.WaitForCacheSync(ctx.Done())
-		return ctx.Err()
-	})
-	return g.Wait()
-}
-
-// startNetwork makes services and policies follow the informers, which it starts. Until it knows
-// everything, the containers that run are served by what was there before.
-func (c *Cloud) startNetwork(ctx, run context.Context, f informers.SharedInformerFactory) error {
-	proxy, policy := kubeproxy.New(c.network), netpolicy.New(c.network)
-	services, err := proxy.Watch(f)
-	if err != nil {
-		return err
-	}
-	policies, err := policy.Watch(f)
-	if err != nil {
-		return err
-	}
-	if err := c.chaos.Watch(f); err != nil {
-		return err
-	}
-	f.Start(run.Done())
-	if !cache.WaitFor(ctx, "", append(services, policies...)...) {
-		return ctx.Err()
-	}
-	c.network.SetRouter(proxy)
-	c.network.SetAdmitter(policy)
-	return nil
-}
-
-// stopLoops ends what startLoops started and waits for it.
-func (c *Cloud) stopLoops() {
-	l := c.loops
-	if l == nil {
-		return
-	}
-	c.loops = nil
-	l.cancel()
-	var wg sync.WaitGroup
-	wg.Go(c.plane.StopLoops)
-	wg.Go(c.fleet.Stop)
-	wg.Wait()
-	l.wg.Wait()
-	l.factory.Shutdown()
-	l.events.Shutdown()
 }
 
 // RESTConfig implements cloud.Cloud. Requests do not leave the process.
