@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -125,13 +126,13 @@ func TestExecShell(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tt.call, r.Text, tt.want)
 		}
 	}
-	if r := do(t, i, `exec_shell("sleep 3", timeout=1)`); !strings.HasPrefix(r.Text, "Error: Cannot sleep for 3s: 1s of the time limit are left.") {
+	r := do(t, i, `exec_shell("sleep 3", timeout=1)`)
+	if !regexp.MustCompile(`^Error: Cannot sleep for 3s: [01]s of the time limit are left\.`).MatchString(r.Text) {
 		t.Errorf("%q", r.Text)
 	}
-	start := time.Now()
-	r := do(t, i, `exec_shell("echo begun; while :; do :; done", timeout=1)`)
-	if took := time.Since(start); !strings.HasPrefix(r.Text, "begun\n[The command was ended after 1 seconds.") || !r.Failed || took > 20*time.Second {
-		t.Errorf("%q after %s", r.Text, took)
+	r = do(t, i, `exec_shell("echo begun; while :; do :; done", timeout=1)`)
+	if !strings.HasPrefix(r.Text, "begun\n[The command was ended after 1 seconds.") || !r.Failed {
+		t.Errorf("%q", r.Text)
 	}
 	if i.Confinement() == "" {
 		t.Error("the confinement is not described")

@@ -17,7 +17,7 @@ import (
 func TestExample(t *testing.T) {
 	d := apptest.Deploy(t, visitsApp(), kit.NewRegistry(visitsImage(), memcached.Image(nil)))
 	client := d.User().Client()
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		resp, err := client.Get("http://visits:8080/")
 		if err == nil {
 			b, _ := io.ReadAll(resp.Body)

@@ -129,7 +129,7 @@ func (p *terminal) expect(text string) {
 
 func (p *terminal) until(holds func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("it does not come about; the screen has\n%s", p.screen())
 		}

@@ -27,7 +27,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long the application may take to do something.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 type front struct {
 	t *testing.T

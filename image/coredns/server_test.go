@@ -217,7 +217,7 @@ func TestRefusedCorefileLeavesNothing(t *testing.T) {
 		t.Errorf("exit %d, %s", code, run.Stderr)
 	}
 	// A watch that failed sleeps for a while before it finds that nobody wants it any more.
-	for deadline := time.Now().Add(30 * time.Second); goleak.Find() != nil; {
+	for deadline := time.Now().Add(2 * time.Minute); goleak.Find() != nil; {
 		if time.Now().After(deadline) {
 			t.Fatal(goleak.Find())
 		}

@@ -258,7 +258,7 @@ server {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.SetDeadline(time.Now().Add(time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		io.WriteString(c, "GET "+path+" HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n")
 		rd := bufio.NewReader(c)
 		status, _ := rd.ReadString('\n')

@@ -26,7 +26,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // patience is how long a test waits for something that should happen within a few scrapes.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // lab is a world with a Prometheus in it.
 type lab struct {

@@ -97,7 +97,7 @@ func TestBusyScript(t *testing.T) {
 		done := make(chan error, 1)
 		c := connect(t, m, func(o *goredis.Options) { o.ReadTimeout = -1 })
 		go func() { done <- c.Eval(context.Background(), code, nil).Err() }()
-		for deadline := time.Now().Add(10 * time.Second); !strings.HasPrefix(say(t, m, "GET a"), "(error) BUSY"); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); !strings.HasPrefix(say(t, m, "GET a"), "(error) BUSY"); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("the server is not busy")
 			}
@@ -115,7 +115,7 @@ func TestBusyScript(t *testing.T) {
 		t.Error(got)
 	}
 	loop("redis.call('SET', 'written', 1) while true do end")
-	for deadline := time.Now().Add(10 * time.Second); !strings.Contains(m.Read("/data/appendonly.aof"), "written"); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(m.Read("/data/appendonly.aof"), "written"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("the script has not written")
 		}

@@ -253,10 +253,8 @@ func TestTimeout(t *testing.T) {
 		"while :; do :; done", "yes > /dev/null", "awk 'BEGIN{while(1);}'", "jq -n 'def f: f; f'", "sleep 0.1; cat <(while :; do :; done)",
 		"echo before; trap '' TERM; kubectl hang", "kubectl hang | cat", "yes | tail -n 1", "x=$(sleep 0.2; kubectl hang)",
 	} {
-		start := time.Now()
-		o := b.Run(t.Context(), command, 300*time.Millisecond)
-		if took := time.Since(start); !o.TimedOut || o.Status == 0 || took > 20*time.Second {
-			t.Errorf("%s: %+v after %s", command, o, took)
+		if o := b.Run(t.Context(), command, 300*time.Millisecond); !o.TimedOut || o.Status == 0 { // They would never end.
+			t.Errorf("%s: %+v", command, o)
 		}
 	}
 	var pid int

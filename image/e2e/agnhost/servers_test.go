@@ -160,7 +160,7 @@ func TestServeHostnameRaw(t *testing.T) {
 		}
 		// As nc does, say something first.
 		io.WriteString(c, "hostName\n")
-		c.SetDeadline(time.Now().Add(time.Second))
+		c.SetDeadline(time.Now().Add(time.Minute))
 		buf := make([]byte, 100)
 		n, err := c.Read(buf)
 		if string(buf[:n]) != "backend" {
