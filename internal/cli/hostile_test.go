@@ -26,6 +26,7 @@ func hostileAgent() int {
 
 // TestHostile tries what an enemy would: a part of test/hostile, or all of it with -hostile.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	tricks, err := hostile.Tricks()
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 // An MCP client starts the server, learns of the tools while the cluster is still coming up, looks
 // around and submits. The verdict is the exit status.
 func TestMCP(t *testing.T) {
+	t.Parallel()
 	tmp, err := os.MkdirTemp("", "lab") // Not t.TempDir: the name of a socket cannot be long.
 	if err != nil {
 		t.Fatal(err)
@@ -76,6 +77,7 @@ func TestMCP(t *testing.T) {
 
 // Ctrl-C ends the run and the server with it, though the client has not left.
 func TestMCPInterrupted(t *testing.T) {
+	t.Parallel()
 	tmp, err := os.MkdirTemp("", "lab")
 	if err != nil {
 		t.Fatal(err)

@@ -30,6 +30,7 @@ import (
 // Python's client is in $PYTHONPATH, and the repository's clients and examples are where a script
 // begins.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	cache := t.TempDir() // kubectl's, of what the API offers
 	testscript.Run(t, testscript.Params{
 		Dir:   "testdata/script",

@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long a script waits for anything before it fails.
-const patience = 90 * time.Second
+const patience = 3 * time.Minute
 
 // shared is one environment for all scripts that need no more than a namespace in it.
 var shared sharedEnvironment

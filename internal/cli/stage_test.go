@@ -21,7 +21,8 @@ import (
 
 // TestStage runs one episode after another in one cluster, each on what the one before left behind.
 func TestStage(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	c, err := embedded.Start(ctx, embedded.Options{Images: builtin.Parts{}.AllImages(), Nodes: embedded.DefaultNodes})
 	if err != nil {
