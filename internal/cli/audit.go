@@ -61,6 +61,7 @@ one is; 3 if a run could not be had and none is.`,
 type audited struct {
 	Rows []auditRow `json:"rows"`
 	Lost []*cell    `json:"lost"` // runs that could not be had
+	runs int
 }
 
 // auditRow is a row with its score.
@@ -102,16 +103,40 @@ func audit(ctx context.Context, s *State, f *auditFlags, ids []string) error {
 		return fail(ExitUsage, errors.New("there is no detection, localization or analysis among these problems"),
 			"Name one, or choose another --suite.")
 	}
+	out, start := f.progress(s), time.Now()
+	result, err := f.measure(ctx, s, problems, exploits, out)
+	if err != nil {
+		return err
+	}
+	if done, err := printData(s.Stdout, f.output, result); err != nil {
+		return err
+	} else if !done {
+		result.print(s.Stdout)
+	}
+	fmt.Fprintf(out, "%d of %d runs read, in %v\n", result.runs-len(result.Lost), result.runs,
+		time.Since(start).Round(time.Second))
+	switch {
+	case len(result.above(1)) > 0:
+		return exitStatus(ExitUnsolved)
+	case len(result.Lost) > 0:
+		return exitStatus(ExitEnvironment)
+	}
+	return nil
+}
+
+// measure has exploits answer problems, and tells of the runs that it takes.
+func (f *auditFlags) measure(ctx context.Context, s *State, problems []*problem.Problem, exploits []exploit.Exploit,
+	out io.Writer,
+) (*audited, error) {
 	cells, scenes := f.scenes(problems)
 	blind := !slices.ContainsFunc(exploits, func(e exploit.Exploit) bool { return !e.Blind })
 	if blind { // Nobody looks.
 		cells = nil
 	}
-	out, start := f.progress(s), time.Now()
 	fmt.Fprintf(out, "%d %s for %d %s, %d at a time\n", len(cells), plural(len(cells), "run"), len(problems),
 		plural(len(problems), "problem"), f.workers)
-	sights, result := map[*cell]*exploit.Sight{}, audited{Lost: []*cell{}}
-	err = f.run(ctx, s, cells, func(n int, c *cell) {
+	sights, result := map[*cell]*exploit.Sight{}, &audited{Lost: []*cell{}, runs: len(cells)}
+	err := f.run(ctx, s, cells, func(n int, c *cell) {
 		sight, why := see(c)
 		if why != nil {
 			c.Why = why.Error()
@@ -121,7 +146,7 @@ func audit(ctx context.Context, s *State, f *auditFlags, ids []string) error {
 		fmt.Fprintf(out, "%4d/%d  %-60s %5.1f s  %s\n", n, len(cells), c.Problem, c.Seconds, c.trouble(why))
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var cases []*exploit.Case
 	for seed := range f.seeds {
@@ -132,25 +157,20 @@ func audit(ctx context.Context, s *State, f *auditFlags, ids []string) error {
 			}
 		}
 	}
-	above := false
 	for _, r := range exploit.Audit(cases, exploits) {
-		above = above || r.Above && !r.Baseline && !r.Churn
 		result.Rows = append(result.Rows, auditRow{r, runs.NewShare(r.Right, r.Runs)})
 	}
-	if done, err := printData(s.Stdout, f.output, result); err != nil {
-		return err
-	} else if !done {
-		result.print(s.Stdout)
+	return result, nil
+}
+
+// above are the rows of exploits that are above chance, if so many rows are looked at for one.
+func (a *audited) above(among int) (list []auditRow) {
+	for _, r := range a.Rows {
+		if r.Luck*float64(among) < exploit.Significance && !r.Baseline && !r.Churn {
+			list = append(list, r)
+		}
 	}
-	fmt.Fprintf(out, "%d of %d runs read, in %v\n", len(cells)-len(result.Lost), len(cells),
-		time.Since(start).Round(time.Second))
-	switch {
-	case above:
-		return exitStatus(ExitUnsolved)
-	case len(result.Lost) > 0:
-		return exitStatus(ExitEnvironment)
-	}
-	return nil
+	return list
 }
 
 func sceneOf(p *problem.Problem, seed uint64) scene {

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/agent/exploit"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -23,6 +26,7 @@ type verifyFlags struct {
 	matrix
 	agents []string
 	repeat int
+	audit  int
 }
 
 // holds reports whether what must come of a cell has.
@@ -40,17 +44,28 @@ rolling back everything, scaling to zero, deleting the workload, lifting limits,
 silencing alerts; unless the problem says, with a reason, that one of them is a
 true fix, which must pass then, or may be one by luck, which is not run.
 
+Of a suite, some localizations are also answered by exploits, which do not look
+at the system's health; see 'aiopslab audit'. None may be above chance, with a
+bar that is as much higher as there are exploits.
+
 Every run has a cluster and a process of its own. The exit status is 0 only if
 all of it holds.`,
 		Example: `  aiopslab verify scale_pod_zero_social_net-mitigation-1
   aiopslab verify --suite mitigation -j 4
-  aiopslab verify --agents oracle`,
-		RunE: func(c *cobra.Command, args []string) error { return verify(c.Context(), s, f, args) },
+  aiopslab verify --agents oracle --audit 10`,
+		RunE: func(c *cobra.Command, args []string) error {
+			if !c.Flags().Changed("audit") && (len(args) > 0 || len(f.agents) > 0) {
+				f.audit = 0
+			}
+			return verify(c.Context(), s, f, args)
+		},
 	}
 	flags := c.Flags()
 	f.add(c, s, "prove", "all", "by default they are kept only of what does not hold")
 	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run, each time with the next seed")
+	flags.IntVar(&f.audit, "audit", 5,
+		"how many localizations exploits are tried on; none by default if problems or agents are named")
 	completeFlag(c, "agents", func() []string { return provers })
 	return c
 }
@@ -93,6 +108,9 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if f.workers < 1 || f.repeat < 1 {
 		return fail(ExitUsage, fmt.Errorf("-j %d --repeat %d: both are 1 at least", f.workers, f.repeat), "")
 	}
+	if f.audit < 0 {
+		return fail(ExitUsage, fmt.Errorf("--audit %d: it is a number of localizations", f.audit), "")
+	}
 	for _, a := range f.agents {
 		if !slices.Contains(provers, a) {
 			return fail(ExitUsage, fmt.Errorf("--agents %s proves nothing", a),
@@ -131,10 +149,45 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		return err
 	}
 	fmt.Fprintf(out, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
+	if f.audit > 0 {
+		above, err := f.auditSample(ctx, s, problems, out)
+		if err != nil {
+			return err
+		}
+		bad += above
+	}
 	if bad > 0 {
 		return exitStatus(ExitUnsolved)
 	}
 	return nil
+}
+
+// auditSample tries exploits on some of the localizations, and returns how many of them are above chance. Of many
+// rows one is by luck alone, so the bar is as much higher as there are rows.
+func (f *verifyFlags) auditSample(ctx context.Context, s *State, problems []*problem.Problem, out io.Writer,
+) (int, error) {
+	var list []*problem.Problem
+	for _, p := range problems {
+		if p.Task == problem.Localization && exploit.Asks(p) {
+			list = append(list, p)
+		}
+	}
+	r := rand.New(rand.NewPCG(f.seed, 0x61756469))
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	list = list[:min(f.audit, len(list))]
+	if len(list) == 0 {
+		fmt.Fprintln(out, "no localization to audit")
+		return 0, nil
+	}
+	flags := auditFlags{matrix: f.matrix, seeds: 1}
+	result, err := flags.measure(ctx, s, list, exploit.All(), out)
+	if err != nil {
+		return 0, err
+	}
+	result.print(out)
+	above := result.above(len(result.Rows))
+	fmt.Fprintf(out, "%d of %d exploits above chance\n", len(above), len(exploit.All()))
+	return len(above) + len(result.Lost), nil
 }
 
 // keep moves the records of a cell out of the temporary directory, unless they are in another one.
