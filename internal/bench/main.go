@@ -43,6 +43,7 @@ var benches = []bench{
 	{"idle", "memory and CPU of an environment that does nothing", benchIdle},
 	{"many", "environments with a 30-pod application each, side by side", benchMany},
 	{"apps", "applications deployed, and the load one holds", benchApps},
+	{"world", "an environment with application and past, ready for the fault", benchWorld},
 	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
 	{"guard", "what the guard adds to an API call", benchGuard},
