@@ -37,7 +37,7 @@ run: build ## watch an agent work on an incident, and its verdict
 
 # What takes longest begins first, and has all the others beside it.
 test: ## run all tests
-	$(TEST) --packages='./internal/cli ./...' -- -timeout 30m
+	$(TEST) --packages='./internal/cli ./test/faults ./cloud/embedded ./test/apps ./...' -- -timeout 30m
 
 race: ## run the tests of the packages without a control plane under the race detector
 	CGO_ENABLED=1 $(TEST) --packages='$(LIGHT)' -- -timeout 30m -race
