@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// caller is whom a request is from, and how it goes on to the API server as theirs.
+// caller is the sender of a request, and how the request goes on to the API server in their name.
 type caller struct {
 	guard    *Guard
 	via      http.RoundTripper

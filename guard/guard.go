@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// DefaultUser is whom an agent acts as.
+	// DefaultUser is the user that an agent acts as.
 	DefaultUser = "sre"
 	// DefaultGroup is the agent's group. It has all rights.
 	DefaultGroup = "sre-team"
@@ -51,7 +51,7 @@ type Options struct {
 	// Direct is the same API server, reached in a way that the agent cannot redirect, for what the guard itself
 	// wants to know; nil means Upstream.
 	Direct *rest.Config
-	// User and Groups are whom the agent acts as; empty are DefaultUser and DefaultGroup.
+	// User and Groups are the identity that the agent acts with; by default DefaultUser and DefaultGroup.
 	User   string
 	Groups []string
 	// Hide is what the agent cannot see, beside what Builtin returns and the lab's own user.

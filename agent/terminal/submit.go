@@ -77,7 +77,8 @@ func Submit(counter string, args []string, out io.Writer) error {
 	return nil
 }
 
-// counter takes answers from who has its token. Of those to a question that it understands, it takes the first.
+// counter takes answers from whoever has its token. To each question it takes the first answer that it
+// understands.
 type counter struct {
 	token    string
 	incident bool // a question may follow

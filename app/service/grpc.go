@@ -18,8 +18,8 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// bufferSize is that of a connection's buffers. An application has hundreds of connections, and its
-// messages are small.
+// bufferSize is the size of a connection's buffers. An application has hundreds of connections, and its messages
+// are small.
 const bufferSize = 4 << 10
 
 // Costs is the CPU time a call takes, by method name; "" is for the others.

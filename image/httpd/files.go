@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// types are those of the extensions people serve. Others have none, as it is Apache's way.
+// types are those of the extensions people serve. Others have none, as with Apache.
 var types = map[string]string{
 	".html": "text/html", ".htm": "text/html", ".css": "text/css", ".js": "text/javascript",
 	".json": "application/json", ".txt": "text/plain", ".xml": "application/xml", ".svg": "image/svg+xml",

@@ -105,7 +105,7 @@ func commandStatus(err error) error {
 	return exitStatus(exit.ExitCode())
 }
 
-// linkSelf makes this program available as kubectl and aiopslab, for who has none in PATH.
+// linkSelf makes this program available as kubectl and aiopslab, for users who have none in PATH.
 func linkSelf(bin string) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -34,7 +34,7 @@ func completeArgs(c *cobra.Command, names func() []string, only1, files bool) {
 	}
 }
 
-// problemIDs are those of the library that the flags say; without one that can be read there are none.
+// problemIDs returns the ids of the library that the flags name, or nothing if it cannot be read.
 func (s *State) problemIDs() (ids []string) {
 	l, err := s.library()
 	if err != nil {

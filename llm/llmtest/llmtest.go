@@ -37,7 +37,7 @@ type Answer struct {
 	// field that is from before there were tools. Both are OpenAI's.
 	Parts, Legacy bool
 
-	// Status is that of an error instead of a reply, with the provider's code and a message.
+	// Status is the status of an error in place of a reply, with the provider's code and a message.
 	Status        int
 	Code, Message string
 	RetryAfter    string // header

@@ -17,7 +17,7 @@ type account struct {
 	uid, gid int
 }
 
-// setUser finds out whom the programs run as.
+// setUser finds out which user the programs run as.
 func (c *Container) setUser() error {
 	sc := c.config.GetLinux().GetSecurityContext()
 	name := c.image.image.User

@@ -17,7 +17,7 @@ type endpoint struct {
 	zones, nodes []string // hints: where the traffic for it should come from
 }
 
-// endpoints are those of a port of a service.
+// endpoints are the endpoints of a port of a service.
 type endpoints struct {
 	ready    []endpoint
 	draining []endpoint       // they still serve while they terminate

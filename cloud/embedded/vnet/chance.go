@@ -59,7 +59,7 @@ func (n *Network) count(h *Host) {
 	n.born[kind]++
 }
 
-// name is that of the traffic on a path.
+// name is the name of the traffic on a path.
 func (p *path) name(what string) string {
 	p.net.mu.RLock()
 	defer p.net.mu.RUnlock()

@@ -62,7 +62,7 @@ func verifyToken(ctx context.Context, token, audience string) error {
 	return err
 }
 
-// claimedIssuer reads who says to have signed a token, which is whom to ask for the keys.
+// claimedIssuer reads the issuer that a token names. The issuer is asked for the keys.
 func claimedIssuer(token string) (string, error) {
 	parts := strings.Split(token, ".")
 	if len(parts) != 3 {

@@ -194,7 +194,7 @@ func needRename(k *call) ([]need, error) {
 	}, nil
 }
 
-// needListCollections is nothing for who asks only for the names of what it may read.
+// needListCollections asks for no privilege of a user who wants only the names of what it may read.
 func needListCollections(k *call) ([]need, error) {
 	if k.flag("nameOnly") && k.flag("authorizedCollections") {
 		return nil, nil
@@ -221,7 +221,7 @@ func needUpdateUser(k *call) ([]need, error) {
 	return append(append(list, need{auth.Database(k.db), "revokeRole"}), more...), err
 }
 
-// needUsersInfo is nothing for who asks for itself.
+// needUsersInfo asks for no privilege of a user who looks at itself.
 func needUsersInfo(k *call) ([]need, error) {
 	which := value.Get(k.body, "usersInfo")
 	if value.IsDoc(which) && value.Truthy(value.Get(which.Data, "forAllDBs")) {

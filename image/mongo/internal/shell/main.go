@@ -13,10 +13,10 @@ import (
 	unix "github.com/aiopslab/aiopslab/shell"
 )
 
-// version is that of the shell of old, and of the server it comes with.
+// version is the version of the older shell, and of the server it comes with.
 const version = "4.4.6"
 
-// mongoshVersion is that of mongosh.
+// mongoshVersion is the version of mongosh.
 const mongoshVersion = "1.10.6"
 
 // What a shell takes to start, and to be.
@@ -25,7 +25,7 @@ const (
 	startMemory = 30 << 20
 )
 
-// The exit codes of the shell of old, beyond 1.
+// The exit codes of the older shell, beyond 1.
 const (
 	exitEval   = 252
 	exitScript = 253

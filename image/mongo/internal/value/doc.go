@@ -113,7 +113,7 @@ func IsDoc(v Value) bool { return v.Type == bsoncore.TypeEmbeddedDocument }
 // IsArray reports whether a value is an array.
 func IsArray(v Value) bool { return v.Type == bsoncore.TypeArray }
 
-// IsNull reports whether a value is null, or the undefined of old.
+// IsNull reports whether a value is null, or undefined, which old documents have.
 func IsNull(v Value) bool { return v.Type == bsoncore.TypeNull || v.Type == bsoncore.TypeUndefined }
 
 // Index reads a path component as an index of an array.
