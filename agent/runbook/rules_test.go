@@ -77,6 +77,11 @@ func TestRules(t *testing.T) {
 			[]kind{killed},
 		},
 		{
+			"killed long ago",
+			deploymentLine("a", "") + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Running","containerStatuses":[{"ready":true,"restartCount":2,"lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","finishedAt":"2020-01-01T00:00:00Z"}}}]}}`,
+			"", "", nil,
+		},
+		{
 			// It gave up while its database started, and works now.
 			"restarted and well",
 			deploymentLine("a", "") + `{"kind":"Pod","metadata":{"name":"a-1-2"},"status":{"phase":"Running","containerStatuses":[{"ready":true,"restartCount":2,"lastState":{"terminated":{"exitCode":1,"reason":"Error"}}}]}}`,

@@ -89,7 +89,7 @@ func (s *system) containers() (list []finding) {
 			if end == nil || st.RestartCount == 0 && st.State.Terminated == nil {
 				continue
 			}
-			if st.Ready && time.Since(end.FinishedAt.Time) > longAgo {
+			if st.Ready && !end.FinishedAt.IsZero() && time.Since(end.FinishedAt.Time) > longAgo {
 				continue // Whatever that was, it is over.
 			}
 			f := finding{component: c, node: p.Spec.NodeName}

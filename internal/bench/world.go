@@ -29,7 +29,8 @@ func benchWorld(ctx context.Context, r *run) error {
 	for i := range r.rounds {
 		results := filepath.Join(r.dir, fmt.Sprintf("world-%d", i))
 		begun := time.Now()
-		cmd := exec.CommandContext(ctx, r.binary, "run", worldProblem, "--agent", "noop", "--results", results, "--quiet")
+		cmd := exec.CommandContext(ctx, r.binary,
+			"run", worldProblem, "--agent", "noop", "--results", results, "--quiet")
 		out, err := cmd.CombinedOutput()
 		if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 4) { // not solved
 			return fmt.Errorf("run %s: %w: %s", worldProblem, err, out)
