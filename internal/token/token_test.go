@@ -33,40 +33,75 @@ func TestCount(t *testing.T) {
 
 // TestVocabulary compares the data with the library's tables.
 func TestVocabulary(t *testing.T) {
-	library := codec.NewCl100kBase()
-	var data []byte
-	for i := range uint(tokens) {
-		text, err := library.Decode([]uint{i})
-		if err != nil || len(text) > 255 {
+	library, want := codec.NewCl100kBase(), make([]string, tokens)
+	for i := range want {
+		text, err := library.Decode([]uint{uint(i)})
+		if err != nil || (len(text) == 1) != (i < singles) {
 			t.Fatalf("token %d: %q, %v", i, text, err)
 		}
-		data = append(append(data, byte(len(text))), text...)
+		want[i] = text
 	}
 	if *update {
-		z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile("cl100k_base.zst", z.EncodeAll(data, nil), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		write(t, want)
 		t.Skip("written")
 	}
 	ranks := vocabulary()
 	if len(ranks) != tokens {
 		t.Fatalf("%d tokens, want %d", len(ranks), tokens)
 	}
-	for i, rest := int32(0), string(data); rest != ""; i++ {
-		n := 1 + int(rest[0])
-		if rank, ok := ranks[rest[1:n]]; !ok || rank != i {
-			t.Fatalf("token %q has rank %d, want %d", rest[1:n], rank, i)
+	for i, text := range want {
+		if rank, ok := ranks[text]; !ok || int(rank) != i {
+			t.Fatalf("token %q has rank %d, want %d", text, rank, i)
 		}
-		rest = rest[n:]
 	}
 }
 
+// write writes the data.
+func write(t *testing.T, list []string) {
+	t.Helper()
+	ranks, data, planes := map[string]int{}, []byte{}, [6][]byte{}
+	for i, text := range list {
+		ranks[text] = i
+		if i < singles {
+			data = append(data, text[0])
+			continue
+		}
+		first, second := split(t, ranks, text)
+		for p, rank := range []int{first, first >> 8, first >> 16, second, second >> 8, second >> 16} {
+			planes[p] = append(planes[p], byte(rank))
+		}
+	}
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = z.EncodeAll(append(data, slices.Concat(planes[:]...)...), nil)
+	if err := os.WriteFile("cl100k_base.zst", data, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// split returns two tokens that make a longer one.
+func split(t *testing.T, ranks map[string]int, text string) (first, second int) {
+	t.Helper()
+	for i := 1; i < len(text); i++ {
+		first, ok := ranks[text[:i]]
+		second, too := ranks[text[i:]]
+		if ok && too {
+			return first, second
+		}
+	}
+	t.Fatalf("%q is not made of two tokens", text)
+	return 0, 0
+}
+
 func TestBrokenVocabulary(t *testing.T) {
-	for _, data := range [][]byte{[]byte("no zstd"), compressed[:len(compressed)/2]} {
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut, wrong := z.EncodeAll(make([]byte, 300), nil), z.EncodeAll([]byte(strings.Repeat("\xff", singles+6)), nil)
+	for _, data := range [][]byte{[]byte("no zstd"), compressed[:len(compressed)/2], cut, wrong} {
 		if _, err := readVocabulary(data); err == nil {
 			t.Errorf("%d bytes that are no vocabulary are read without an error", len(data))
 		}
