@@ -1,11 +1,14 @@
 package cloud
 
 import (
+	"context"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // Historian is an optional power of a Cloud: its snapshots can be given another past. No API of
@@ -14,6 +17,12 @@ type Historian interface {
 	Resetter
 	// Rewrite returns a snapshot that tells what edit has made of what s tells. It leaves s as it is.
 	Rewrite(s Snapshot, edit func(*History) error) (Snapshot, error)
+	// Mark is to be called when an application that was reset has its usual load: what its programs do from then on
+	// is what they did all the time.
+	Mark(ctx context.Context) error
+	// Recall has the programs continue what they tell of themselves into the past: counters, metrics that were
+	// collected, traces, logs.
+	Recall(ctx context.Context, p *past.Past) error
 }
 
 // Object is a stored object.

@@ -1,12 +1,16 @@
 package kit
 
 import (
+	"context"
 	"io"
 	"maps"
 	"path"
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // Env is the world of one program. The programs of a container share its files, network and
@@ -23,6 +27,9 @@ type Env struct {
 	PID      int // of the program; until it is started, of who starts it
 	Hostname string
 	User     User
+	// Started is when the container was started, as its runtime has it. It may be long before the program was: a
+	// restored container keeps its age.
+	Started time.Time
 
 	FS     FS
 	Net    Network
@@ -36,7 +43,19 @@ type Env struct {
 	Scratch string
 
 	signals func() <-chan syscall.Signal
+	recall  func(Telling, func(context.Context, *past.Past) error)
 }
+
+// Telling is what a program does with what it tells of itself.
+type Telling int
+
+// Sources count, Collectors ask them what they have counted, or are sent it. A Beginning is not the past but since
+// when there is what there was all the time: whoever wants to know it is told no past.
+const (
+	Source Telling = iota
+	Collector
+	Beginning
+)
 
 // User is the user that a program runs as.
 type User struct {
@@ -76,7 +95,7 @@ func (e *Env) Path(name string) string {
 // Child returns a copy of e for a command it starts.
 func (e *Env) Child(args ...string) *Env {
 	c := *e
-	c.Args, c.Vars, c.signals = args, maps.Clone(e.Vars), nil
+	c.Args, c.Vars, c.signals, c.recall = args, maps.Clone(e.Vars), nil, nil
 	return &c
 }
 
@@ -91,3 +110,15 @@ func (e *Env) Notify() <-chan syscall.Signal {
 
 // OnNotify sets what Notify does. It is for those who run programs.
 func (e *Env) OnNotify(f func() <-chan syscall.Signal) { e.signals = f }
+
+// Recall says what a program does when it is told that it has a past: from then on it is to tell of itself as if
+// it had run since Started. Sources are told first. Few programs ever are: those of containers that
+// were restored with an age.
+func (e *Env) Recall(as Telling, f func(context.Context, *past.Past) error) {
+	if e.recall != nil {
+		e.recall(as, f)
+	}
+}
+
+// OnRecall sets what Recall does. It is for those who run programs.
+func (e *Env) OnRecall(f func(Telling, func(context.Context, *past.Past) error)) { e.recall = f }

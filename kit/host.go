@@ -33,6 +33,7 @@ func HostEnv() *Env {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		PID: os.Getpid(), Hostname: host, User: User{UID: os.Getuid(), GID: os.Getgid(), Groups: groups},
 		FS: hostFS{}, Net: hostNetwork{}, CPU: hostCPU{}, Memory: &hostMemory{}, Procs: hostProcesses{},
+		Started: time.Now(),
 		Scratch: filepath.Join(os.TempDir(), "lab-"+strconv.Itoa(os.Getpid())),
 	}
 	env.OnNotify(sync.OnceValue(hostSignals))

@@ -14,6 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/internal/logs"
+	"github.com/aiopslab/aiopslab/kit/past"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload"
@@ -41,7 +42,9 @@ type Stage struct {
 	served  []grade.Serving // who answered when it was well; nil until then
 	// snapshot is of the application before any run; nil if there can be only one, in a cloud without a past.
 	snapshot cloud.Snapshot
-	used     bool // by a run, since it was deployed or reset
+	used     bool      // by a run, since it was deployed or reset
+	cast     past.Cast // who was there before the last reset, as its past has it
+	usual    usual     // since when there has been the usual load after it
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
 	log      *slog.Logger // of the run; nil for none
@@ -110,6 +113,9 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 	if baseline, err = s.serve(ctx, l, seed); err != nil {
 		return baseline, err
 	}
+	if err := s.recall(ctx, seed, baseline.Load.Total.Rate); err != nil {
+		return baseline, err
+	}
 	waited := false
 	err = awaitQuiet(ctx, s.observer.Stirring, s.alerting, func(alert string) {
 		waited = true
@@ -132,7 +138,7 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 			return baseline, err
 		}
 	}
-	s.used = true
+	s.used, s.usual = true, usual{}
 	if healthy, ok := s.healthy[l.Key()]; ok {
 		return healthy, s.restart(ctx, l, seed)
 	}
@@ -166,6 +172,9 @@ func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error
 			return fmt.Errorf("the application does not serve its users after a reset: %w", err)
 		}
 		if !failed {
+			if err := s.mark(ctx); err != nil {
+				return err
+			}
 			_, err := s.awaitHealth(ctx, minRestored)
 			return err
 		}
@@ -194,8 +203,11 @@ func (s *Stage) restore(ctx context.Context, seed uint64) error {
 	lived := s.snapshot
 	if h, ok := s.cloud.(cloud.Historian); ok {
 		var err error
-		past := world.Past{Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}}
-		if lived, err = h.Rewrite(lived, past.Write); err != nil {
+		w := world.Past{
+			Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace},
+			Telling: func(c past.Cast) { s.cast = c },
+		}
+		if lived, err = h.Rewrite(lived, w.Write); err != nil {
 			return err
 		}
 	}
@@ -210,6 +222,9 @@ func (s *Stage) awaitHealth(ctx context.Context, covered time.Duration) (look gr
 	err = poll(ctx, min(covered, lookInterval)/4, func() (bool, error) {
 		var err error
 		if look, err = s.look(ctx, nil); err != nil {
+			return false, err
+		}
+		if err := s.warm(ctx); err != nil {
 			return false, err
 		}
 		if why = unhealthy(look, covered); why != told {

@@ -36,6 +36,7 @@ type chronicle struct {
 	moves       []move    // of the cluster, then of the namespaces in the order they were made
 	deployments []*appsv1.Deployment
 	sets        map[types.UID][]*appsv1.ReplicaSet // by owner
+	old         map[types.UID][]*appsv1.ReplicaSet // those of earlier releases, by owner
 	pods        map[types.UID][]*v1.Pod            // by owner
 	containers  map[string]*container              // by ID
 	rollouts    []rollout                          // the last ones
@@ -59,6 +60,7 @@ type container struct {
 func newChronicle(p Past, h *cloud.History) *chronicle {
 	c := &chronicle{
 		Past: p, History: h, sets: map[types.UID][]*appsv1.ReplicaSet{}, pods: map[types.UID][]*v1.Pod{},
+		old:        map[types.UID][]*appsv1.ReplicaSet{},
 		containers: map[string]*container{}, first: p.Now,
 	}
 	c.birth = p.Now.Add(-minAge - time.Duration(p.draw("birth").Int64N(int64(ageSpread)))).Truncate(time.Second)

@@ -43,7 +43,7 @@ func (c *chronicle) tellRollout(r rollout) {
 		fmt.Sprintf("Scaled down replica set %s from %d to 0", r.from.Name, replicas))
 	for i := range replicas {
 		gone := v1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.Namespace, Name: r.from.Name + "-" + c.suffix(fmt.Sprintf("%s %d", r.from.UID, i)),
+			Namespace: d.Namespace, Name: c.goneName(r.from, int(i)),
 			UID: c.uid(fmt.Sprintf("pod %s %d", r.from.UID, i)),
 		}}
 		c.event(ref(r.from, "ReplicaSet", "apps/v1"), setter, "SuccessfulDelete", later, "Deleted pod: "+gone.Name)

@@ -62,6 +62,7 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	for _, set := range old {
 		c.Objects = append(c.Objects, set)
 	}
+	c.old[d.UID] = old
 	for _, p := range c.pods[current.UID] {
 		c.movePod(p, last.Add(p.CreationTimestamp.Sub(current.CreationTimestamp.Time)))
 	}

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 const (
@@ -37,6 +38,8 @@ type Past struct {
 	Now  time.Time
 	// Steady are namespaces in which nothing has changed since they were made.
 	Steady []string
+	// Telling is told who was there in the past, if it is not nil.
+	Telling func(past.Cast)
 }
 
 // steady reports whether nothing in a namespace has changed since it was made.
@@ -56,6 +59,9 @@ func (p Past) Write(h *cloud.History) error {
 	c.schedule()
 	c.tell()
 	c.renewLeases()
+	if p.Telling != nil {
+		p.Telling(c.cast())
+	}
 	return nil
 }
 

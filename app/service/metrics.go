@@ -1,12 +1,13 @@
 package service
 
 import (
-	"time"
+	"context"
 
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // buckets of durations, in seconds.
@@ -15,6 +16,7 @@ var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 
 // metrics are what every service counts.
 type metrics struct {
 	registry *prometheus.Registry
+	exposed  *past.Gatherer // the registry, with what was counted before it
 	grpc     *grpcprom.ServerMetrics
 	client   *grpcprom.ClientMetrics
 	requests *prometheus.CounterVec
@@ -38,11 +40,13 @@ func newMetrics(env *kit.Env) *metrics {
 			Name: "store_request_duration_seconds", Help: "How long requests to stores took.", Buckets: buckets,
 		}, []string{"system", "operation", "result"}),
 	}
-	started := time.Now()
+	m.exposed = &past.Gatherer{Gatherer: m.registry}
+	env.Recall(kit.Beginning, func(context.Context, *past.Past) error { return m.exposed.Mark() })
+	env.Recall(kit.Source, func(_ context.Context, p *past.Past) error { return m.exposed.Age(p, env.Started) })
 	m.registry.MustRegister(m.grpc, m.client, m.requests, m.duration, m.store,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "process_start_time_seconds", Help: "When the process started, in seconds since the epoch.",
-		}, func() float64 { return float64(started.UnixNano()) / 1e9 }),
+		}, func() float64 { return float64(env.Started.UnixMilli()) / 1e3 }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "process_cpu_seconds_total", Help: "CPU time spent.",
 		}, func() float64 { return env.CPU.Info().Used.Seconds() }),

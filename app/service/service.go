@@ -72,7 +72,7 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.exposed, promhttp.HandlerOpts{}))
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: drain}
 	s.serving.Go(func() { _ = s.server.Serve(ln) })
 	return s, nil

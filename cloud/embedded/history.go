@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +22,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/node"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 var (
@@ -39,6 +41,12 @@ func (c *Cloud) Rewrite(s cloud.Snapshot, edit func(*cloud.History) error) (clou
 	}
 	return snap.Rewrite(c.opts.Images, edit)
 }
+
+// Mark implements cloud.Historian.
+func (c *Cloud) Mark(ctx context.Context) error { return c.fleet.Mark(ctx) }
+
+// Recall implements cloud.Historian.
+func (c *Cloud) Recall(ctx context.Context, p *past.Past) error { return c.fleet.Recall(ctx, p) }
 
 // Rewrite returns a snapshot that tells what edit has made of what s tells, in a cluster that has the given
 // images.

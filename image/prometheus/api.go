@@ -153,7 +153,7 @@ func (s *server) query(r *http.Request) (*answer, error) {
 		return nil, err
 	}
 	return s.evaluate(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {
-		return s.engine.NewInstantQuery(ctx, s.db, o, expr, at)
+		return s.engine.NewInstantQuery(ctx, s.data, o, expr, at)
 	})
 }
 
@@ -182,7 +182,7 @@ func (s *server) queryRange(r *http.Request) (*answer, error) {
 			"the query resolution (?step=XX)"))
 	}
 	return s.evaluate(r, func(ctx context.Context, o promql.QueryOpts, expr string) (promql.Query, error) {
-		return s.engine.NewRangeQuery(ctx, s.db, o, expr, start, end, step)
+		return s.engine.NewRangeQuery(ctx, s.data, o, expr, start, end, step)
 	})
 }
 
@@ -308,7 +308,7 @@ func (s *server) names(r *http.Request, get func(context.Context, storage.Querie
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.db.Querier(sel.start, sel.end)
+	q, err := s.data.Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, execError(err)
 	}
@@ -365,7 +365,7 @@ func (s *server) series(r *http.Request) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	q, err := s.db.Querier(sel.start, sel.end)
+	q, err := s.data.Querier(sel.start, sel.end)
 	if err != nil {
 		return nil, execError(err)
 	}

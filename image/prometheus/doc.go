@@ -12,5 +12,6 @@
 //
 // The database maps its files into memory, so it lives in the container's scratch directory on the
 // machine and not in --storage.tsdb.path, without a write-ahead log: metrics are lost when the
-// container ends, even where a volume would have kept them.
+// container ends, even where a volume would have kept them. Where a container is restored with an age, its
+// Prometheus is told its past and continues all series into it; see docs/architecture.md.
 package prometheus

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/common/promslog"
 	"github.com/prometheus/prometheus/config"
 	"github.com/prometheus/prometheus/discovery"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
 	"github.com/prometheus/prometheus/promql"
 	"github.com/prometheus/prometheus/promql/parser"
 	"github.com/prometheus/prometheus/rules"
@@ -25,6 +26,7 @@ import (
 	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 const (
@@ -39,8 +41,12 @@ type server struct {
 	opts *options
 	log  *slog.Logger
 	reg  *prometheus.Registry
+	// exposed is the registry, with what was counted before it.
+	exposed *past.Gatherer
 
 	db       *tsdb.DB
+	data     *lived // the database, with what was before it
+	client   []httpconfig.HTTPClientOption
 	parser   parser.Parser
 	engine   *promql.Engine
 	cluster  *cluster
@@ -48,13 +54,14 @@ type server struct {
 	scraping *scrape.Manager
 	rules    *rules.Manager
 
-	started time.Time
+	began   time.Time // the program, which may be younger than its container
 	ready   atomic.Bool
 	quit    context.CancelFunc
 	reloads chan chan error
 
 	mu       sync.Mutex
-	config   *config.Config // as shown
+	groups   map[string][]*targetgroup.Group // of targets
+	config   *config.Config                  // as shown
 	loadedAt time.Time
 	loadedOK bool
 }
@@ -71,9 +78,10 @@ func Main(ctx context.Context, env *kit.Env) error {
 	log := promslog.New(&promslog.Config{Level: opts.logLevel, Format: opts.logFormat, Writer: env.Stderr})
 	log.Info("Starting Prometheus Server", "mode", "server", "version", "(version="+Version+")")
 	s := &server{
-		env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), started: time.Now(), quit: quit,
+		env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), quit: quit, began: time.Now(),
 		reloads: make(chan chan error),
 	}
+	s.exposed = &past.Gatherer{Gatherer: s.reg}
 	s.cluster = newCluster(ctx, env)
 	cfg, err := load(env, opts.configFile, s.cluster, log)
 	if err != nil {
@@ -97,12 +105,13 @@ func Main(ctx context.Context, env *kit.Env) error {
 	var wg sync.WaitGroup
 	wg.Go(func() { s.serve(ctx, ln) })
 	wg.Go(func() { _ = s.targets.Run() })
-	wg.Go(func() { _ = s.scraping.Run(s.targets.SyncCh()) })
+	wg.Go(func() { _ = s.scraping.Run(s.relay(ctx)) })
 	wg.Go(func() { meterMemory(ctx, env, s.db, memoryInterval) })
 	failed := s.apply(cfg)
 	if failed == nil {
 		wg.Go(s.rules.Run)
 		s.ready.Store(true)
+		env.Recall(kit.Collector, s.recall)
 		log.Info("Server is ready to receive web requests.")
 		s.attend(ctx, signals)
 	}
@@ -125,6 +134,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if s.db, err = openStorage(s.env, s.opts, s.log.With("component", "tsdb"), s.reg); err != nil {
 		return err
 	}
+	s.data = &lived{Queryable: s.db}
 	s.parser = guardedParser{parser.NewParser(parser.Options{})}
 	s.engine = promql.NewEngine(promql.EngineOpts{
 		Logger: s.log.With("component", "query engine"), Reg: s.reg, Parser: s.parser,
@@ -133,7 +143,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		EnablePerStepStats:       true,
 		NoStepSubqueryIntervalFn: func(int64) int64 { return time.Duration(s.interval()).Milliseconds() },
 	})
-	client := []httpconfig.HTTPClientOption{
+	s.client = []httpconfig.HTTPClientOption{
 		httpconfig.WithDialContextFunc(dialer(ctx, s.env.Net)),
 		httpconfig.WithSecretManager(files{s.env}),
 	}
@@ -148,7 +158,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		}, discovery.Name("scrape"), discovery.Updatert(discoveryDelay))
 	store := metered{s.db, s.env}
 	s.scraping, err = scrape.NewManager(&scrape.Options{
-		HTTPClientOptions: client, DiscoveryReloadInterval: model.Duration(discoveryDelay),
+		HTTPClientOptions: s.client, DiscoveryReloadInterval: model.Duration(discoveryDelay),
 		DiscoveryReloadOnStartup: true,
 	}, s.log.With("component", "scrape manager"), nil, store, nil, s.reg)
 	if err != nil {
@@ -156,7 +166,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	}
 	s.rules = rules.NewManager(&rules.ManagerOptions{
 		NameValidationScheme: model.UTF8Validation, ExternalURL: s.opts.external, Context: ctx,
-		Appendable: store, Queryable: s.db, QueryFunc: rules.EngineQueryFunc(s.engine, s.db),
+		Appendable: store, Queryable: s.data, QueryFunc: rules.EngineQueryFunc(s.engine, s.data),
 		NotifyFunc: func(context.Context, string, ...*rules.Alert) {},
 		Logger:     s.log.With("component", "rule manager"), Registerer: s.reg, Parser: s.parser,
 		GroupLoader:     ruleLoader{s.env, s.parser, s.log},
@@ -182,11 +192,14 @@ func dialer(program context.Context, network kit.Network) httpconfig.DialContext
 
 // apply makes a configuration the current one.
 func (s *server) apply(c *configuration) (err error) {
+	first := s.shown() == nil
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.loadedOK = err == nil; err == nil {
-			s.loadedAt = time.Now()
+			if s.loadedAt = time.Now(); first {
+				s.loadedAt = s.env.Started
+			}
 		}
 	}()
 	s.mu.Lock()

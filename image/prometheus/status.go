@@ -274,7 +274,7 @@ func (s *server) statusRuntime(*http.Request) (*answer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &answer{data: map[string]any{
-		"startTime": s.started, "CWD": s.env.Dir, "hostname": s.env.Hostname, "serverTime": time.Now(),
+		"startTime": s.env.Started, "CWD": s.env.Dir, "hostname": s.env.Hostname, "serverTime": time.Now(),
 		"reloadConfigSuccess": s.loadedOK, "lastConfigTime": s.loadedAt, "corruptionCount": 0,
 		"GOMAXPROCS": s.env.CPU.Info().Cores, "storageRetention": s.opts.retention.String(),
 	}}, nil

@@ -43,7 +43,7 @@ func (s *server) serve(ctx context.Context, ln net.Listener) {
 func (s *server) routes() http.Handler {
 	m := http.NewServeMux()
 	m.Handle("/api/v1/", s.apiRoutes())
-	m.Handle("GET /metrics", promhttp.HandlerFor(s.reg, promhttp.HandlerOpts{}))
+	m.Handle("GET /metrics", promhttp.HandlerFor(s.exposed, promhttp.HandlerOpts{}))
 	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "Prometheus Server is Healthy.")
 	})
@@ -110,7 +110,7 @@ func (s *server) registerProcess() {
 			Name: "process_start_time_seconds",
 			Help: "Start time of the process since unix epoch in seconds.",
 		},
-			func() float64 { return float64(s.started.UnixNano()) / 1e9 }),
+			func() float64 { return float64(s.env.Started.UnixMilli()) / 1e3 }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "process_cpu_seconds_total",
 			Help: "Total user and system CPU time spent in seconds.",

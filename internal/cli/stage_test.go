@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,11 @@ func TestStage(t *testing.T) {
 	wreck := agent.Call("exec_shell", "kubectl delete deployment --all && kubectl delete service frontend && kubectl get deployments")
 	look := agent.Call("exec_shell", "kubectl get deployments --no-headers | wc -l")
 	alerts := agent.Call("exec_shell", "curl -s http://prometheus-server.observe/api/v1/alerts")
+	var ask []string
+	for _, c := range pastChecks {
+		ask = append(ask, "curl -s 'http://prometheus-server.observe/api/v1/query?query="+url.QueryEscape(c.expr)+"'; echo")
+	}
+	metrics := agent.Call("exec_shell", strings.Join(ask, "; "), 60)
 	// Nothing but the role: Kubernetes is to start the service again when its back-off is over.
 	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
 		`--eval 'db.grantRolesToUser("admin", [{role: "readWrite", db: "geo-db"}])'`)
@@ -82,13 +88,16 @@ func TestStage(t *testing.T) {
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
 		noTruth(t, s.Results)
-		for _, response := range []string{alerts, look, e.does, submission(e.answer)} {
+		for _, response := range []string{alerts, metrics, look, e.does, submission(e.answer)} {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if response == alerts {
 				noAlertBefore(t, e.problem, turn.Observation, injected)
+			}
+			if response == metrics {
+				hasPast(t, e.problem, turn.Observation)
 			}
 			if response == look && !strings.Contains(turn.Observation, e.looks) {
 				t.Errorf("%s: %s deployments are expected, there are %s", e.problem, e.looks, turn.Observation)
@@ -107,6 +116,31 @@ func TestStage(t *testing.T) {
 		t.Logf("%s: %s after %v: %s", e.problem, o.Verdict.Class, time.Since(start), o.Verdict.Why)
 		if o.Verdict.Class != e.want {
 			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
+		}
+	}
+}
+
+// pastChecks hold when the metrics of a system have a past: each expression has a result.
+var pastChecks = []struct{ what, expr string }{
+	{"there are six hours of samples", `min(count_over_time(up{job="kubernetes-cadvisor"}[6h])) > 4200`},
+	{"the front end served all the time", `count(sum(rate(http_requests_total[2m] offset 10m)) > 1 and sum(rate(http_requests_total[2m] offset 5h)) > 1)`},
+	{"counters go on", `sum(resets(http_requests_total[2m])) == 0`},
+	{"the rate is one", `sum(rate(http_requests_total[2m])) / sum(rate(http_requests_total[2m] offset 3m)) < 2 > 0.5`},
+	{"alerts have fired", `count(count_over_time(ALERTS{alertstate="firing",alertname=~"HighRequest(Rate|Latency)"}[24h]))`},
+	{"processes are as old as their pods", `count(process_start_time_seconds{job="kubernetes-pods"} < time() - 100) > 6`},
+}
+
+// hasPast looks whether all of pastChecks hold.
+func hasPast(t *testing.T, problem, answers string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(answers), "\n")
+	if len(lines) != len(pastChecks) {
+		t.Errorf("%s: %d answers of Prometheus: %s", problem, len(lines), answers)
+		return
+	}
+	for i, c := range pastChecks {
+		if !strings.Contains(lines[i], `"value":[`) {
+			t.Errorf("%s: not true that %s: %s is %s", problem, c.what, c.expr, lines[i])
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (m *Machine) Env(args ...string) *kit.Env {
 		PID: 1, Hostname: m.Name, User: m.User,
 		FS: m.Namespace.As(m.User), Net: m.net,
 		CPU: &m.Resources, Memory: (*ledger)(&m.Resources),
-		Procs: processes{m}, Scratch: m.scratch,
+		Procs: processes{m}, Scratch: m.scratch, Started: time.Now(),
 	}
 	for k, v := range m.Vars {
 		env.Vars[k] = v

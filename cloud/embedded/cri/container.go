@@ -64,6 +64,8 @@ type Container struct {
 	oom      bool
 	main     *process
 	ending   bool // with its main program
+	// recollections are what the main program does when it is told its past.
+	recollections map[kit.Telling][]recollection
 
 	waking   atomic.Pointer[context.CancelFunc] // ends what operations on files wait for
 	adapting sync.Mutex                         // serialises what changes how the container is disturbed

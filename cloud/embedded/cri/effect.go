@@ -228,7 +228,7 @@ func (c *Container) replaceMain(s suffering) {
 	if !s.hang {
 		c.began = time.Now()
 	}
-	if err := c.launch(s, at); err != nil {
+	if err := c.launch(s, at, c.runtime.cfg.Now()); err != nil {
 		c.kill()
 	}
 	if c.ctx.Err() != nil { // It was killed while it had no sockets to close.

@@ -142,7 +142,9 @@ type group struct {
 	period  time.Time     // start of the current period
 	spent   time.Duration // quota used in it
 	stats   groupStats
-	samples [2]sample // of used, for its rate
+	marked  groupStats // stats when there began to be load
+	before  groupStats // what was used before the stats begin
+	samples [2]sample  // of used, for its rate
 	memory  int64
 	held    int64                           // the part of memory that no program holds
 	epoch   uint64                          // counts main programs
@@ -287,9 +289,10 @@ func (g *group) ledger() groupMemory {
 func (g groupCPU) Info() kit.CPUInfo {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	lived := g.lived()
 	return kit.CPUInfo{
 		Cores: g.machine.Cores, Limit: float64(g.limits.quota) / float64(cfsPeriod),
-		Used: g.stats.used, Throttled: g.stats.throttled,
+		Used: lived.used, Throttled: lived.throttled,
 	}
 }
 

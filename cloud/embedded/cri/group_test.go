@@ -113,11 +113,11 @@ func TestMemoryLedger(t *testing.T) {
 func TestCPURate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(NewMachine(4, 1<<30), limits{}, nil)
-		started := time.Now()
+		g.sampleFrom(time.Now())
 		rate := func() float64 {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			return g.rate(time.Now(), started)
+			return g.rate(time.Now())
 		}
 		g.Use(t.Context(), time.Second)
 		time.Sleep(time.Second)

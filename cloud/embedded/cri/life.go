@@ -40,7 +40,7 @@ func (c *Container) start(at time.Time) error {
 	}
 	s := c.suffers()
 	c.began, c.hanging = time.Now(), s.hang
-	if err := c.launch(s, at); err != nil {
+	if err := c.launch(s, at, at); err != nil {
 		err = status.Errorf(codes.Unknown,
 			"failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create "+
 				"failed: unable to start container process: error during container init: %v", err)
@@ -52,11 +52,14 @@ func (c *Container) start(at time.Time) error {
 	return nil
 }
 
-// launch runs the main program, or an idle one in its place, with sockets and output of its own.
-func (c *Container) launch(s suffering, at time.Time) error {
+// launch runs the main program, or an idle one in its place, with sockets and output of its own. It tells when
+// the container was started, and when the program was.
+func (c *Container) launch(s suffering, at, program time.Time) error {
 	c.stack.Store(c.sandbox.host.NewStack())
 	c.setHooks(s)
 	env := c.environment(c.argv)
+	env.Started = program
+	env.OnRecall(c.remember)
 	stdout, stderr := &gate{w: c.stdout}, &gate{w: c.stderr}
 	c.output = []*gate{stdout, stderr}
 	env.Stdout, env.Stderr = stdout, stderr
@@ -80,7 +83,9 @@ func (c *Container) launch(s suffering, at time.Time) error {
 	}
 	c.mu.Lock()
 	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, at
-	c.main = c.procs.runFirst(c.ctx, env, prog, c.began)
+	c.group.sampleFrom(c.runtime.cfg.Now())
+	c.recollections = map[kit.Telling][]recollection{}
+	c.main = c.procs.runFirst(c.ctx, env, prog, program)
 	c.mu.Unlock()
 	if !s.hang {
 		_ = env.Memory.Add(c.image.image.Memory) // If it fails the container is killed.

@@ -21,8 +21,9 @@ type sandbox struct {
 	created  time.Time
 	hostname string
 	host     *vnet.Host
-	shared   bool // host is the node's own
-	ready    bool // protected by Runtime.mu
+	shared   bool    // host is the node's own
+	ready    bool    // protected by Runtime.mu
+	marked   traffic // when there began to be load; protected by Runtime.mu
 
 	space       *pidSpace // for the containers that share one
 	shim, pause *process

@@ -51,11 +51,8 @@ type sample struct {
 	used time.Duration
 }
 
-// rate averages CPU use over rateWindow to twice that. It is called with g.mu held.
-func (g *group) rate(now, started time.Time) float64 {
-	if g.samples[1].at.IsZero() {
-		g.samples = [2]sample{{at: started}, {at: started}}
-	}
+// rate averages CPU use over rateWindow to twice that, or since sampling began. It is called with g.mu held.
+func (g *group) rate(now time.Time) float64 {
 	if now.Sub(g.samples[1].at) >= rateWindow {
 		g.samples = [2]sample{g.samples[1], {now, g.stats.used}}
 	}
@@ -64,6 +61,13 @@ func (g *group) rate(now, started time.Time) float64 {
 		return float64(g.stats.used-from.used) / float64(d)
 	}
 	return 0
+}
+
+// sampleFrom begins to sample CPU use anew.
+func (g *group) sampleFrom(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.samples = [2]sample{{now, g.stats.used}, {now, g.stats.used}}
 }
 
 // Stats returns the figures of all running pods, ordered by namespace and name.
@@ -111,9 +115,10 @@ func (c *Container) stats(started time.Time) ContainerStats {
 	g := c.group
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	s.CPU, s.CPURate = g.stats.used, g.rate(c.runtime.cfg.Now(), started)
+	lived := g.lived()
+	s.CPU, s.CPURate = lived.used, g.rate(c.runtime.cfg.Now())
 	s.CPULimit, s.CPUShares = float64(g.limits.quota)/float64(cfsPeriod), g.limits.shares
-	s.Periods, s.ThrottledPeriods, s.Throttled = g.stats.periods, g.stats.throttledPeriods, g.stats.throttled
+	s.Periods, s.ThrottledPeriods, s.Throttled = lived.periods, lived.throttledPeriods, lived.throttled
 	s.Memory, s.MemoryLimit, s.OOMKills = g.memory, g.limits.memory, g.stats.oomKills
 	return s
 }

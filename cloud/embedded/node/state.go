@@ -7,12 +7,15 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/cri"
 	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // State is a saved node: its disk, its volumes in memory and its containers.
@@ -97,6 +100,35 @@ func (f *Fleet) RemoveDir(node, dir string) error {
 		return n.hardware().env().RemoveAll(dir)
 	}
 	return nil
+}
+
+// Mark notes what containers have used, and their programs have counted, before there was the usual load.
+func (f *Fleet) Mark(ctx context.Context) error {
+	for _, n := range f.Nodes() {
+		n.hardware().runtime.Mark()
+	}
+	return f.recall(ctx, kit.Beginning, nil)
+}
+
+// Recall tells containers and their programs their past: those that count first, then those that collect.
+func (f *Fleet) Recall(ctx context.Context, p *past.Past) error {
+	for _, n := range f.Nodes() {
+		n.hardware().runtime.Age(p)
+	}
+	for _, as := range []kit.Telling{kit.Source, kit.Collector} {
+		if err := f.recall(ctx, as, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *Fleet) recall(ctx context.Context, as kit.Telling, p *past.Past) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, n := range f.Nodes() {
+		g.Go(func() error { return n.hardware().runtime.Recall(ctx, as, p) })
+	}
+	return g.Wait()
 }
 
 // Restored must be called when restored programs serve: from then on their output is logged.

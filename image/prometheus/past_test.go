@@ -1,0 +1,207 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
+)
+
+// shopRate is how many requests a second the shop of the tests serves.
+const shopRate = 40.0
+
+const pastConfig = `
+global: {scrape_interval: 1s, evaluation_interval: 1s}
+rule_files: [/etc/prometheus/rules.yml]
+scrape_configs:
+- {job_name: prometheus, static_configs: [{targets: ['localhost:9090']}]}
+- {job_name: shop, honor_labels: true, static_configs: [{targets: ['10.244.0.20:9464']}]}
+`
+
+const pastRules = `
+groups:
+- name: requests
+  rules:
+  - record: service:rate1m
+    expr: sum by (service) (rate(http_requests_total[1m]))
+  - record: service:p95
+    expr: histogram_quantile(0.95, sum by (service, le) (rate(http_request_duration_seconds_bucket[1m])))
+  - {alert: Slow, expr: 'service:p95 > 1', for: 30s, labels: {severity: warning}}
+  - {alert: Busy, expr: 'service:rate1m > 4 * (quantile_over_time(0.5, service:rate1m[30m] offset 2m) > 1)', for: 1m}
+  - {alert: Down, expr: 'absent(up{job="shop"})'}
+`
+
+// aged is a Prometheus that has been told its past, and what it scrapes: a pod of a shop that is five hours old
+// and took the place of another.
+type aged struct {
+	*lab
+	past    *past.Past
+	started time.Time
+}
+
+func newAged(t *testing.T, seed uint64) *aged {
+	a := &aged{lab: newLab(t)}
+	now := time.Now()
+	a.started = now.Add(-5 * time.Hour).Truncate(time.Second)
+	var told atomic.Pointer[past.Past] // The shop counts from zero until it is told its past.
+	a.serve("shop", "10.244.0.20", "9464", nil, func(w http.ResponseWriter, _ *http.Request) {
+		n := func(metric string, le float64) float64 {
+			x := time.Since(now).Seconds()
+			if p := told.Load(); p != nil {
+				x = p.Counted(metric, le, a.started, time.Now())
+			}
+			return math.Floor(shopRate * x)
+		}
+		const l = `namespace="shop",pod="front-new-1",service="front"`
+		fmt.Fprintf(w, "kube_pod_start_time{namespace=%q,pod=%q} %d\n", "shop", "front-new-1", a.started.Unix())
+		fmt.Fprintf(w, "kube_pod_info{namespace=%q,pod=%q,pod_ip=%q} 1\n", "shop", "front-new-1", "10.244.0.20")
+		fmt.Fprintf(w, "http_requests_total{%s} %v\n", l, n("http_requests_total", 0))
+		for _, le := range []float64{0.1, 1, 2.5, 10} {
+			fmt.Fprintf(w, "http_request_duration_seconds_bucket{%s,le=%q} %v\n", l, strconv.FormatFloat(le, 'g', -1, 64),
+				n("http_request_duration_seconds_bucket", le))
+		}
+		fmt.Fprintf(w, "http_request_duration_seconds_bucket{%s,le=%q} %v\n", l, "+Inf",
+			n("http_request_duration_seconds_bucket", math.Inf(1)))
+	})
+	a.machine.Write("/etc/prometheus/rules.yml", pastRules)
+	a.machine.Write("/etc/prometheus/prometheus.yml", pastConfig)
+	env := a.machine.Env("prometheus", "--config.file=/etc/prometheus/prometheus.yml")
+	env.Started = now.Add(-20 * 24 * time.Hour)
+	recall := make(chan func(context.Context, *past.Past) error, 1)
+	env.OnRecall(func(as kit.Telling, f func(context.Context, *past.Past) error) {
+		if as == kit.Collector {
+			recall <- f
+		}
+	})
+	a.machine.Run(Main, env)
+	f := <-recall
+	a.await("both are scraped", func() string { return a.query("sum(up)") }, "2")
+	join := time.Now()
+	a.past = past.New(seed, join.Add(-3*time.Second), join, past.Cast{Gone: []past.Gone{{
+		Namespace: "shop", Pod: "front-old-1", Owner: "front-old", Successor: "front-new-1", Heir: "front-new",
+		From: join.Add(-10 * 24 * time.Hour), To: a.started,
+	}}})
+	told.Store(a.past)
+	if err := f(t.Context(), a.past); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// number is the value of a query that has one, some time ago.
+func (a *aged) number(expr string, ago time.Duration) float64 {
+	a.t.Helper()
+	text := a.query(at(expr, ago))
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		a.t.Fatalf("%s, %v ago: %q", expr, ago, text)
+	}
+	return x
+}
+
+// at is an expression of one selector at another time.
+func at(expr string, ago time.Duration) string {
+	t := strconv.FormatFloat(float64(time.Now().Add(-ago).UnixMilli())/1000, 'f', 3, 64)
+	return strings.ReplaceAll(expr, "@", "@ "+t)
+}
+
+// TestPastJoinsThePresent holds that series go back for hours at the interval of the scrapes, that counters go on
+// and rates are right across the join, and that nothing is left of what was scraped before programs knew their age.
+func TestPastJoinsThePresent(t *testing.T) {
+	a := newAged(t, 7)
+	if n := a.number(`count_over_time(http_requests_total{pod="front-new-1"}[4h] @)`, 0); n < 4*3600-10 {
+		t.Errorf("%v samples in four hours", n)
+	}
+	a.await("the present is scraped", func() string {
+		return a.query(`count(count_over_time(http_requests_total[4s]) >= 4)`)
+	}, "1")
+	for _, ago := range []time.Duration{0, 5 * time.Second, 20 * time.Second, time.Minute} {
+		if r := a.number(`sum(rate(http_requests_total[30s] @))`, ago); math.Abs(r/shopRate-1) > 0.25 {
+			t.Errorf("%.1f requests/s %v ago, want %v", r, ago, shopRate)
+		}
+	}
+	if n := a.number(`sum(resets(http_requests_total{pod="front-new-1"}[4h] @))`, 0); n != 0 {
+		t.Errorf("the counter was reset %v times", n)
+	}
+	if n := a.number(`sum(resets(prometheus_tsdb_head_samples_appended_total{type="float"}[1h] @))`, 0); n != 0 {
+		t.Errorf("Prometheus' own counter was reset %v times", n)
+	}
+	if s := a.number(`process_start_time_seconds @`, time.Hour); time.Since(time.Unix(int64(s), 0)) < 19*24*time.Hour {
+		t.Errorf("Prometheus was started at %v", s)
+	}
+	if low := a.number(`min_over_time(http_requests_total{pod="front-new-1"}[1h] @)`, 0); low < 100_000 {
+		t.Errorf("%v requests is what was counted before the past was told", low)
+	}
+}
+
+// TestPodsHadPredecessors holds that a pod has no past before its start, but the pod has that was there before,
+// under another name and address, and that together they served what there was.
+func TestPodsHadPredecessors(t *testing.T) {
+	a := newAged(t, 7)
+	before := 5*time.Hour + 10*time.Minute
+	if got := a.query(at(`http_requests_total @`, before), "pod"); !strings.HasPrefix(got, "front-old-1 ") ||
+		strings.Contains(got, "\n") {
+		t.Errorf("before the pod there was %q", got)
+	}
+	if got := a.query(at(`kube_pod_info @`, before), "pod_ip"); got == "" || strings.HasPrefix(got, "10.244.0.20 ") {
+		t.Errorf("its address was %q", got)
+	}
+	for ago := 4*time.Hour + 50*time.Minute; ago < before; ago += 2 * time.Minute {
+		r := a.number(`sum(rate(http_requests_total[1m] @))`, ago)
+		if want := shopRate * a.past.Work(time.Now().Add(-ago-time.Minute), time.Now().Add(-ago)) / 60; r < 0.4*want {
+			t.Errorf("%.1f requests/s %v ago, want about %.1f", r, ago, want)
+		}
+	}
+}
+
+// TestAlertsFiredAndResolved holds that alerts of the past are those of its excursions, that each was true when it
+// fired, and that none is active.
+func TestAlertsFiredAndResolved(t *testing.T) {
+	a := newAged(t, 7)
+	fired := a.query(`count by (alertname) (count_over_time(ALERTS{alertstate="firing"}[24h]))`, "alertname")
+	for _, want := range []string{"Slow", "Busy"} {
+		if !strings.Contains(fired, want) {
+			t.Errorf("%s never fired: %q", want, fired)
+		}
+	}
+	if strings.Contains(fired, "Down") {
+		t.Errorf("what is up was told to be down: %q", fired)
+	}
+	exprs := map[past.Kind]string{past.Slow: "service:p95 @ > 1", past.Surge: "service:rate1m @ > 3 * 40 * 0.4"}
+	for _, e := range a.past.Excursions {
+		middle := time.Since(e.From.Add(e.To.Sub(e.From) * 3 / 4))
+		if got := a.query(at(exprs[e.Kind], middle)); got == "" {
+			t.Errorf("an excursion of kind %v %v ago does not show", e.Kind, middle)
+		}
+	}
+	// Before the first scrape something was missing; rules are evaluated again within a second.
+	a.await("no alert is active", func() string {
+		_, got := a.get("/api/v1/alerts")
+		return strings.TrimSpace(got)
+	}, `{"status":"success","data":{"alerts":[]}}`)
+	a.await("no alert is told to be active", func() string { return a.query(`ALERTS`) }, "")
+}
+
+// TestPastIsListed holds that series and labels of the past are found as those of the present are.
+func TestPastIsListed(t *testing.T) {
+	a := newAged(t, 7)
+	_, got := a.get("/api/v1/label/pod/values")
+	if !strings.Contains(got, "front-old-1") || !strings.Contains(got, "front-new-1") {
+		t.Errorf("pods are %s", got)
+	}
+	end := time.Now().Add(-6 * time.Hour)
+	_, got = a.get("/api/v1/series?match[]=" + url.QueryEscape(`http_requests_total`) +
+		fmt.Sprintf("&start=%d&end=%d", end.Add(-time.Hour).Unix(), end.Unix()))
+	if !strings.Contains(got, "front-old-1") || strings.Contains(got, "front-new-1") {
+		t.Errorf("six hours ago there was %s", got)
+	}
+}

@@ -1,0 +1,280 @@
+package prometheus
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/common/promslog"
+	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"github.com/prometheus/prometheus/model/exemplar"
+	"github.com/prometheus/prometheus/model/histogram"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/model/metadata"
+	"github.com/prometheus/prometheus/model/value"
+	"github.com/prometheus/prometheus/scrape"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/aiopslab/aiopslab/kit/past"
+)
+
+const (
+	// lookInterval is how often targets are scraped when it is found out what they have counted so far.
+	lookInterval = 250 * time.Millisecond
+	// lookPatience is how long that may take. A target that does not answer has no past.
+	lookPatience = 5 * time.Second
+)
+
+// recall continues all series into the past, from what their targets tell now. What was scraped before is
+// not shown any more: it is of programs that did not yet know how old they are.
+func (s *server) recall(ctx context.Context, p *past.Past) error {
+	own := *p // Prometheus has had its usual load since it was started.
+	own.Began, own.Loaded = s.began, s.began
+	if err := s.exposed.Age(&own, s.env.Started); err != nil {
+		return err
+	}
+	cut := time.Now()
+	found, err := s.look(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the targets: %w", err)
+	}
+	rhythms, err := s.rhythms(ctx, cut)
+	if err != nil {
+		return fmt.Errorf("find out when targets are scraped: %w", err)
+	}
+	m := newMemory(p, s.env.Started, cut, found, rhythms)
+	m.derive = s.derivation(m)
+	s.data.past.Store(m)
+	return nil
+}
+
+// relay passes groups of targets on, and keeps the last.
+func (s *server) relay(ctx context.Context) <-chan map[string][]*targetgroup.Group {
+	out := make(chan map[string][]*targetgroup.Group)
+	go func() {
+		for {
+			select {
+			case groups, ok := <-s.targets.SyncCh():
+				if !ok {
+					return
+				}
+				s.mu.Lock()
+				s.groups = groups
+				s.mu.Unlock()
+				select {
+				case out <- groups:
+				case <-ctx.Done():
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
+
+// rhythm is when a target is scraped: at a time, and as often.
+type rhythm struct{ at, every int64 } // ms
+
+// targetKey tells the series of one target from those of others.
+type targetKey struct{ job, instance string }
+
+func keyOf(l labels.Labels) targetKey {
+	return targetKey{l.Get(model.JobLabel), l.Get(model.InstanceLabel)}
+}
+
+// rhythms are when the targets were scraped. What is scraped late has the time at which it was meant to be
+// scraped, but for what was very late.
+func (s *server) rhythms(ctx context.Context, cut time.Time) (map[targetKey]rhythm, error) {
+	all := map[targetKey]rhythm{}
+	b := labels.NewBuilder(labels.EmptyLabels())
+	for _, targets := range s.scraping.TargetsActive() {
+		for _, t := range targets {
+			if every, err := model.ParseDuration(t.GetValue(model.ScrapeIntervalLabel)); err == nil {
+				all[keyOf(t.Labels(b))] = rhythm{every: time.Duration(every).Milliseconds()}
+			}
+		}
+	}
+	q, err := s.db.Querier(millis(cut.Add(-time.Minute)), millis(cut))
+	if err != nil {
+		return nil, err
+	}
+	defer q.Close()
+	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, "up"))
+	var samples chunkenc.Iterator
+	for set.Next() {
+		r, ok := all[keyOf(set.At().Labels())]
+		if !ok {
+			continue
+		}
+		samples = set.At().Iterator(samples)
+		for samples.Next() == chunkenc.ValFloat {
+			r.see(samples.AtT())
+		}
+		all[keyOf(set.At().Labels())] = r
+	}
+	return all, set.Err()
+}
+
+// see takes a scrape into account. Of several times in an interval the first is the one that was meant.
+func (r *rhythm) see(t int64) {
+	if r.at == 0 || (t-r.at)%r.every > r.every/2 {
+		r.at = t
+	}
+}
+
+// look scrapes every target once, at once.
+func (s *server) look(ctx context.Context) (map[string]sighting, error) {
+	cfg, err := load(s.env, s.opts.configFile, s.cluster, promslog.NewNopLogger())
+	if err != nil {
+		return nil, err
+	}
+	for _, job := range cfg.used.ScrapeConfigs {
+		job.ScrapeInterval, job.ScrapeTimeout = model.Duration(lookInterval), model.Duration(lookInterval)
+	}
+	seen := &sightings{all: map[string]sighting{}, changed: make(chan struct{}, 1)}
+	m, err := scrape.NewManager(&scrape.Options{
+		HTTPClientOptions: s.client, DiscoveryReloadInterval: model.Duration(lookInterval),
+		DiscoveryReloadOnStartup: true,
+	}, promslog.NewNopLogger(), nil, seen, nil, prometheus.NewRegistry())
+	if err != nil {
+		return nil, err
+	}
+	if err := m.ApplyConfig(cfg.used); err != nil {
+		return nil, err
+	}
+	groups := make(chan map[string][]*targetgroup.Group, 1)
+	s.mu.Lock()
+	groups <- s.groups
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	wg.Go(func() { _ = m.Run(groups) })
+	defer wg.Wait()
+	defer m.Stop()
+	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	defer cancel()
+	wanted := 0
+	for _, targets := range s.scraping.TargetsActive() {
+		wanted += len(targets)
+	}
+	for seen.up() < wanted {
+		select {
+		case <-seen.changed:
+		case <-ctx.Done():
+			return seen.get(), nil
+		}
+	}
+	return seen.get(), nil
+}
+
+// sighting is what a series was at a time.
+type sighting struct {
+	labels labels.Labels
+	at     int64
+	value  float64
+}
+
+// sightings takes what is scraped. Of each series it keeps the first value.
+type sightings struct {
+	mu      sync.Mutex
+	all     map[string]sighting
+	targets int
+	changed chan struct{}
+}
+
+// up is how many targets have answered.
+func (s *sightings) up() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.targets
+}
+
+func (s *sightings) get() map[string]sighting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.all
+}
+
+// Appender implements storage.Appendable.
+func (s *sightings) Appender(context.Context) storage.Appender { return &sighter{to: s} }
+
+// sighter is one scrape.
+type sighter struct {
+	to   *sightings
+	list []sighting
+}
+
+func (a *sighter) Append(_ storage.SeriesRef, l labels.Labels, t int64, v float64) (storage.SeriesRef, error) {
+	if !value.IsStaleNaN(v) {
+		a.list = append(a.list, sighting{l, t, v})
+	}
+	return 0, nil
+}
+
+func (a *sighter) Commit() error {
+	answered := false
+	for _, x := range a.list {
+		if x.labels.Get(model.MetricNameLabel) == "up" {
+			answered = x.value == 1
+		}
+	}
+	if !answered {
+		return nil
+	}
+	a.to.mu.Lock()
+	for _, x := range a.list {
+		key := string(x.labels.Bytes(nil))
+		if _, ok := a.to.all[key]; !ok {
+			a.to.all[key] = x
+			if x.labels.Get(model.MetricNameLabel) == "up" {
+				a.to.targets++
+			}
+		}
+	}
+	a.to.mu.Unlock()
+	select {
+	case a.to.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (a *sighter) Rollback() error                   { return nil }
+func (a *sighter) SetOptions(*storage.AppendOptions) {}
+
+func (a *sighter) AppendExemplar(storage.SeriesRef, labels.Labels, exemplar.Exemplar) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+func (a *sighter) AppendHistogram(storage.SeriesRef, labels.Labels, int64, *histogram.Histogram,
+	*histogram.FloatHistogram,
+) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+func (a *sighter) AppendHistogramSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64, *histogram.Histogram,
+	*histogram.FloatHistogram,
+) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+func (a *sighter) UpdateMetadata(storage.SeriesRef, labels.Labels, metadata.Metadata) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+func (a *sighter) AppendSTZeroSample(storage.SeriesRef, labels.Labels, int64, int64) (storage.SeriesRef, error) {
+	return 0, nil
+}
+
+// millis is a time as Prometheus has it.
+func millis(t time.Time) int64 { return t.UnixMilli() }
+
+// moment is a time in milliseconds. The name tells vet that Seek is not the one of io.Seeker.
+type moment = int64
+
+func timeOf(t int64) time.Time { return time.UnixMilli(t) }

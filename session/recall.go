@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/internal/logs"
+	"github.com/aiopslab/aiopslab/kit/past"
+)
+
+const (
+	// warming is how long an application that was just started may take to serve its users as it usually does.
+	warming = minCovered / 2
+	// minUsual is how long there must have been the usual load before it is continued into the past.
+	minUsual = time.Second
+)
+
+// usual is since when an application has had its usual load, and what had been by then.
+type usual struct {
+	since            time.Time
+	requests, failed int64
+}
+
+// warm notes that the application has its usual load, once that has gone well for a moment. If users are not
+// served, the moment begins anew.
+func (s *Stage) warm(ctx context.Context) error {
+	w := s.load.Snapshot().Window("whole")
+	if s.usual.since.IsZero() && w.Covered < warming || !s.usual.since.IsZero() && w.Total.Failed == s.usual.failed {
+		return nil
+	}
+	return s.mark(ctx)
+}
+
+// mark says that from now on there is the usual load.
+func (s *Stage) mark(ctx context.Context) error {
+	h, ok := s.cloud.(cloud.Historian)
+	if !ok {
+		return nil
+	}
+	w := s.load.Snapshot().Window("whole")
+	s.usual = usual{time.Now(), w.Total.Requests, w.Total.Failed}
+	if err := h.Mark(ctx); err != nil {
+		return fmt.Errorf("note what there was before the load: %w", err)
+	}
+	return nil
+}
+
+// recall has the telemetry of the application, which is well and under load, go on into the past. Rate is how many
+// requests a second its users usually send.
+func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
+	h, ok := s.cloud.(cloud.Historian)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
+	defer cancel()
+	select {
+	case <-time.After(time.Until(s.usual.since.Add(minUsual))):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	// Chance has sent a few requests more, or fewer: what counts is how many there were.
+	now, since := time.Now(), s.usual.since
+	if n := s.load.Snapshot().Window("whole").Total.Requests - s.usual.requests; rate > 0 && n > 0 {
+		since = now.Add(-time.Duration(float64(n) / rate * float64(time.Second)))
+	}
+	p := past.New(seed, since, now, s.cast)
+	if w := s.load.Snapshot().Window("whole"); w.Covered > now.Sub(since) {
+		p.Began = now.Add(-w.Covered)
+	}
+	if err := h.Recall(ctx, p); err != nil {
+		return fmt.Errorf("give the telemetry a past: %w", err)
+	}
+	logs.Or(s.log).Debug("the telemetry has a past", "took", time.Since(now))
+	return nil
+}
