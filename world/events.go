@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -21,6 +22,9 @@ func (c *chronicle) tell() {
 		if c.Now.Sub(r.at) < eventsKept {
 			c.tellRollout(r)
 		}
+	}
+	for _, d := range c.deployments {
+		c.tellScaling(d)
 	}
 	for _, o := range slices.Clone(c.Objects) {
 		if p, ok := o.(*v1.Pod); ok && c.Now.Sub(p.CreationTimestamp.Time) < eventsKept {
@@ -42,16 +46,28 @@ func (c *chronicle) tellRollout(r rollout) {
 	c.event(deployment, deployer, "ScalingReplicaSet", later,
 		fmt.Sprintf("Scaled down replica set %s from %d to 0", r.from.Name, replicas))
 	for i := range replicas {
-		gone := v1.Pod{ObjectMeta: metav1.ObjectMeta{
-			Namespace: d.Namespace, Name: c.goneName(r.from, int(i)),
-			UID: c.uid(fmt.Sprintf("pod %s %d", r.from.UID, i)),
-		}}
-		c.event(ref(r.from, "ReplicaSet", "apps/v1"), setter, "SuccessfulDelete", later, "Deleted pod: "+gone.Name)
-		for _, k := range d.Spec.Template.Spec.Containers {
-			on := ref(&gone, "Pod", "v1")
-			on.FieldPath = "spec.containers{" + k.Name + "}"
-			c.event(on, "kubelet", "Killing", later, "Stopping container "+k.Name)
-		}
+		c.tellGone(r.from, c.gonePod(r.from, fmt.Sprint(i)), later)
+	}
+}
+
+// gonePod is a pod of a ReplicaSet that is no more.
+func (c *chronicle) gonePod(set *appsv1.ReplicaSet, which string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: set.Namespace, Name: set.Name + "-" + c.suffix(fmt.Sprintf("%s %s", set.UID, which)),
+			UID: c.uid(fmt.Sprintf("pod %s %s", set.UID, which)),
+		},
+		Spec: set.Spec.Template.Spec,
+	}
+}
+
+// tellGone writes the events of a pod's end.
+func (c *chronicle) tellGone(set *appsv1.ReplicaSet, p *v1.Pod, at time.Time) {
+	c.event(ref(set, "ReplicaSet", "apps/v1"), "replicaset-controller", "SuccessfulDelete", at, "Deleted pod: "+p.Name)
+	for _, k := range p.Spec.Containers {
+		on := ref(p, "Pod", "v1")
+		on.FieldPath = "spec.containers{" + k.Name + "}"
+		c.event(on, "kubelet", "Killing", at, "Stopping container "+k.Name)
 	}
 }
 
@@ -78,6 +94,12 @@ func (c *chronicle) tellStart(p *v1.Pod, k *v1.Container, at time.Time) {
 
 // event writes an event that happened once.
 func (c *chronicle) event(on v1.ObjectReference, source, reason string, at time.Time, message string) {
+	c.repeated(on, source, reason, message, at)
+}
+
+// repeated writes an event that happened at some times, in order.
+func (c *chronicle) repeated(on v1.ObjectReference, source, reason, message string, times ...time.Time) {
+	at, last := times[0], times[len(times)-1]
 	c.events++
 	e := &v1.Event{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
@@ -85,9 +107,9 @@ func (c *chronicle) event(on v1.ObjectReference, source, reason string, at time.
 			Namespace: on.Namespace, Name: fmt.Sprintf("%s.%x", on.Name, at.UnixNano()+int64(c.events)),
 			UID: c.uid(fmt.Sprintf("event %d", c.events)), CreationTimestamp: metav1.NewTime(at),
 		},
-		InvolvedObject: on, Reason: reason, Message: message, Type: v1.EventTypeNormal, Count: 1,
+		InvolvedObject: on, Reason: reason, Message: message, Type: v1.EventTypeNormal, Count: int32(len(times)),
 		Source:         v1.EventSource{Component: source},
-		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(at), ReportingController: source,
+		FirstTimestamp: metav1.NewTime(at), LastTimestamp: metav1.NewTime(last), ReportingController: source,
 	}
 	c.Objects = append(c.Objects, cloud.Object(e))
 }

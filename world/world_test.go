@@ -334,6 +334,40 @@ func TestJobs(t *testing.T) {
 	}
 }
 
+// Some workloads were scaled in the last hour, so that who has most events need not be who fails. What was
+// done is over, and the pods of it are gone.
+func TestScaling(t *testing.T) {
+	h := write(t, history(40), 1)
+	pods, count := map[string]bool{}, map[string]int{}
+	for _, p := range all[*v1.Pod](h) {
+		pods[p.Name] = true
+	}
+	for _, e := range all[*v1.Event](h) {
+		first, last := now.Sub(e.FirstTimestamp.Time), now.Sub(e.LastTimestamp.Time)
+		if first < last || last < time.Minute || first > time.Hour+time.Minute || e.Count < 1 {
+			t.Errorf("%s of %s: %d times from %v to %v ago", e.Reason, e.InvolvedObject.Name, e.Count, first, last)
+		}
+		if e.Reason == "Killing" && pods[e.InvolvedObject.Name] {
+			t.Errorf("%s was killed and is there", e.InvolvedObject.Name)
+		}
+		count[strings.Join(strings.Split(e.InvolvedObject.Name, "-")[:2], "-")] += int(e.Count)
+	}
+	busy := 0
+	for _, n := range count {
+		if n > 30 { // More than a pod has that does not become ready.
+			busy++
+		}
+	}
+	if busy < 4 || busy > 20 {
+		t.Errorf("%d of 40 have many events: %v", busy, count)
+	}
+	for _, s := range all[*appsv1.ReplicaSet](h) {
+		if s.Status.ObservedGeneration != 0 && s.Generation != s.Status.ObservedGeneration {
+			t.Errorf("%s: generation %d, seen %d", s.Name, s.Generation, s.Status.ObservedGeneration)
+		}
+	}
+}
+
 // One seed is one past; another is another.
 func TestSeeds(t *testing.T) {
 	a, b, c := write(t, history(10), 1), write(t, history(10), 1), write(t, history(10), 2)
