@@ -22,9 +22,16 @@ const (
 	patience = 2 * time.Minute
 )
 
-// apply changes an object the way it was deployed: by a server-side apply of the whole of it, under
-// the same name. So its managed fields do not tell that it was changed by somebody else.
+// Apply changes an object of the application the way it was deployed: by a server-side apply of the
+// whole of it, under the same name. So its managed fields do not tell that it was changed by somebody
+// else. It can be a Deployment, a Service or a ConfigMap.
+func Apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error { return apply(ctx, e, u) }
+
 func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
+	if e.Dress != nil {
+		u = u.DeepCopy()
+		e.Dress(u)
+	}
 	data, err := u.MarshalJSON()
 	if err != nil {
 		return err

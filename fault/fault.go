@@ -20,6 +20,7 @@ import (
 	"net"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -40,6 +41,9 @@ type Env struct {
 	// Injected is when the injection of faults began. Faults have not touched a pod that has been ready since
 	// before then, however young it is. The zero time means that this is not known.
 	Injected time.Time
+	// Dress adds to what is applied what everything has that is applied at this time, such as the mark of
+	// a release. It may be nil.
+	Dress func(u *unstructured.Unstructured)
 }
 
 // Fault is a fault that is bound to its target. It remembers what Recover needs; one Fault is for
