@@ -24,6 +24,7 @@ const (
 	DoingEvent      = "doing"      // what the agent did that may disturb the system, and how the machine fared
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem, its answer and the seed, as of when it ran
+	NoiseEvent      = "noise"      // Noise, until the agent's turn, and in it
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	HandOverEvent   = "hand-over"  // HandOver
 	DeathEvent      = "death"      // Death, of the environment
@@ -54,6 +55,19 @@ type HandOver struct {
 	When  string   `json:"when,omitempty"` // fault, alert or a duration; empty if nobody said
 	After float64  `json:"after"`          // seconds, since the injection began
 	Page  []string `json:"page,omitempty"` // what the pager said
+}
+
+// Noise is what was changed that does not matter.
+type Noise struct {
+	Level   string   `json:"level"`
+	Changes []Change `json:"changes"`
+}
+
+// Change is a change that does not matter.
+type Change struct {
+	Time    time.Time `json:"time"`
+	What    string    `json:"what"` // "release", "scale up", "scale down"
+	Service string    `json:"service"`
 }
 
 // Briefing is what the agent was told.

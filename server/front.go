@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 const (
@@ -190,6 +191,14 @@ func checkLimits(steps int, seconds float64) error {
 func checkHandOver(text string) error {
 	if _, err := session.ParseHandOver(text); err != nil {
 		return fail(http.StatusUnprocessableEntity, "hand_over: %v", err)
+	}
+	return nil
+}
+
+// checkNoise refuses an unknown level of noise.
+func checkNoise(level string) error {
+	if _, err := noise.Parse(level); err != nil {
+		return fail(http.StatusUnprocessableEntity, "noise: %v", err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type NewEnv struct {
 	Name     string  `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
 	Seed     uint64  `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; a new one by default"`
 	HandOver string  `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, alert, or so long after the injection, as 90s; fault by default, alert for incidents"`
+	Noise    string  `json:"noise,omitempty" enum:"none,calm,busy" doc:"how much else changes in the application, in ways that do no harm; calm by default"`
 	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
 	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
 	Reward   Reward  `json:"reward,omitzero"`

@@ -146,7 +146,7 @@ func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 	if err := f.settle(n); err != nil {
 		return err
 	}
-	if err := checkLimits(n.MaxSteps, n.MaxTime); err != nil {
+	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise)); err != nil {
 		return err
 	}
 	if err := checkHandOver(n.HandOver); err != nil {

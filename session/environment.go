@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // Environment is where runs take place: a cluster, an application under load, its faults, and
@@ -47,6 +48,8 @@ type Tell func(kind string, data any)
 type Setting struct {
 	Problem *problem.Problem
 	Seed    uint64
+	// Noise is what goes on in the application besides its faults; empty for nothing.
+	Noise noise.Level
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
 	// HandOver is when the agent's turn begins.

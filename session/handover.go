@@ -10,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // HandOver says when the agent's turn begins: [AtFault], [AtAlert], or so long after the injection, as
@@ -64,8 +65,8 @@ const (
 // turnDelay is when the agent's turn begins after the injection has, at the earliest: a moment that is
 // drawn, and later than faults take to show or alerts to fire. It does not depend on whether there is a
 // fault: an agent may know how long its environment took. Where the task says that there is one, nobody has
-// to wait longer than he wants to.
-func turnDelay(p *problem.Problem, h HandOver, seed uint64) time.Duration {
+// to wait longer than he wants to. Release is how long the release takes in which the faults come.
+func turnDelay(p *problem.Problem, h HandOver, seed uint64, release time.Duration) time.Duration {
 	delay, _ := time.ParseDuration(string(h)) // 0 if it is none
 	if !p.Asks(problem.Detection) {
 		return delay
@@ -76,7 +77,7 @@ func turnDelay(p *problem.Problem, h HandOver, seed uint64) time.Duration {
 	}
 	draw := rand.New(rand.NewPCG(seed, 0x7475726e))
 	// What grows shows before it is half grown.
-	return max(delay, least+p.Document.Ramp()/2+time.Duration(draw.Int64N(int64(least/2))))
+	return max(delay, release+least+p.Document.Ramp()/2+time.Duration(draw.Int64N(int64(least/2))))
 }
 
 // holdTurn brings the faults about, and returns when that is done and the agent's turn may begin.
@@ -97,8 +98,12 @@ func holdTurn(ctx context.Context, delay time.Duration, inject func(context.Cont
 func (l *Local) handOver(ctx context.Context) (page []string, err error) {
 	p := l.setting.Problem
 	h := l.setting.HandOver.of(p)
+	release, err := noise.Span(p.App, l.setting.Noise)
+	if err != nil {
+		return nil, err
+	}
 	begin := time.Now()
-	err = holdTurn(ctx, turnDelay(p, h, l.setting.Seed), func(ctx context.Context) (err error) {
+	err = holdTurn(ctx, turnDelay(p, h, l.setting.Seed, release), func(ctx context.Context) (err error) {
 		// Where the question is whether anything is wrong, that somebody was called would be the answer.
 		if err = l.inject(ctx); err == nil && h == AtAlert && !p.Asks(problem.Detection) {
 			l.phase("waiting until somebody is called")

@@ -25,7 +25,7 @@ func TestTurnTellsNothing(t *testing.T) {
 	turn := func(p *problem.Problem, h HandOver, seed uint64, shows time.Duration) (took time.Duration) {
 		synctest.Test(t, func(t *testing.T) {
 			begin := time.Now()
-			err := holdTurn(t.Context(), turnDelay(p, h, seed), func(context.Context) error {
+			err := holdTurn(t.Context(), turnDelay(p, h, seed, 0), func(context.Context) error {
 				time.Sleep(shows)
 				return nil
 			})

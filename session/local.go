@@ -17,9 +17,11 @@ import (
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // Local is an environment in this process.
@@ -41,6 +43,7 @@ type Local struct {
 	baseline grade.Look // how the healthy system looks
 	healthy  agent.Interval
 	faults   []fault.Fault
+	life     *noise.Life
 	way      *access
 	// What acts by itself in the healthy system, and when the agent's turn began.
 	healthyActors, found actors
@@ -71,6 +74,7 @@ func (l *Local) Close() {
 		l.way.close()
 		l.way = nil
 	}
+	l.calm(context.Background())
 	l.leaveGate()
 	if l.stage != nil {
 		l.stage.Close()
@@ -88,6 +92,7 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 // Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
+	l.calm(ctx)
 	l.setting, l.tell, l.faults, l.healthy = s, tell, nil, agent.Interval{}
 	l.runOn.Store(0)
 	if l.stage == nil {
@@ -132,6 +137,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, err
 	}
 	l.began = time.Now()
+	l.life.HandOver()
 	if l.found, err = l.stage.actors(ctx); err != nil {
 		l.found = l.healthyActors
 	}
@@ -160,7 +166,7 @@ func (l *Local) keepHealthy(ctx context.Context) error {
 // injectingPhase is the one in which faults are brought about.
 const injectingPhase = "injecting"
 
-// inject brings the faults about and waits until each can be seen.
+// inject brings the faults about, in the middle of what else goes on, and waits until each can be seen.
 func (l *Local) inject(ctx context.Context) error {
 	p := l.setting.Problem
 	faults, err := p.Bind()
@@ -170,13 +176,8 @@ func (l *Local) inject(ctx context.Context) error {
 	l.phase(injectingPhase) // The agent never learns of it, and a healthy twin has the phase too.
 	ctx, cancel := context.WithTimeout(ctx, manifestTimeout)
 	defer cancel()
-	l.stage.env.Injected = time.Now()
-	for i, f := range faults {
-		spec := p.Faults()[i]
-		l.faults = append(l.faults, f) // What fails half-way is undone as well.
-		if err := f.Inject(ctx, l.stage.env); err != nil {
-			return fmt.Errorf("inject %s into %s: %w", spec.Kind, spec.Target, err)
-		}
+	if err := l.release(ctx, faults); err != nil {
+		return err
 	}
 	for i, f := range faults {
 		spec := p.Faults()[i]
@@ -195,6 +196,58 @@ func (l *Local) inject(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// release makes the changes that are no fault, with the injection of faults in the middle of them. Some go on
+// until the agent is done.
+func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
+	env := l.stage.env
+	env.Injected, env.Dress = time.Time{}, nil
+	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed}
+	var injections []noise.Injection
+	for i, f := range faults {
+		spec := l.setting.Problem.Faults()[i]
+		injections = append(injections, noise.Injection{
+			Reach: fault.ReachOf(f), Do: func(ctx context.Context) error {
+				if env.Injected.IsZero() {
+					env.Injected = time.Now()
+				}
+				l.faults = append(l.faults, f) // What fails half-way is undone as well.
+				if err := f.Inject(ctx, env); err != nil {
+					return fmt.Errorf("inject %s into %s: %w", spec.Kind, spec.Target, err)
+				}
+				return nil
+			},
+		})
+	}
+	if err := l.life.Release(ctx, injections); err != nil {
+		return err
+	}
+	if err := l.life.Go(ctx); err != nil {
+		return err
+	}
+	l.tellNoise()
+	return nil
+}
+
+// calm ends what goes on besides faults.
+func (l *Local) calm(ctx context.Context) {
+	if l.life != nil {
+		l.life.Stop(ctx)
+		l.tellNoise()
+		if l.stage.load != nil { // With what users got, who runs the lab can tell that none of it did harm.
+			users := l.stage.load.Snapshot().Window("whole").Total
+			logs.Or(l.setting.Log).Debug("noise ended", "requests", users.Requests, "failed", users.Failed)
+		}
+		l.life = nil
+	}
+}
+
+// tellNoise tells what was changed since it was last told.
+func (l *Local) tellNoise() {
+	if changes := l.life.Changes(); len(changes) > 0 {
+		l.tell(record.NoiseEvent, record.Noise{Level: string(l.setting.Noise), Changes: changes})
+	}
 }
 
 // errNoWay is the error of who acts before or after an agent's turn.
@@ -232,8 +285,9 @@ func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
 	return l.stage.observer.Export(ctx, w, dir, observe.CSV)
 }
 
-// Dismiss closes the agent's access to the cloud.
-func (l *Local) Dismiss(context.Context) error {
+// Dismiss closes the agent's access to the cloud. Nothing is changed any more by others, either.
+func (l *Local) Dismiss(ctx context.Context) error {
+	defer l.calm(ctx)
 	if l.way != nil {
 		l.tell(record.DoingEvent, l.way.monitor.end())
 		l.way.close()
@@ -256,6 +310,7 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 
 // undo recovers from the faults, however the run ended: the cluster may be somebody's.
 func (l *Local) undo(ctx context.Context) {
+	l.calm(ctx)
 	if l.keeps {
 		return // It is reset before its next run.
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 const (
@@ -67,6 +68,7 @@ type Session struct {
 	ID          string        // of the run; empty for a new one, see [NewID]
 	Seed        uint64        // what is left to chance is drawn from it; 0 for a new one, see [NewSeed]
 	HandOver    HandOver      // when the agent's turn begins
+	Noise       noise.Level   // what else goes on; empty for nothing
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
@@ -222,16 +224,13 @@ func (r *run) disclose() {
 
 // tell takes an event of the environment. When the healthy system was looked at and when the injection
 // began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
-// took to show, or that there was none.
+// took to show, or that there was none. So is the noise: what is none of it is the fault.
 func (r *run) tell(kind string, data any) {
-	switch kind {
-	case record.FaultEvent, record.BaselineEvent, record.HandOverEvent:
+	switch {
+	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.NoiseEvent,
+		kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
-		if data == (record.Phase{Name: injectingPhase}) {
-			r.withhold(kind, data)
-			return
-		}
 		r.event(kind, data)
 	}
 }
@@ -275,7 +274,8 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
 	return r.Environment.Prepare(ctx, Setting{
-		Problem: r.Problem, Seed: r.Seed, Baseline: r.Agent.Baseline, HandOver: r.HandOver, Log: r.diary.logger(),
+		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Baseline: r.Agent.Baseline, HandOver: r.HandOver,
+		Log: r.diary.logger(),
 	}, r.tell)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/internal/strict"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // forms show how the value of a flag is written, by its type.
@@ -21,6 +22,7 @@ var forms = map[string]string{
 	"bool":     "true or false",
 	"level":    alternatives(logs.Levels),
 	"format":   alternatives(logs.Formats),
+	"noise":    alternatives(noise.Levels()),
 }
 
 // flagFailure explains what is wrong with a flag: the nearest one for a name that is not known, the

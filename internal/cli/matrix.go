@@ -44,6 +44,7 @@ type matrix struct {
 	suite   string
 	workers int
 	seed    uint64
+	noise   noiseFlag
 	results string
 	output  string
 	memory  memoryFlag
@@ -57,6 +58,7 @@ func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
 		"the problems to "+verb+", if none is named: "+strings.Join(suiteNames(), ", "))
 	flags.IntVarP(&m.workers, "workers", "j", 2*runtime.NumCPU(), "how many runs go on at a time")
 	flags.Uint64Var(&m.seed, "seed", 1, "what is left to chance is drawn from this `number`")
+	m.noise.add(c)
 	flags.StringVar(&m.results, "results", "", "`directory` of the records; "+kept)
 	m.memory.add(c)
 	outputFlag(c, &m.output, dataFormats...)
@@ -96,6 +98,10 @@ func (m *matrix) progress(s *State) io.Writer {
 // run runs the cells, some at a time. Done is told of each when it is done, with how many are, one at a
 // time; the records may be gone afterwards.
 func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n int, c *cell)) error {
+	level, err := m.noise.of(s)
+	if err != nil {
+		return err
+	}
 	if _, err := environments(tempDir(s)); err != nil { // Cleans up after the killed.
 		return err
 	}
@@ -114,7 +120,9 @@ func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n i
 	defer cancel()
 	program := self(s)
 	args := slices.Concat(s.dirs.args(), s.logs.args(),
-		[]string{"--results", results, "--max-memory", m.memory.String(), "--quiet", "-o", "json"})
+		[]string{
+			"--noise", string(level), "--results", results, "--max-memory", m.memory.String(), "--quiet", "-o", "json",
+		})
 	log := &lines{w: io.Discard} // What went wrong is told in the table.
 	if s.logs.settings().Or(logs.Settings{Level: logs.Off}).Level != logs.Off {
 		log.w = s.Stderr

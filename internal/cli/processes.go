@@ -160,6 +160,9 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 	if run.Problem, err = spec.Find(l.library); err != nil {
 		return run, err
 	}
+	if run.Noise, err = noiseLevel(l.state, spec.Noise); err != nil {
+		return run, err
+	}
 	if run.Judge, err = l.models.openJudge(l.state); err != nil {
 		return run, err
 	}

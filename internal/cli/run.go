@@ -32,6 +32,7 @@ type runFlags struct {
 	time    time.Duration
 	seed    uint64
 	hand    string // over
+	noise   noiseFlag
 	results string
 	output  string
 	memory  memoryFlag
@@ -90,6 +91,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.StringVar(&f.hand, "hand-over", "",
 		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; "+
 			"or so long after, as 90s (default fault, for incidents alert)")
+	f.noise.add(c)
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
@@ -125,6 +127,10 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 		return nil, fail(ExitUsage, fmt.Errorf("--hand-over %w", err), "")
 	}
 	if err := f.fixSeed(s); err != nil {
+		return nil, err
+	}
+	var err error
+	if f.noise.level, err = f.noise.of(s); err != nil {
 		return nil, err
 	}
 	return findProblem(s, id, f.task)
@@ -216,8 +222,8 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				HandOver: session.HandOver(f.hand), Seed: f.seed, Steps: f.steps, Time: f.time, Model: model,
-				Budget: f.models.budget(), Judge: judge,
+				HandOver: session.HandOver(f.hand), Seed: f.seed, Noise: f.noise.level, Steps: f.steps, Time: f.time,
+				Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
 					t.event(kind, data)

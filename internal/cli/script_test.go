@@ -67,6 +67,7 @@ func setUp(e *testscript.Env, cache string) error {
 	e.Setenv("KUBECACHEDIR", cache)
 	e.Setenv("KUBECONFIG", "")
 	e.Setenv("AIOPSLAB_SEED", "1")
+	e.Setenv("AIOPSLAB_NOISE", "none")
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return err

@@ -187,7 +187,7 @@ func noTruth(t *testing.T, results string) {
 	}
 	for _, e := range rec.Events {
 		switch e.Kind {
-		case record.ProblemEvent, record.FaultEvent, record.BaselineEvent:
+		case record.ProblemEvent, record.FaultEvent, record.BaselineEvent, record.NoiseEvent:
 			t.Errorf("the agent could read %s %s", e.Kind, e.Data)
 		case record.PhaseEvent:
 			if strings.Contains(string(e.Data), "injecting") {

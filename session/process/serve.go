@@ -177,7 +177,7 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 		return nil, err
 	}
 	setting := session.Setting{
-		Problem: found, Seed: p.Seed, Baseline: p.Baseline, HandOver: p.HandOver, Log: s.log,
+		Problem: found, Seed: p.Seed, Noise: p.Noise, Baseline: p.Baseline, HandOver: p.HandOver, Log: s.log,
 	}
 	return s.env.Prepare(ctx, setting,
 		func(kind string, data any) {

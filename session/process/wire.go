@@ -18,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // maxMessage is the longest line that is read.
@@ -65,6 +66,7 @@ type (
 	prepareParams struct {
 		Problem  problemName      `json:"problem"`
 		Seed     uint64           `json:"seed"`
+		Noise    noise.Level      `json:"noise,omitempty"`
 		Baseline time.Duration    `json:"baseline"`
 		HandOver session.HandOver `json:"hand_over,omitempty"`
 	}

@@ -126,7 +126,7 @@ func (o *Options) once(ctx context.Context, tricks []*Trick) ([]Result, error) {
 	cmd := exec.CommandContext(ctx, o.Lab, "run", tricks[0].Problem, "--agent",
 		fmt.Sprintf("exec:%s %s %s", o.Agent, planFile, logFile),
 		"--agent-write", dir, "--results", filepath.Join(dir, "results"),
-		"--max-steps", "10000", "--max-time", "1h", "-o", "json")
+		"--noise", "none", "--max-steps", "10000", "--max-time", "1h", "-o", "json")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	var stdout, stderr bytes.Buffer

@@ -1,0 +1,234 @@
+package noise
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+const (
+	// pace is how long it is from one step of a release to the next.
+	pace = 200 * time.Millisecond
+	// rolloutTime is how long the pods of a service take to be replaced and to settle, on a machine that is
+	// not too busy, and rolloutTimeout how long they may take.
+	rolloutTime    = 3 * time.Second
+	rolloutTimeout = time.Minute
+	pollEvery      = 50 * time.Millisecond
+
+	// buildAnnotation tells which build is deployed.
+	buildAnnotation = "app.kubernetes.io/build"
+)
+
+// Life is what goes on in an application. Its methods are called one after the other.
+type Life struct {
+	Env   *fault.Env
+	Level Level
+	Seed  uint64
+
+	build   string // of the release
+	parts   []*part
+	reached []string // services that faults reach
+
+	mu      sync.Mutex
+	changes []record.Change
+
+	stop func() // of what Go began; nil if nothing goes on
+	stir *stir
+}
+
+// Span is how long a release takes with a fault in the middle of it, on a machine that is not too busy.
+func Span(a *app.App, l Level) (time.Duration, error) {
+	if l.quiet() {
+		return 0, nil
+	}
+	parts, err := partsOf(a)
+	return time.Duration(len(parts))*pace + rolloutTime, err
+}
+
+// draw returns the random numbers for a purpose.
+func (l *Life) draw(purpose uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(l.Seed, 0x6c696665+purpose))
+}
+
+// Changes returns what was changed since it was asked for the last time.
+func (l *Life) Changes() []record.Change {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list := l.changes
+	l.changes = nil
+	return list
+}
+
+func (l *Life) note(what, service string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changes = append(l.changes, record.Change{Time: time.Now(), What: what, Service: service})
+}
+
+// Release deploys the application anew, service by service in a drawn order, with a difference that
+// makes none to users, and brings faults about in the middle of it. Where no noise is wanted it only does
+// the latter.
+func (l *Life) Release(ctx context.Context, injections []Injection) (err error) {
+	whole := l.Level.quiet()
+	for _, i := range injections {
+		whole = whole || i.Reach.Whole
+		l.reached = slices.Concat(l.reached, i.applied(), i.needs(l.Env.App))
+	}
+	if l.parts, err = partsOf(l.Env.App); err != nil {
+		return err
+	}
+	r := l.draw(1)
+	l.build = fmt.Sprintf("%08x", r.Uint32())
+	if whole { // What is deployed anew needs no release.
+		for _, i := range injections {
+			if err := i.Do(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	l.Env.Dress = l.dress
+	steps := plan(r, l.Env.App, l.parts, injections)
+	all, ctx := errgroup.WithContext(ctx)
+	all.Go(func() error {
+		one := make(chan struct{}, 1) // Faults come one after the other.
+		for next := time.Now(); len(steps) > 0; next, steps = next.Add(pace), steps[1:] {
+			if err := until(ctx, next); err != nil {
+				return err
+			}
+			if err := l.apply(ctx, steps[0]); err != nil {
+				return err
+			}
+			// The release goes on meanwhile: a pause would tell where in it a fault came.
+			if i := steps[0].injection; i != nil {
+				all.Go(func() error { return l.inject(ctx, i, one) })
+			}
+		}
+		return nil
+	})
+	return all.Wait()
+}
+
+// dress gives an object what the release has of it: the build, of pods as well if they can be replaced.
+func (l *Life) dress(u *unstructured.Unstructured) {
+	annotate := func(path ...string) {
+		_ = unstructured.SetNestedField(u.Object, l.build, append(path, "annotations", buildAnnotation)...)
+	}
+	annotate("metadata")
+	if u.GetKind() == "Deployment" && l.rolls(u.GetName()) {
+		annotate("spec", "template", "metadata")
+	}
+}
+
+// rolls reports whether a release replaces the pods of a service.
+func (l *Life) rolls(service string) bool {
+	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.service == service && p.rolls })
+}
+
+// apply applies what a step has to apply.
+func (l *Life) apply(ctx context.Context, s step) error {
+	if s.part == nil {
+		return nil
+	}
+	for _, u := range s.part.objects {
+		if slices.Contains(s.leave, u.GetKind()+"/"+u.GetName()) {
+			continue
+		}
+		if err := fault.Apply(ctx, l.Env, u); err != nil {
+			return err
+		}
+	}
+	l.note("release", s.part.service)
+	return nil
+}
+
+// inject brings a fault about when the release of what it needs is over.
+func (l *Life) inject(ctx context.Context, i *Injection, one chan struct{}) error {
+	if err := l.await(ctx, i.needs(l.Env.App), i.Reach.Settled); err != nil {
+		return err
+	}
+	select {
+	case one <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-one }()
+	return i.Do(ctx)
+}
+
+// await waits until the pods of services are replaced, and have been ready for so long that nobody takes
+// them for what a fault did.
+func (l *Life) await(ctx context.Context, services []string, settled bool) error {
+	ctx, cancel := context.WithTimeout(ctx, rolloutTimeout)
+	defer cancel()
+	for _, s := range services {
+		if !l.rolls(s) {
+			continue
+		}
+		for {
+			done, err := l.rolledOut(ctx, s, settled)
+			if err != nil {
+				return fmt.Errorf("a release of %s: %w", s, err)
+			}
+			if done {
+				break
+			}
+			if err := until(ctx, time.Now().Add(pollEvery)); err != nil {
+				return fmt.Errorf("a release of %s is not over: %w", s, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Life) rolledOut(ctx context.Context, service string, settled bool) (bool, error) {
+	ns, client := l.Env.App.Namespace, l.Env.Client
+	d, err := client.AppsV1().Deployments(ns).Get(ctx, service, metav1.GetOptions{})
+	if err != nil || !ready(d) || !settled {
+		return err == nil && ready(d), err
+	}
+	pods, err := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{
+		LabelSelector: l.Env.App.Label + "=" + service,
+	})
+	if err != nil {
+		return false, err
+	}
+	for _, p := range pods.Items {
+		since, ready := fault.ReadySince(&p)
+		if p.DeletionTimestamp == nil && (!ready || !since.Before(time.Now().Truncate(time.Second))) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// ready reports whether a Deployment has all its pods, and none of an earlier release.
+func ready(d *appsv1.Deployment) bool {
+	n, s := ptr.Deref(d.Spec.Replicas, 1), d.Status
+	return s.ObservedGeneration >= d.Generation && s.Replicas == n && s.UpdatedReplicas == n && s.ReadyReplicas == n
+}
+
+// until waits for a time.
+func until(ctx context.Context, t time.Time) error {
+	timer := time.NewTimer(time.Until(t))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
