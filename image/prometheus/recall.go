@@ -22,12 +22,12 @@ import (
 	"github.com/aiopslab/aiopslab/kit/past"
 )
 
-const (
-	// lookInterval is how often targets are scraped when it is found out what they have counted so far.
-	lookInterval = 250 * time.Millisecond
-	// lookPatience is how long that may take. A target that does not answer has no past.
-	lookPatience = 5 * time.Second
-)
+// lookIntervals are how often targets are scraped when it is found out what they have counted so far, which is also how
+// long each may take to answer. On a busy machine that is long. A target that never answers has no past.
+var lookIntervals = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second}
+
+// lookTries is for how many intervals it is tried.
+const lookTries = 6
 
 // recall continues all series into the past, from what their targets tell now. What was scraped before is
 // not shown any more: it is of programs that did not yet know how old they are.
@@ -130,23 +130,44 @@ func (r *rhythm) see(t int64) {
 
 // look scrapes every target once, at once.
 func (s *server) look(ctx context.Context) (map[string]sighting, error) {
+	seen := &sightings{all: map[string]sighting{}, changed: make(chan struct{}, 1)}
+	wanted := 0
+	for _, targets := range s.scraping.TargetsActive() {
+		for _, t := range targets {
+			if t.Health() != scrape.HealthBad { // Nobody waits for one that is down.
+				wanted++
+			}
+		}
+	}
+	for _, interval := range lookIntervals {
+		if err := s.lookEvery(ctx, interval, seen, wanted); err != nil {
+			return nil, err
+		}
+		if seen.up() >= wanted {
+			break
+		}
+	}
+	return seen.get(), ctx.Err()
+}
+
+// lookEvery scrapes the targets until as many have answered as are wanted, or it was tried long enough.
+func (s *server) lookEvery(ctx context.Context, interval time.Duration, seen *sightings, wanted int) error {
 	cfg, err := load(s.env, s.opts.configFile, s.cluster, promslog.NewNopLogger())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, job := range cfg.used.ScrapeConfigs {
-		job.ScrapeInterval, job.ScrapeTimeout = model.Duration(lookInterval), model.Duration(lookInterval)
+		job.ScrapeInterval, job.ScrapeTimeout = model.Duration(interval), model.Duration(interval)
 	}
-	seen := &sightings{all: map[string]sighting{}, changed: make(chan struct{}, 1)}
 	m, err := scrape.NewManager(&scrape.Options{
-		HTTPClientOptions: s.client, DiscoveryReloadInterval: model.Duration(lookInterval),
+		HTTPClientOptions: s.client, DiscoveryReloadInterval: model.Duration(interval),
 		DiscoveryReloadOnStartup: true,
 	}, promslog.NewNopLogger(), nil, seen, nil, prometheus.NewRegistry())
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := m.ApplyConfig(cfg.used); err != nil {
-		return nil, err
+		return err
 	}
 	groups := make(chan map[string][]*targetgroup.Group, 1)
 	s.mu.Lock()
@@ -156,20 +177,16 @@ func (s *server) look(ctx context.Context) (map[string]sighting, error) {
 	wg.Go(func() { _ = m.Run(groups) })
 	defer wg.Wait()
 	defer m.Stop()
-	ctx, cancel := context.WithTimeout(ctx, lookPatience)
+	ctx, cancel := context.WithTimeout(ctx, lookTries*interval)
 	defer cancel()
-	wanted := 0
-	for _, targets := range s.scraping.TargetsActive() {
-		wanted += len(targets)
-	}
 	for seen.up() < wanted {
 		select {
 		case <-seen.changed:
 		case <-ctx.Done():
-			return seen.get(), nil
+			return nil
 		}
 	}
-	return seen.get(), nil
+	return nil
 }
 
 // sighting is what a series was at a time.
