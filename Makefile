@@ -33,7 +33,7 @@ build: ## build bin/aiopslab
 	$(COMPILE) build -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
 
 run: build ## watch an agent work on an incident, and its verdict
-	bin/aiopslab run $(PROBLEM)
+	bin/aiopslab run $(PROBLEM) --hand-over alert
 
 # What takes longest begins first, and has all the others beside it.
 test: ## run all tests
