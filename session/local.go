@@ -6,11 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
-	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
@@ -320,85 +318,5 @@ func (l *Local) undo(ctx context.Context) {
 		if err := f.Recover(ctx, l.stage.env); err != nil {
 			l.phase("recovering: " + err.Error())
 		}
-	}
-}
-
-// hands do what an agent asks for: an [aci.Interface].
-type hands interface {
-	Do(ctx context.Context, call *aci.Call) aci.Result
-	Confinement() string
-	Close() error
-}
-
-// access is an agent's way to the cloud.
-type access struct {
-	aci        hands
-	guard      *guard.Guard
-	kubeconfig []byte
-	dir        string // of temporary files
-	monitor    *monitor
-}
-
-// newAccess puts the guard and the agent's interface before the cloud.
-func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
-	a := &access{}
-	defer func() {
-		if err != nil {
-			a.close()
-		}
-	}()
-	if a.dir, err = os.MkdirTemp(l.Scratch, "aiopslab-agent-"); err != nil {
-		return nil, err
-	}
-	root := filepath.Join(a.dir, "root")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		return nil, err
-	}
-	a.guard, err = guard.Start(ctx, guard.Options{
-		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
-		Log: l.setting.Log,
-	})
-	if err != nil {
-		return nil, err
-	}
-	l.putUpGate(a.guard)
-	p := l.setting.Problem
-	if a.kubeconfig, err = a.guard.Kubeconfig(p.App.Namespace); err != nil {
-		return nil, err
-	}
-	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return l.stage.load.Lag().Recent })
-	i, err := aci.New(aci.Options{
-		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: l.stage.observer,
-		Dial: a.monitor.counted(l.stage.cloud.Dial), Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root,
-		Self: l.Self,
-	})
-	if err != nil {
-		return nil, err
-	}
-	a.aci = i
-	return a, nil
-}
-
-// journal records a write of the agent.
-func (l *Local) journal(e guard.Entry) {
-	if runsOn(e) {
-		l.runOn.Add(1)
-	}
-	l.tell(record.WriteEvent, e)
-}
-
-// close ends what the agent left running, and removes its files.
-func (a *access) close() {
-	if a.aci != nil {
-		_ = a.aci.Close()
-	}
-	if a.monitor != nil {
-		a.monitor.end()
-	}
-	if a.guard != nil {
-		_ = a.guard.Shut()
-	}
-	if a.dir != "" {
-		_ = os.RemoveAll(a.dir)
 	}
 }
