@@ -75,31 +75,33 @@ func New(cfg Config) *Server {
 
 // Serve takes connections until the listener is closed.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) {
-	inlet.Serve(ctx, ln, func(nc net.Conn) {
-		if s.isStopping() {
-			nc.Close()
-			return
-		}
-		s.accept(ctx, nc)
-	}, func(err error) {
+	inlet.Serve(ctx, ln, func(nc net.Conn) { s.accept(ctx, nc) }, func(err error) {
 		s.Log.Warn(mlog.Network, 23022, "listener", "Error accepting new connection on local endpoint", bson.D{
 			{Key: "localEndpoint", Value: ln.Addr().String()}, {Key: "error", Value: err.Error()},
 		})
 	})
 }
 
+// accept serves a connection in the background, unless the server shuts down.
 func (s *Server) accept(ctx context.Context, nc net.Conn) {
-	c := &conn{srv: s, raw: nc, nc: nc, id: s.nextConn.Add(1), since: time.Now()}
 	s.mu.Lock()
+	if s.isStopping() {
+		s.mu.Unlock()
+		nc.Close()
+		return
+	}
+	c := &conn{srv: s, raw: nc, nc: nc, id: s.nextConn.Add(1), since: time.Now()}
 	s.conns[c] = struct{}{}
 	n := len(s.conns)
+	s.work.Add(1) // Under the lock: Close waits for all that it finds.
 	s.mu.Unlock()
 	s.Log.Info(mlog.Network, 22943, "listener", "Connection accepted", bson.D{
 		{Key: "remote", Value: nc.RemoteAddr().String()},
 		{Key: "connectionId", Value: c.id},
 		{Key: "connectionCount", Value: n},
 	})
-	s.work.Go(func() {
+	go func() {
+		defer s.work.Done()
 		s.Guard(func() { c.serve(ctx) })
 		nc.Close()
 		s.mu.Lock()
@@ -113,7 +115,7 @@ func (s *Server) accept(ctx context.Context, nc net.Conn) {
 				{Key: "connectionCount", Value: n},
 			})
 		}
-	})
+	}()
 }
 
 // Connections returns how many are open.
@@ -163,8 +165,8 @@ func (s *Server) isStopping() bool {
 
 // Close ends all connections and waits for what they do.
 func (s *Server) Close() {
-	s.stopOnce.Do(func() { close(s.stopping) })
 	s.mu.Lock()
+	s.stopOnce.Do(func() { close(s.stopping) })
 	for c := range s.conns {
 		c.raw.Close()
 	}
