@@ -369,5 +369,6 @@ replace (
 // Not linked; see internal/absent.
 replace (
 	github.com/extism/go-sdk => ./internal/absent/extism
+	github.com/lib/pq => ./internal/absent/pq
 	github.com/tetratelabs/wazero => ./internal/absent/wazero
 )
