@@ -1,0 +1,3 @@
+module github.com/rubenv/sql-migrate
+
+go 1.26
