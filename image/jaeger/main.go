@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // maxMessage is the largest batch of spans that is taken, in bytes.
@@ -118,6 +119,10 @@ func Main(ctx context.Context, env *kit.Env) error {
 	if err != nil {
 		return err
 	}
+	env.Recall(kit.Source, func(_ context.Context, p *past.Past) error {
+		wg.Go(func() { s.recall(ctx, p) })
+		return nil
+	})
 	s.log("info", "Health Check state change", map[string]any{"status": "ready"})
 	<-ctx.Done()
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/url"
 	"os/exec"
 	"path/filepath"
@@ -52,6 +53,8 @@ func TestStage(t *testing.T) {
 	for _, c := range pastChecks {
 		ask = append(ask, "curl -s 'http://prometheus-server.observe/api/v1/query?query="+url.QueryEscape(c.expr)+"'; echo")
 	}
+	traces := agent.Call("exec_shell", fmt.Sprintf("curl -s 'http://jaeger:16686/api/traces?service=frontend&limit=1&end=%d'",
+		time.Now().Add(-10*time.Minute).UnixMicro()))
 	metrics := agent.Call("exec_shell", strings.Join(ask, "; "), 60)
 	// Nothing but the role: Kubernetes is to start the service again when its back-off is over.
 	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
@@ -88,7 +91,7 @@ func TestStage(t *testing.T) {
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
 		noTruth(t, s.Results)
-		for _, response := range []string{alerts, metrics, look, e.does, submission(e.answer)} {
+		for _, response := range []string{alerts, metrics, traces, look, e.does, submission(e.answer)} {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
 				t.Fatal(err)
@@ -98,6 +101,9 @@ func TestStage(t *testing.T) {
 			}
 			if response == metrics {
 				hasPast(t, e.problem, turn.Observation)
+			}
+			if response == traces && !strings.Contains(turn.Observation, `"traceID"`) {
+				t.Errorf("%s: no trace is ten minutes old: %s", e.problem, turn.Observation)
 			}
 			if response == look && !strings.Contains(turn.Observation, e.looks) {
 				t.Errorf("%s: %s deployments are expected, there are %s", e.problem, e.looks, turn.Observation)
