@@ -92,7 +92,10 @@ func Main(ctx context.Context, env *kit.Env) error {
 	if err != nil {
 		return err
 	}
-	s := &server{env: env, store: newStore(o.maxTraces, o.maxBytes), started: time.Now()}
+	s := &server{env: env, store: newStore(o.maxTraces, o.maxBytes), started: env.Started}
+	if s.started.IsZero() {
+		s.started = time.Now()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -113,13 +116,14 @@ func Main(ctx context.Context, env *kit.Env) error {
 	err = errors.Join(
 		listen("OTLP GRPC", o.grpc, rpc.Serve, rpc.Stop),
 		s.http(listen, "OTLP HTTP", o.http, s.receiverRoutes()),
-		s.http(listen, "query HTTP", o.query, s.queryRoutes(o.basePath)),
+		s.http(listen, "query HTTP", o.query, s.whenRecalled(s.queryRoutes(o.basePath))),
 		s.http(listen, "admin", o.admin, s.adminRoutes()),
 	)
 	if err != nil {
 		return err
 	}
 	env.Recall(kit.Source, func(_ context.Context, p *past.Past) error {
+		s.recalling.Lock()
 		wg.Go(func() { s.recall(ctx, p) })
 		return nil
 	})
@@ -134,6 +138,8 @@ type server struct {
 	env     *kit.Env
 	store   *store
 	started time.Time
+
+	recalling sync.RWMutex // held while traces of the past are made
 
 	logging sync.Mutex
 	held    held

@@ -36,6 +36,17 @@ func spansOf(n uint64, at time.Time, took time.Duration, whole bool) []*tracepb.
 // TestTracesGoBack holds that there are traces of hours, as many of the last minute as come now, like those that are
 // complete, of the pods of their time; and that those of the start are gone.
 func TestTracesGoBack(t *testing.T) {
+	t.Parallel()
+	for _, every := range []time.Duration{100 * time.Millisecond, 5 * time.Millisecond} {
+		t.Run(every.String(), func(t *testing.T) {
+			t.Parallel()
+			goBack(t, every)
+		})
+	}
+}
+
+// goBack looks at the past of a system in which a trace comes every so often.
+func goBack(t *testing.T, every time.Duration) {
 	join := time.Now()
 	born := join.Add(-10 * time.Minute)
 	p := past.New(7, join.Add(-2*time.Second), join, past.Cast{Gone: []past.Gone{
@@ -43,11 +54,11 @@ func TestTracesGoBack(t *testing.T) {
 	}})
 	p.Began = join.Add(-6 * time.Second)
 	s := newStore(0, 0)
-	for i := range uint64(20) {
+	for i := range uint64(2 * time.Second / every) {
 		s.add(spansOf(i+1, join.Add(-5*time.Second), time.Second, true)) // while the application became warm
-		s.add(spansOf(i+101, join.Add(-time.Duration(i)*100*time.Millisecond), 5*time.Millisecond, i%4 != 0))
+		s.add(spansOf(i+1001, join.Add(-time.Duration(i)*every), 5*time.Millisecond, i%4 != 0))
 	}
-	if _, ok := s.recall(p); !ok {
+	if _, ok := s.recall(p, join.Add(-20*24*time.Hour)); !ok {
 		t.Fatal("there is no past")
 	}
 	all := s.search(query{service: "front", to: join.Add(time.Second)})
@@ -65,11 +76,11 @@ func TestTracesGoBack(t *testing.T) {
 			if host := process.Tags[0].Value; process.ServiceName == "front" && host != want {
 				t.Fatalf("at %v the front is %v, want %s", at, host, want)
 			}
-			if sp.Duration > uint64((20*time.Millisecond).Microseconds()) && !at.After(join.Add(-2*time.Second)) {
+			if sp.Duration > uint64((20*time.Millisecond).Microseconds()) && p.Slow(at) == 0 {
 				t.Fatalf("a trace of %v is as slow as at the start: %d", at, sp.Duration)
 			}
 			if ago := join.Sub(at); sp.SpanID == x.Spans[0].SpanID && ago > 2*time.Second {
-				if ago < time.Minute {
+				if ago < 12*time.Second {
 					recent++
 				}
 				if ago > time.Hour {
@@ -81,17 +92,20 @@ func TestTracesGoBack(t *testing.T) {
 			t.Fatalf("a trace of %v is not complete: %v", at, services)
 		}
 	}
-	if want := 10 * 58; recent < want*3/4 || recent > want*5/4 {
-		t.Errorf("%d traces of the last minute, want about %d", recent, want)
+	if want := int(10 * time.Second / every); recent < want*2/3 || recent > want*4/3 {
+		t.Errorf("%d traces of ten seconds, want about %d", recent, want)
 	}
-	if old == 0 {
-		t.Error("no trace is older than an hour")
+	if most := 2 * older; old < 20 || len(all) > 2*maxDense+most {
+		t.Errorf("%d traces, %d of them older than an hour", len(all), old)
+	}
+	if got := s.counts(); got.received < int64(20*24*time.Hour/every) || got.evicted < got.received/4 {
+		t.Errorf("it has received %d spans and evicted %d traces in 20 days", got.received, got.evicted)
 	}
 	if got := s.counts(); got.traces != int64(len(s.traces)) || got.traces != int64(len(all)) {
 		t.Errorf("%d traces are counted, there are %d and %d", got.traces, len(s.traces), len(all))
 	}
 	other := newStore(0, 0)
-	if _, ok := other.recall(p); ok {
+	if _, ok := other.recall(p, join); ok {
 		t.Error("nothing has a past")
 	}
 	if n := other.counts().traces; n != 0 {

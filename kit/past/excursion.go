@@ -20,6 +20,8 @@ const (
 	slowMetric = "http_request_duration_seconds"
 	// slowSum is how many times longer HTTP requests took when they were slow.
 	slowSum = 12
+	// slowPart is the part of HTTP requests that were.
+	slowPart = 0.26
 	// edge is how long an excursion takes to begin, and to end.
 	edge = 20 * time.Second
 )
@@ -87,6 +89,16 @@ func (p *Past) Counted(metric string, le float64, from, to time.Time) float64 {
 	return x
 }
 
+// Slow is the part of HTTP requests that took much longer than usual at a time: a second and a half on average.
+func (p *Past) Slow(t time.Time) (part float64) {
+	for _, e := range p.Excursions {
+		if e.Kind == Slow {
+			part = max(part, slowPart*e.share(t))
+		}
+	}
+	return part
+}
+
 // slowness is by how much a counter is faster when HTTP requests are slow: some are not in the buckets
 // in which they usually are.
 func slowness(metric string, le float64) float64 {
@@ -105,5 +117,5 @@ func slowness(metric string, le float64) float64 {
 	case le >= 1:
 		return 0.82
 	}
-	return 0.74
+	return 1 - slowPart
 }
