@@ -3,14 +3,19 @@ package prometheus
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/tsdb"
 
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/past"
@@ -140,6 +145,47 @@ func TestPastJoinsThePresent(t *testing.T) {
 	}
 	if low := a.number(`min_over_time(http_requests_total{pod="front-new-1"}[1h] @)`, 0); low < 100_000 {
 		t.Errorf("%v requests is what was counted before the past was told", low)
+	}
+}
+
+// TestPastIsNotMoreThanThePresent holds that a series goes back from what was scraped first after the cut: a request that
+// comes between that and the look is none of the past.
+func TestPastIsNotMoreThanThePresent(t *testing.T) {
+	t.Parallel()
+	db, err := tsdb.Open(t.TempDir(), nil, nil, tsdb.DefaultOptions(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	cut := time.Now()
+	early := labels.FromStrings("__name__", "orders_total", "pod", "a")
+	late := labels.FromStrings("__name__", "orders_total", "pod", "b")
+	app := db.Appender(t.Context())
+	for l, scraped := range map[*labels.Labels]map[int64]float64{
+		&early: {-5000: 7, 10: 2, 5010: 4}, // Before the cut it did not know its age.
+		&late:  {-5000: 7, 90: 5},
+	} {
+		for _, ms := range slices.Sorted(maps.Keys(scraped)) {
+			if _, err := app.Append(0, *l, millis(cut)+ms, scraped[ms]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := app.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]sighting{}
+	for _, l := range []labels.Labels{early, late} {
+		found[string(l.Bytes(nil))] = sighting{l, millis(cut) + 50, 3}
+	}
+	if err := (&server{db: db}).before(t.Context(), cut, found); err != nil {
+		t.Fatal(err)
+	}
+	if s := found[string(early.Bytes(nil))]; s.value != 2 || s.at != millis(cut)+10 {
+		t.Errorf("what was scraped before the look is %v at %d, want 2 at 10", s.value, s.at-millis(cut))
+	}
+	if s := found[string(late.Bytes(nil))]; s.value != 3 || s.at != millis(cut)+50 {
+		t.Errorf("what was scraped after the look is %v at %d, want 3 at 50", s.value, s.at-millis(cut))
 	}
 }
 

@@ -3,6 +3,7 @@ package prometheus
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -41,6 +42,9 @@ func (s *server) recall(ctx context.Context, p *past.Past) error {
 	found, err := s.look(ctx)
 	if err != nil {
 		return fmt.Errorf("look at the targets: %w", err)
+	}
+	if err := s.before(ctx, cut, found); err != nil {
+		return fmt.Errorf("read what was scraped meanwhile: %w", err)
 	}
 	rhythms, err := s.rhythms(ctx, cut)
 	if err != nil {
@@ -126,6 +130,30 @@ func (r *rhythm) see(t int64) {
 	if r.at == 0 || (t-r.at)%r.every > r.every/2 {
 		r.at = t
 	}
+}
+
+// before has sightings be those of the usual scrapes if these came before them: what is made up must not be more than
+// what is read next.
+func (s *server) before(ctx context.Context, cut time.Time, found map[string]sighting) error {
+	q, err := s.db.Querier(millis(cut), math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	set := q.Select(ctx, false, nil, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, ".+"))
+	var samples chunkenc.Iterator
+	for set.Next() {
+		l := set.At().Labels()
+		seen, ok := found[string(l.Bytes(nil))]
+		samples = set.At().Iterator(samples)
+		if !ok || samples.Next() != chunkenc.ValFloat {
+			continue
+		}
+		if t, v := samples.At(); t < seen.at && !value.IsStaleNaN(v) {
+			found[string(l.Bytes(nil))] = sighting{l, t, v}
+		}
+	}
+	return set.Err()
 }
 
 // look scrapes every target once, at once.
