@@ -66,8 +66,9 @@ type Noise struct {
 // Change is a change that does not matter.
 type Change struct {
 	Time    time.Time `json:"time"`
-	What    string    `json:"what"` // "release", "scale up", "scale down"
-	Service string    `json:"service"`
+	What    string    `json:"what"` // "release", "scale up", "scale down", "cordon", "uncordon"
+	Service string    `json:"service,omitempty"`
+	Node    string    `json:"node,omitempty"`
 }
 
 // Briefing is what the agent was told.

@@ -193,4 +193,5 @@ func TestDrain(t *testing.T) {
 			t.Errorf("%s is on the drained node", p.Name)
 		}
 	}
+	c.awaitEvent(t, "default", node.Name, "NodeNotSchedulable", "Node "+node.Name+" status is now: NodeNotSchedulable")
 }

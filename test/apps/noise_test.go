@@ -8,6 +8,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/fault"
@@ -15,9 +16,9 @@ import (
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
-// live has the application released, and its services scaled up and down, until each that can be was. One
-// that an agent scales meanwhile stays as the agent wants it; the others are left as they were. Stores keep
-// their pods all the time.
+// live has the application released, its services scaled up and down, until each that can be was, and a node
+// cordoned. A service that an agent scales meanwhile, and a node that it cordons anew, stay as the agent wants
+// them; the others are left as they were. Stores keep their pods all the time.
 func (x *application) live(t *testing.T, agents string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -32,19 +33,34 @@ func (x *application) live(t *testing.T, agents string) {
 	}
 	defer life.Stop(ctx)
 	x.scale(t, agents, 3)
-	scaled := map[string]int{}
+	scaled, node := map[string]int{}, ""
 	labtest.Await(t, func() (none struct{}, err error) {
 		for _, c := range life.Changes() {
-			if c.What == "scale down" {
+			switch {
+			case c.What == "scale down":
 				scaled[c.Service]++
+			case c.What == "cordon" && node == "":
+				node = c.Node
+				cordon(t, node, false)
+				cordon(t, node, true)
 			}
 		}
-		if len(scaled) < 3 {
-			err = fmt.Errorf("only %v were scaled up and down", scaled)
+		if len(scaled) < 3 || node == "" {
+			err = fmt.Errorf("only %v were scaled up and down, and %q cordoned", scaled, node)
 		}
 		return none, err
 	})
 	life.Stop(ctx)
+	nodes, err := lab.Client.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes.Items {
+		if n.Spec.Unschedulable != (n.Name == node) {
+			t.Errorf("%s is cordoned: %v, and the agent has cordoned %s", n.Name, n.Spec.Unschedulable, node)
+		}
+	}
+	cordon(t, node, false)
 	for _, s := range x.Services {
 		d := labtest.Await(t, func() (*appsv1.Deployment, error) {
 			d, err := lab.Client.AppsV1().Deployments(x.Namespace).Get(t.Context(), s.Name, metav1.GetOptions{})
@@ -72,6 +88,19 @@ func (x *application) live(t *testing.T, agents string) {
 	}
 	x.scale(t, agents, 1)
 	x.waitReady(t)
+}
+
+// cordon is what kubectl cordon and uncordon do to a node.
+func cordon(t *testing.T, node string, yes bool) {
+	t.Helper()
+	patch := []byte(`{"spec": {"unschedulable": null}}`)
+	if yes {
+		patch = []byte(`{"spec": {"unschedulable": true}}`)
+	}
+	_, err := lab.Client.CoreV1().Nodes().Patch(t.Context(), node, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // pods are the names of the pods of each service.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -45,8 +47,9 @@ type Life struct {
 	mu      sync.Mutex
 	changes []record.Change
 
-	stop func() // of what Go began; nil if nothing goes on
-	stir *stir
+	stop   func() // of what Go began; nil if nothing goes on
+	stir   *stir
+	upkeep *upkeep
 }
 
 // Span is how long a release takes with a fault in the middle of it, on a machine that is not too busy.
@@ -72,10 +75,11 @@ func (l *Life) Changes() []record.Change {
 	return list
 }
 
-func (l *Life) note(what, service string) {
+func (l *Life) note(c record.Change) {
+	c.Time = time.Now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changes = append(l.changes, record.Change{Time: time.Now(), What: what, Service: service})
+	l.changes = append(l.changes, c)
 }
 
 // Release deploys the application anew, service by service in a drawn order, with a difference that
@@ -122,7 +126,8 @@ func (l *Life) Release(ctx context.Context, injections []Injection) (err error) 
 	return all.Wait()
 }
 
-// dress gives an object what the release has of it: the build, of pods as well if they can be replaced.
+// dress gives an object what the release has of it: the build, of pods as well if they can be replaced, and in
+// the files of a ConfigMap as a comment.
 func (l *Life) dress(u *unstructured.Unstructured) {
 	annotate := func(path ...string) {
 		_ = unstructured.SetNestedField(u.Object, l.build, append(path, "annotations", buildAnnotation)...)
@@ -131,6 +136,25 @@ func (l *Life) dress(u *unstructured.Unstructured) {
 	if u.GetKind() == "Deployment" && l.rolls(u.GetName()) {
 		annotate("spec", "template", "metadata")
 	}
+	if u.GetKind() == "ConfigMap" {
+		files, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		for name, text := range files {
+			files[name] = remark(name, text, "build "+l.build)
+		}
+		_ = unstructured.SetNestedStringMap(u.Object, files, "data")
+	}
+}
+
+// comments are how a comment begins in files, by their extension.
+var comments = map[string]string{".js": "// ", ".conf": "# ", ".yaml": "# ", ".sh": "# ", ".lua": "-- "}
+
+// remark puts a comment at the end of a file, if it is of a kind that has comments.
+func remark(name, text, comment string) string {
+	begin, ok := comments[path.Ext(name)]
+	if !ok {
+		return text
+	}
+	return strings.TrimSuffix(text, "\n") + "\n" + begin + comment + "\n"
 }
 
 // rolls reports whether a release replaces the pods of a service.
@@ -151,7 +175,7 @@ func (l *Life) apply(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	l.note("release", s.part.service)
+	l.note(record.Change{What: "release", Service: s.part.service})
 	return nil
 }
 

@@ -485,3 +485,18 @@ func TestReleaseFails(t *testing.T) {
 		}
 	})
 }
+
+// A release is an edit of ConfigMaps as well, where a comment does no harm.
+func TestRemark(t *testing.T) {
+	for name, want := range map[string]string{
+		"users.js": "a\n// build 1\n", "mongod.conf": "a\n# build 1\n", "init.sh": "a\n# build 1\n",
+		"nginx.lua": "a\n-- build 1\n", "config.json": "a\n", "plain": "a\n",
+	} {
+		if got := remark(name, "a\n", "build 1"); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+	if got := remark("a.sh", "", "x"); got != "\n# x\n" {
+		t.Errorf("an empty file: %q", got)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/record"
 )
 
 // How often something changes: as often as a fault's own pods are written at first, and ever more seldom; at
@@ -41,7 +42,7 @@ type stir struct {
 	once   sync.Once
 }
 
-// Go begins to scale some of the services that faults do not reach, until Stop.
+// Go begins to scale some of the services that faults do not reach, and to work on nodes, until Stop.
 func (l *Life) Go(ctx context.Context) error {
 	if l.Level.quiet() {
 		return nil
@@ -63,13 +64,17 @@ func (l *Life) Go(ctx context.Context) error {
 			s.services = append(s.services, p)
 		}
 	}
-	if len(s.services) == 0 {
-		return nil
+	u, err := newUpkeep(ctx, l)
+	if err != nil {
+		return err
 	}
 	going, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
-	done.Go(func() { s.run(going, r) })
-	l.stir, l.stop = s, func() { cancel(); done.Wait() }
+	if len(s.services) > 0 {
+		done.Go(func() { s.run(going, r) })
+	}
+	done.Go(func() { u.run(going) })
+	l.stir, l.upkeep, l.stop = s, u, func() { cancel(); done.Wait() }
 	return nil
 }
 
@@ -91,7 +96,8 @@ func (l *Life) Stop(ctx context.Context) {
 			l.stir.scale(ctx, p)
 		}
 	}
-	l.stop, l.stir = nil, nil
+	l.upkeep.end(ctx)
+	l.stop, l.stir, l.upkeep = nil, nil, nil
 }
 
 func (s *stir) run(ctx context.Context, r *rand.Rand) {
@@ -149,7 +155,7 @@ func (s *stir) scale(ctx context.Context, p *part) {
 		}
 		if err == nil {
 			s.known[p.service], s.raised[p.service] = d.Generation, !s.raised[p.service]
-			s.note(what, p.service)
+			s.note(record.Change{What: what, Service: p.service})
 		}
 		return
 	}

@@ -95,8 +95,7 @@ func (k *kubelet) register() error {
 			"NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID",
 			events.NodeReady,
 		} {
-			k.recorder.Eventf(nodeRef(n.spec.Name), v1.EventTypeNormal, reason, "Node %s status is now: %s",
-				n.spec.Name, reason)
+			k.recordStatus(reason)
 		}
 		return nil
 	case apierrors.IsAlreadyExists(err):
@@ -174,7 +173,7 @@ func (k *kubelet) heartbeat() {
 	renewals := lease.NewController(clock.RealClock{}, cfg.Client, k.node.spec.Name, leaseDuration, nil, leaseRenew,
 		k.node.spec.Name, v1.NamespaceNodeLease, k.ownLease)
 	k.wg.Go(func() { renewals.Run(k.ctx) })
-	reported := time.Now()
+	reported, cordoned := time.Now(), k.isCordoned()
 	t := time.NewTicker(statusPeriod)
 	defer t.Stop()
 	for {
@@ -183,10 +182,36 @@ func (k *kubelet) heartbeat() {
 		case <-k.ctx.Done():
 			return
 		}
+		cordoned = k.tellCordon(cordoned)
 		if k.reportStatus(time.Since(reported) >= statusReport) {
 			reported = time.Now()
 		}
 	}
+}
+
+// isCordoned reports whether the node takes no new pods.
+func (k *kubelet) isCordoned() bool {
+	node, err := k.watches.nodes.Get(k.node.spec.Name)
+	return err == nil && node.Spec.Unschedulable
+}
+
+// tellCordon makes an event of it if the node was cordoned or uncordoned since, and returns what it is now.
+func (k *kubelet) tellCordon(before bool) bool {
+	now := k.isCordoned()
+	if now != before {
+		reason := events.NodeSchedulable
+		if now {
+			reason = events.NodeNotSchedulable
+		}
+		k.recordStatus(reason)
+	}
+	return now
+}
+
+// recordStatus makes an event of what the node's status is now.
+func (k *kubelet) recordStatus(reason string) {
+	name := k.node.spec.Name
+	k.recorder.Eventf(nodeRef(name), v1.EventTypeNormal, reason, "Node %s status is now: %s", name, reason)
 }
 
 // ownLease makes the node the owner of its lease, so that they go together.
