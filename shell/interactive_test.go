@@ -91,7 +91,7 @@ func TestInteractiveInterrupt(t *testing.T) {
 	s.expect("/ # ")
 	s.press("half a line\x03")
 	s.expect("^C\r\n/ # ")
-	for _, command := range []string{"sleep 1000", "while :; do :; done", "sleep 1000 | cat", "cat", "tail -f /etc/passwd", "sh -c 'sleep 1000'", "sleep 1000; echo no''t"} {
+	for _, command := range []string{"sleep 1000", "while :; do :; done", "sleep 1000 | cat", "cat", "tail -f /etc/passwd", "sh -c 'sleep 1000'", "sleep 1000; echo no''t", "sleep 1000 | cat; echo no''t", "sleep 1000 | { read x; true; }"} {
 		s.press("echo u''p; " + command + "\r")
 		s.expect("\r\nup\r\n") // The line is under way.
 		s.press("\x03")

@@ -55,7 +55,7 @@ func (s *Shell) await(ctx context.Context, p kit.Process) flow {
 	go func() { done <- p.Wait() }()
 	select {
 	case s.status = <-done:
-		return s.interrupted()
+		return s.interrupted(s.status)
 	case <-ctx.Done():
 		s.status = killedStatus(ctx)
 		return flowExit
@@ -202,14 +202,14 @@ func (f *foreground) interrupt(procs kit.Processes) bool {
 	return reached
 }
 
-// interrupted gives up the line an interactive shell is at after Ctrl-C.
-func (s *Shell) interrupted() flow {
+// interrupted gives up the line an interactive shell is at, if Ctrl-C was what a program ended of.
+func (s *Shell) interrupted(status int) flow {
 	if !s.interactive {
 		return flowNext
 	}
 	s.fg.mu.Lock()
 	defer s.fg.mu.Unlock()
-	if s.fg.hit && s.status == kit.ExitSignal+int(syscall.SIGINT) {
+	if s.fg.hit && status == kit.ExitSignal+int(syscall.SIGINT) {
 		return flowExit
 	}
 	return flowNext

@@ -60,5 +60,12 @@ func (s *Shell) pipeline(ctx context.Context, c *syntax.BinaryCmd) flow {
 			s.status = sub.status
 		}
 	}
+	// Ctrl-C is for all of it at once: that some had ended before it reached them, or began after, does not count.
+	for _, sub := range subs {
+		if fl := s.interrupted(sub.status); fl != flowNext {
+			s.status = sub.status
+			return fl
+		}
+	}
 	return s.died(ctx)
 }
