@@ -2,6 +2,7 @@ package world
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -82,6 +83,9 @@ func newChronicle(p Past, h *cloud.History) *chronicle {
 			}
 			c.pods[uid] = append(c.pods[uid], o)
 		}
+	}
+	for _, list := range c.pods {
+		slices.SortFunc(list, func(a, b *v1.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	}
 	for _, m := range h.Nodes {
 		sandboxes := map[string]*cloud.Sandbox{}
@@ -170,15 +174,25 @@ func (c *chronicle) settle() {
 			continue
 		}
 		born := p.CreationTimestamp.Time
-		if r := c.draw("pod " + p.Namespace + "/" + p.Name); !c.steady(p.Namespace) && r.Float64() < rescheduled {
+		if r := c.draw("pod " + c.part(p)); !c.steady(p.Namespace) && r.Float64() < rescheduled {
 			born = between(r, born, c.Now.Add(-settled))
 		}
 		c.movePod(p, born)
-		if r := c.draw("restarts of " + p.Namespace + "/" + p.Name); !c.steady(p.Namespace) && r.Float64() < restarted {
+		if r := c.draw("restarts of " + c.part(p)); !c.steady(p.Namespace) && r.Float64() < restarted {
 			c.restart(p, r)
 		}
 	}
 	c.dateEndpoints()
+}
+
+// part is what a pod is drawn for by. Its name ends by luck, so a pod that has an owner is the first, second, ...
+// of those.
+func (c *chronicle) part(p *v1.Pod) string {
+	owner := metav1.GetControllerOf(p)
+	if owner == nil {
+		return p.Namespace + "/" + p.Name
+	}
+	return fmt.Sprintf("%s/%s/%d", p.Namespace, owner.Name, slices.Index(c.pods[owner.UID], p))
 }
 
 // movePod says that a pod was made at a time.

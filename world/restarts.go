@@ -154,7 +154,7 @@ func (c *chronicle) dateEndpoints() {
 
 // containerID is the identity of a container that is only in the past.
 func (c *chronicle) containerID(p *v1.Pod, next string) string {
-	r := c.draw("container " + p.Namespace + "/" + p.Name)
+	r := c.draw("container " + c.part(p))
 	var b strings.Builder
 	for b.Len() < len(next) {
 		fmt.Fprintf(&b, "%016x", r.Uint64())

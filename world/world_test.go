@@ -3,6 +3,7 @@ package world_test
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -376,6 +377,27 @@ func TestSeeds(t *testing.T) {
 	}
 	if cmp.Equal(a.Objects, c.Objects) {
 		t.Error("two seeds have one past")
+	}
+}
+
+// The names of pods end by luck. They have no part in the past.
+func TestPodsNamedOtherwise(t *testing.T) {
+	type fate struct {
+		born     metav1.Time
+		restarts int32
+	}
+	fates := func(suffix string) map[string]fate {
+		h, list := history(20), map[string]fate{}
+		for _, p := range all[*v1.Pod](h) {
+			p.Name = strings.TrimSuffix(p.Name, "abcde") + suffix
+		}
+		for _, p := range all[*v1.Pod](write(t, h, 1)) {
+			list[strings.TrimSuffix(p.Name, suffix)] = fate{p.CreationTimestamp, p.Status.ContainerStatuses[0].RestartCount}
+		}
+		return list
+	}
+	if a, b := fates("abcde"), fates("zyxwv"); !maps.Equal(a, b) {
+		t.Errorf("one seed has two pasts: %v and %v", a, b)
 	}
 }
 
