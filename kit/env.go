@@ -111,6 +111,14 @@ func (e *Env) Notify() <-chan syscall.Signal {
 // OnNotify sets what Notify does. It is for those who run programs.
 func (e *Env) OnNotify(f func() <-chan syscall.Signal) { e.signals = f }
 
+// Since is when a program says that it was started: when its container was, or else now.
+func (e *Env) Since() time.Time {
+	if e.Started.IsZero() {
+		return time.Now()
+	}
+	return e.Started
+}
+
 // Recall says what a program does when it is told that it has a past: from then on it is to tell of itself as if
 // it had run since Started. Sources are told first. Few programs ever are: those of containers that
 // were restored with an age.

@@ -92,10 +92,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 	if err != nil {
 		return err
 	}
-	s := &server{env: env, store: newStore(o.maxTraces, o.maxBytes), started: env.Started}
-	if s.started.IsZero() {
-		s.started = time.Now()
-	}
+	s := &server{env: env, store: newStore(o.maxTraces, o.maxBytes), started: env.Since()}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

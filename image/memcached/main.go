@@ -58,6 +58,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return kit.Exit(exitOS)
 	}
 	s := newServer(env, *o)
+	s.remember()
 	defer s.holder.Release()
 	return s.run(ctx, listeners)
 }

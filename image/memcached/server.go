@@ -42,7 +42,7 @@ type server struct {
 
 func newServer(env *kit.Env, o options) *server {
 	s := &server{
-		options: o, env: env, meter: meter.New(env.CPU), started: time.Now(), conns: map[*conn]struct{}{},
+		options: o, env: env, meter: meter.New(env.CPU), started: env.Since(), conns: map[*conn]struct{}{},
 		nextID: firstConn,
 	}
 	s.holder = kit.NewExactHolder(env)

@@ -88,7 +88,7 @@ func newInstance(env *kit.Env, c *config) (*instance, error) {
 	rand.Read(id[:])
 	now := time.Now()
 	return &instance{
-		env: env, holder: kit.NewExactHolder(env), role: 'C', meter: meter.New(env.CPU), started: now,
+		env: env, holder: kit.NewExactHolder(env), role: 'C', meter: meter.New(env.CPU), started: env.Since(),
 		runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1), turn: make(gate, 1),
 		mu: make(gate, 1), scripts: map[string]string{}, config: c, data: d, clients: map[*client]struct{}{},
 		monitors: map[*client]struct{}{}, lastSave: now,

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
@@ -26,7 +27,12 @@ func (s *instance) logAs(pid int, role byte, level rune, format string, args ...
 	}
 	s.logMu.Lock()
 	defer s.logMu.Unlock()
-	fmt.Fprintf(s.env.Stdout, "%d:%c %s %c %s\n", pid, role, time.Now().UTC().Format("02 Jan 2006 15:04:05.000"), level,
+	_, _ = io.WriteString(s.env.Stdout, s.line(time.Now(), pid, role, level, format, args...)+"\n")
+}
+
+// line is what is logged at a time.
+func (s *instance) line(at time.Time, pid int, role byte, level rune, format string, args ...any) string {
+	return fmt.Sprintf("%d:%c %s %c %s", pid, role, at.UTC().Format("02 Jan 2006 15:04:05.000"), level,
 		fmt.Sprintf(format, args...))
 }
 

@@ -66,6 +66,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		}
 		return err
 	}
+	s.remember()
 	s.log(notice, "Ready to accept connections")
 	return s.run(ctx, listeners, signals)
 }

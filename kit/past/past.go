@@ -27,6 +27,9 @@ type Past struct {
 	Cast
 	// Excursions are when something was unusual, the last one first.
 	Excursions []Excursion
+	// Log adds a line to the log of the program that is told its past, if it has one: lines are given from the last one
+	// backwards, each with the time at which it was written. It reports whether the log reaches back further.
+	Log func(at time.Time, line string) (further bool)
 
 	phase, half float64   // of the day
 	now         float64   // the daily curve at the join

@@ -41,6 +41,10 @@ type Log struct {
 	held    []heldText
 	heldLen int
 	changed chan struct{} // closed at each change, then replaced
+
+	restored int64        // how far a saved log goes, in bytes; -1 if there was none, or it is no matter any more
+	told     []cloud.Line // of the past, by the program
+	toldLen  int
 }
 
 type logBlock struct {
@@ -50,7 +54,7 @@ type logBlock struct {
 
 // NewLog returns an empty log.
 func NewLog(now func() time.Time) *Log {
-	return &Log{now: now, pending: map[string][]byte{}, changed: make(chan struct{})}
+	return &Log{now: now, pending: map[string][]byte{}, changed: make(chan struct{}), restored: -1}
 }
 
 // heldText is what was written to a log that held it back.
@@ -77,6 +81,7 @@ func restoreLog(now func() time.Time, text []byte) *Log {
 		l.seal()
 		text = text[n:]
 	}
+	l.restored = l.dropped + int64(l.size)
 	return l
 }
 
@@ -139,9 +144,10 @@ func (l *Log) write(stream string, p []byte) {
 }
 
 // append adds a line. It is called with l.mu held.
-func (l *Log) append(stream, tag string, text []byte) {
-	t := l.now().UTC()
-	if !t.After(l.last) {
+func (l *Log) append(stream, tag string, text []byte) { l.appendAt(l.now(), stream, tag, text) }
+
+func (l *Log) appendAt(t time.Time, stream, tag string, text []byte) {
+	if t = t.UTC(); !t.After(l.last) {
 		t = l.last.Add(1) // Times tell lines apart.
 	}
 	l.last = t
@@ -218,6 +224,11 @@ type logLine struct {
 func (l *Log) from(offset int64) (text []byte, next int64, closed bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.read(offset), l.dropped + int64(l.size+len(l.current)), l.closed, l.changed
+}
+
+// read returns the text from an offset on. It is called with l.mu held.
+func (l *Log) read(offset int64) (text []byte) {
 	at := l.dropped
 	for _, b := range l.sealed {
 		if end := at + int64(b.size); offset < end {
@@ -227,8 +238,7 @@ func (l *Log) from(offset int64) (text []byte, next int64, closed bool, changed 
 		}
 		at += int64(b.size)
 	}
-	text = append(text, l.current[min(max(0, offset-at), int64(len(l.current))):]...)
-	return text, at + int64(len(l.current)), l.closed, l.changed
+	return append(text, l.current[min(max(0, offset-at), int64(len(l.current))):]...)
 }
 
 // Read writes the selected lines to w. With Follow it goes on until the log is closed or ctx ends.

@@ -54,34 +54,21 @@ func (r *Runtime) Age(p *past.Past) {
 		c.mu.Lock()
 		started := c.started
 		c.mu.Unlock()
-		c.group.age(timesOf(p, started))
+		c.group.age(p.Times(started))
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.sandboxes {
-		times := timesOf(p, s.created)
+		times := p.Times(s.created)
 		if times == 0 || s.shared {
 			continue
 		}
 		for i, n := range counters(s.host.Counters()) {
 			now := n.Load()
-			n.Add(uint64(more(float64(now), float64(s.marked[i]), times)))
+			n.Add(uint64(past.More(float64(now), float64(s.marked[i]), times)))
 		}
 	}
 }
-
-// timesOf is how many times as much was done since a time as since there was load. It is 0 if there is
-// no past to tell.
-func timesOf(p *past.Past, since time.Time) float64 {
-	took := p.Join.Sub(p.Loaded).Seconds()
-	if took <= 0 || since.IsZero() || !since.Before(p.Loaded) {
-		return 0
-	}
-	return p.Work(since, p.Join) / took
-}
-
-// more is what is missing to a number that has grown to what it would have become.
-func more(now, marked, times float64) float64 { return max(0, (now-marked)*times-now) }
 
 func (g *group) age(times float64) {
 	if times == 0 {
@@ -91,10 +78,10 @@ func (g *group) age(times float64) {
 	defer g.mu.Unlock()
 	s, m := g.stats, g.marked
 	g.before = groupStats{
-		used:      time.Duration(more(float64(s.used), float64(m.used), times)),
-		throttled: time.Duration(more(float64(s.throttled), float64(m.throttled), times)),
-		periods:   uint64(more(float64(s.periods), float64(m.periods), times)),
-		throttledPeriods: uint64(more(float64(s.throttledPeriods), float64(m.throttledPeriods),
+		used:      time.Duration(past.More(float64(s.used), float64(m.used), times)),
+		throttled: time.Duration(past.More(float64(s.throttled), float64(m.throttled), times)),
+		periods:   uint64(past.More(float64(s.periods), float64(m.periods), times)),
+		throttledPeriods: uint64(past.More(float64(s.throttledPeriods), float64(m.throttledPeriods),
 			times)),
 	}
 }
@@ -116,17 +103,33 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 		c.mu.Lock()
 		list, started, name := c.recollections[as], c.started, c.config.GetMetadata().GetName()
 		c.mu.Unlock()
+		told := p
 		if p != nil && !started.Before(p.Loaded) {
 			continue
 		}
+		if p != nil {
+			own := *p
+			own.Log, told = c.log.recollect, &own
+		}
 		for _, f := range list {
 			g.Go(func() error {
-				if err := f(ctx, p); err != nil {
+				if err := f(ctx, told); err != nil {
 					return fmt.Errorf("tell %s its past: %w", name, err)
 				}
 				return nil
 			})
 		}
 	}
-	return g.Wait()
+	if err := g.Wait(); err != nil || as != kit.Source {
+		return err
+	}
+	for _, c := range r.containersOf("") {
+		c.mu.Lock()
+		started := c.started
+		c.mu.Unlock()
+		if started.Before(p.Loaded) {
+			c.log.age(p, started, c.config.GetMetadata().GetName())
+		}
+	}
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/aiopslab/aiopslab/image/mongo/internal/value"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // The components that log.
@@ -29,6 +30,9 @@ const (
 
 // keep is how many lines getLog can show.
 const keep = 1024
+
+// A line begins with its time.
+const dateBegin, dateLayout = `{"t":{"$date":"`, "2006-01-02T15:04:05.000-07:00"
 
 // Log is safe for concurrent use.
 type Log struct {
@@ -71,11 +75,16 @@ func (l *Log) Fatal(component string, id int, ctx, msg string, attr bson.D) {
 	l.write("F", component, id, ctx, msg, attr, nil)
 }
 
-func (l *Log) write(severity, component string, id int, ctx, msg string, attr bson.D, tags []string) string {
+// At returns the line of an event that happened at a time, without writing it.
+func (l *Log) At(t time.Time, component string, id int, ctx, msg string, attr bson.D) string {
+	return format(t, "I", component, id, ctx, msg, attr, nil)
+}
+
+func format(t time.Time, severity, component string, id int, ctx, msg string, attr bson.D, tags []string) string {
 	var b strings.Builder
 	c, n := `"`+component+`",`, fmt.Sprintf("%d,", id)
-	fmt.Fprintf(&b, `{"t":{"$date":"%s"},"s":"%s",  "c":%-11s "id":%-8s "ctx":%s,"msg":%s`,
-		l.now().Format("2006-01-02T15:04:05.000-07:00"), severity, c, n, quote(ctx), quote(msg))
+	fmt.Fprintf(&b, dateBegin+`%s"},"s":"%s",  "c":%-11s "id":%-8s "ctx":%s,"msg":%s`,
+		t.UTC().Format(dateLayout), severity, c, n, quote(ctx), quote(msg))
 	if len(attr) > 0 {
 		b.WriteString(`,"attr":`)
 		writeJSON(&b, value.Of(attr))
@@ -84,7 +93,11 @@ func (l *Log) write(severity, component string, id int, ctx, msg string, attr bs
 		fmt.Fprintf(&b, `,"tags":["%s"]`, strings.Join(tags, `","`))
 	}
 	b.WriteString("}")
-	line := b.String()
+	return b.String()
+}
+
+func (l *Log) write(severity, component string, id int, ctx, msg string, attr bson.D, tags []string) string {
+	line := format(l.now(), severity, component, id, ctx, msg, attr, tags)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	io.WriteString(l.w, line+"\n")
@@ -93,6 +106,20 @@ func (l *Log) write(severity, component string, id int, ctx, msg string, attr bs
 		l.recent = append([]string(nil), l.recent[keep/4:]...)
 	}
 	return line
+}
+
+// Age moves what getLog shows of the time before a moment: it is of a start that was longer ago.
+func (l *Log) Age(until time.Time, by time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, list := range [][]string{l.recent, l.warnings} {
+		for i, line := range list {
+			t, err := time.Parse(dateLayout, line[len(dateBegin):len(dateBegin)+len(dateLayout)])
+			if err == nil && t.Before(until) {
+				list[i] = past.Move(line, past.Stamps(line, t), by)
+			}
+		}
+	}
 }
 
 // Recent returns the last lines and how many there were in all.

@@ -45,7 +45,8 @@ type Config struct {
 // Server serves connections. It is made by New.
 type Server struct {
 	Config
-	started time.Time
+	started time.Time // the container
+	began   time.Time // the program
 	process bson.ObjectID
 	cursors cursors
 	access  accessCache
@@ -66,10 +67,11 @@ type Server struct {
 // New returns a server that is not listening yet.
 func New(cfg Config) *Server {
 	s := &Server{
-		Config: cfg, started: time.Now(), process: bson.NewObjectID(),
+		Config: cfg, started: cfg.Env.Since(), began: time.Now(), process: bson.NewObjectID(),
 		conns: map[*conn]struct{}{}, stopping: make(chan struct{}), failed: make(chan error, 1),
 	}
 	s.access.load = s.loadAccess
+	s.remember()
 	return s
 }
 
@@ -179,9 +181,10 @@ func (s *Server) Close() {
 func (s *Server) Maintain(ctx context.Context) {
 	commit := time.NewTicker(engine.CommitInterval)
 	defer commit.Stop()
-	minute := time.NewTicker(time.Minute)
+	minute := time.NewTimer(time.Until(s.checkpointAfter(time.Now())))
 	defer minute.Stop()
 	for {
+		periodic := false
 		select {
 		case <-ctx.Done():
 			return
@@ -194,12 +197,17 @@ func (s *Server) Maintain(ctx context.Context) {
 				continue
 			}
 		case <-minute.C:
+			periodic = true
+			minute.Reset(time.Until(s.checkpointAfter(time.Now())))
 			s.cursors.expire(time.Now())
 			s.expireDocuments()
 		}
 		if err := s.Engine.Checkpoint(s.Env, s.DBPath); err != nil {
 			s.fail(err)
 			return
+		}
+		if periodic {
+			s.logCheckpoint()
 		}
 	}
 }
