@@ -29,6 +29,11 @@ type Local struct {
 	Scratch string // directory for temporary files; empty for the system's
 	// Self runs a tool of this program, confined: the agent's kubectl and helm. See [aci.Options].
 	Self []string
+	// Revival is what the cloud was started from, if that was an application: it need not be deployed.
+	Revival *Revival
+	// Made is told of an application that was deployed, as it was before any run, in a cloud that can have a past. It
+	// may be nil.
+	Made func(*app.App, cloud.Snapshot)
 
 	stage *Stage
 	keeps bool // the stage is for one run after another
@@ -93,11 +98,8 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	l.calm(ctx)
 	l.setting, l.tell, l.faults, l.healthy = s, tell, nil, agent.Interval{}
 	l.runOn.Store(0)
-	if l.stage == nil {
-		l.phase("deploying " + s.Problem.App.Name)
-		if l.stage, err = newStage(ctx, l.Cloud, s.Problem.App); err != nil {
-			return a, err
-		}
+	if err := l.setUp(ctx); err != nil {
+		return a, err
 	}
 	if !l.Fits(s.Problem) {
 		return a, ErrMisfit
@@ -142,6 +144,23 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	return Admission{
 		Kubeconfig: l.way.kubeconfig, Confinement: l.way.aci.Confinement(), Healthy: l.healthy, Page: page,
 	}, nil
+}
+
+// setUp sees to it that there is an application.
+func (l *Local) setUp(ctx context.Context) (err error) {
+	switch a := l.setting.Problem.App; {
+	case l.stage != nil:
+	case l.Revival != nil:
+		l.phase("starting from a kept " + l.Revival.App.Name)
+		l.stage, err = reviveStage(l.Cloud, l.Revival)
+	default:
+		l.phase("deploying " + a.Name)
+		l.stage, err = newStage(ctx, l.Cloud, a)
+		if err == nil && l.Made != nil && l.stage.snapshot != nil {
+			l.Made(a, l.stage.snapshot)
+		}
+	}
+	return err
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.

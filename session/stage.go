@@ -18,7 +18,6 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload"
-	"github.com/aiopslab/aiopslab/world"
 )
 
 const (
@@ -42,6 +41,7 @@ type Stage struct {
 	served  []grade.Serving // who answered when it was well; nil until then
 	// snapshot is of the application before any run; nil if there can be only one, in a cloud without a past.
 	snapshot cloud.Snapshot
+	revival  *Revival  // what the cloud was started from; nil if the application was deployed
 	used     bool      // by a run, since it was deployed or reset
 	cast     past.Cast // who was there before the last reset, as its past has it
 	usual    usual     // since when there has been the usual load after it
@@ -71,13 +71,37 @@ func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 
 // newStage deploys an application for one run.
 func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
+	if err := Deploy(ctx, c, a); err != nil {
+		return nil, fmt.Errorf("deploy %s: %w", a.Name, err)
+	}
+	s, err := openStage(c, a)
+	if err != nil {
+		return nil, err
+	}
+	if h, ok := c.(cloud.Historian); ok {
+		if s.snapshot, err = h.Snapshot(ctx); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("take a snapshot: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// reviveStage takes an application as it was revived.
+func reviveStage(c cloud.Cloud, r *Revival) (*Stage, error) {
+	s, err := openStage(c, r.App)
+	if err == nil {
+		s.snapshot, s.cast, s.revival = r.Made, r.cast, r
+	}
+	return s, err
+}
+
+// openStage takes an application that is there.
+func openStage(c cloud.Cloud, a *app.App) (*Stage, error) {
 	// What the lab itself reads and writes must not depend on what agents do to the API.
 	client, err := kubernetes.NewForConfig(cloud.DirectConfig(c))
 	if err != nil {
 		return nil, err
-	}
-	if err := Deploy(ctx, c, a); err != nil {
-		return nil, fmt.Errorf("deploy %s: %w", a.Name, err)
 	}
 	o, err := observe.New(cloud.DirectConfig(c), c.Dial)
 	if err != nil {
@@ -92,12 +116,6 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)
-	if h, ok := c.(cloud.Historian); ok {
-		if s.snapshot, err = h.Snapshot(ctx); err != nil {
-			s.Close()
-			return nil, fmt.Errorf("take a snapshot: %w", err)
-		}
-	}
 	return s, nil
 }
 
@@ -133,7 +151,7 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 
 // serve puts the application under load, as it was deployed, and waits until it is well.
 func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseline grade.Look, err error) {
-	if _, historian := s.cloud.(cloud.Historian); historian || s.used {
+	if s.mustReset(seed) {
 		if err := s.reset(ctx, seed); err != nil {
 			return baseline, err
 		}
@@ -149,6 +167,16 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 		s.healthy[l.Key()], s.served = baseline, baseline.Serving
 	}
 	return baseline, err
+}
+
+// mustReset reports whether the application must be reset before it can be put under load: another run has used it,
+// or it has no past yet that fits the seed.
+func (s *Stage) mustReset(seed uint64) bool {
+	if s.used {
+		return true
+	}
+	_, historian := s.cloud.(cloud.Historian)
+	return historian && (s.revival == nil || s.revival.Seed != seed)
 }
 
 // restart puts an application that was just restored under load again. Its first users may come too
@@ -203,10 +231,7 @@ func (s *Stage) restore(ctx context.Context, seed uint64) error {
 	lived := s.snapshot
 	if h, ok := s.cloud.(cloud.Historian); ok {
 		var err error
-		w := world.Past{
-			Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace},
-			Telling: func(c past.Cast) { s.cast = c },
-		}
+		w := newPast(seed, func(c past.Cast) { s.cast = c })
 		if lived, err = h.Rewrite(lived, w.Write); err != nil {
 			return err
 		}

@@ -69,6 +69,9 @@ func (c *Cage) Holds() string {
 	return describe()
 }
 
+// Possible reports whether programs can be confined on this system.
+func Possible() bool { return possible() }
+
 // Gap says why the program is not confined, or not wholly; it is empty if it is.
 func (c *Cage) Gap() string {
 	if c.Off {

@@ -50,7 +50,8 @@ func (f *cageFlags) check(program bool) error {
 // of is the cage for a run: what the lab knows of problems and of runs is hidden.
 func (f *cageFlags) of(s *State, results string, p *problem.Problem) *cage.Cage {
 	c := &cage.Cage{Off: f.off, Read: f.read, Write: f.write}
-	c.Hidden = append(c.Hidden, results, filepath.Join(tempDir(s), envPattern), s.dirs.problems, s.dirs.apps)
+	c.Hidden = append(c.Hidden, results, filepath.Join(tempDir(s), envPattern), s.dirs.problems, s.dirs.apps,
+		worldsDir(s))
 	if !p.BuiltIn() {
 		c.Hidden = append(c.Hidden, p.Document.File)
 	}

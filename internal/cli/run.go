@@ -216,13 +216,23 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	hideArguments(s, p)
 	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
-	began, id := false, session.NewID()
+	began, id, seed := false, session.NewID(), f.seed
+	if seed == 0 {
+		seed = session.NewSeed()
+	}
 	log := s.logger(logs.Off).With("run", id)
-	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress,
+	if f.cage.off {
+		defer forgetWorlds(s)
+	}
+	open := func(ctx context.Context, env *process.Environment) error { return env.Open(ctx) }
+	if keepsWorlds(s, f.cage.off) {
+		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p, seed) }
+	}
+	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress, open,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				HandOver: session.HandOver(f.hand), Seed: f.seed, Noise: f.noise.level, Steps: f.steps, Time: f.time,
+				HandOver: session.HandOver(f.hand), Seed: seed, Noise: f.noise.level, Steps: f.steps, Time: f.time,
 				Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent

@@ -21,10 +21,10 @@ import (
 // interrupted is what a command returns that was stopped before it had anything to tell.
 const interrupted = exitStatus(ExitSignal + int(syscall.SIGINT))
 
-// withEnvironment calls f with an environment in a process of its own, and takes it down. The context
+// withEnvironment calls f with an environment in a process of its own, which open opens, and takes it down. The context
 // that f gets ends with the first signal; the second kills this process, and the environment with it.
 func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Logger, progress func(string),
-	f func(ctx context.Context, env *process.Environment) error,
+	open, f func(ctx context.Context, env *process.Environment) error,
 ) (err error) {
 	ctx, cancel := untilSignal(ctx, func() { progress("stopping; press Ctrl-C again to stop at once") })
 	defer cancel()
@@ -49,7 +49,7 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Log
 		return fail(ExitEnvironment, err, "")
 	}
 	defer env.Close()
-	if err := openEnvironment(ctx, env); err != nil {
+	if err := openEnvironment(ctx, env, open); err != nil {
 		return err
 	}
 	return f(ctx, env)
@@ -85,9 +85,11 @@ func confidential(name string) bool {
 }
 
 // openEnvironment starts the cluster. Who stops it meanwhile need not wait for it.
-func openEnvironment(ctx context.Context, env *process.Environment) error {
+func openEnvironment(ctx context.Context, env *process.Environment,
+	open func(context.Context, *process.Environment) error,
+) error {
 	opened := make(chan error, 1)
-	go func() { opened <- env.Open(ctx) }()
+	go func() { opened <- open(ctx, env) }()
 	select {
 	case err := <-opened:
 		if ctx.Err() != nil {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -37,12 +36,14 @@ func work(ctx context.Context, s *State) error {
 		return ""
 	}}
 	var c *embedded.Cloud
-	h.Open = func(ctx context.Context, dir string, log *slog.Logger) (*session.Local, error) {
+	h.Open = func(ctx context.Context, o process.Opening) (*session.Local, error) {
 		var err error
-		if c, err = startBare(ctx, s, dir, log); err != nil {
+		l := &session.Local{Scratch: o.Dir, Self: toolCommand(s)}
+		if c, err = startFor(ctx, s, o, l); err != nil {
 			return nil, err
 		}
-		return &session.Local{Cloud: c, Scratch: dir, Self: toolCommand(s)}, nil
+		l.Cloud = c
+		return l, nil
 	}
 	err := process.Serve(ctx, s.Stdin, process.Answers(), h)
 	last := time.AfterFunc(endTime, func() { os.Exit(ExitEnvironment) }) // Nobody is left to wait for it.
@@ -53,12 +54,17 @@ func work(ctx context.Context, s *State) error {
 	return err
 }
 
+// workerOptions are those of a cluster in a process of its own.
+func workerOptions(s *State, o process.Opening) embedded.Options {
+	return embedded.Options{
+		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: o.Dir, Log: o.Log,
+		Progress: func(step string) { o.Log.Debug("cluster", "step", step) },
+	}
+}
+
 // startBare starts a cluster with nothing in it.
-func startBare(ctx context.Context, s *State, dir string, log *slog.Logger) (*embedded.Cloud, error) {
-	c, err := embedded.Start(ctx, embedded.Options{
-		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: dir, Log: log,
-		Progress: func(step string) { log.Debug("cluster", "step", step) },
-	})
+func startBare(ctx context.Context, s *State, o process.Opening) (*embedded.Cloud, error) {
+	c, err := embedded.Start(ctx, workerOptions(s, o))
 	if err != nil {
 		return nil, startFailure(err)
 	}

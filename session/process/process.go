@@ -24,6 +24,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -273,5 +274,10 @@ func (e *Environment) Err() *session.Death {
 
 // Open starts the cluster.
 func (e *Environment) Open(ctx context.Context) error {
-	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger())}, nil)
+	return e.call(ctx, "open", openParams{Dir: e.Dir, Log: wanted(e.logger())}, nil)
+}
+
+// OpenFor starts the cluster for a run. The application that the run needs may be in it already, if one was kept.
+func (e *Environment) OpenFor(ctx context.Context, p *problem.Problem, seed uint64) error {
+	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger()), &runParams{nameOf(p), seed}}, nil)
 }

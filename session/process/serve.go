@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -19,10 +20,19 @@ import (
 type Host struct {
 	// Library is the problems that can be named, and what those of documents can be about.
 	Library func() (*problem.Library, error)
-	// Open starts the cluster, with its files in a directory. The log is the supervisor's.
-	Open func(ctx context.Context, dir string, log *slog.Logger) (*session.Local, error)
+	// Open starts the cluster.
+	Open func(ctx context.Context, o Opening) (*session.Local, error)
 	// Hint is what to do about an error. It may be nil.
 	Hint func(error) string
+}
+
+// Opening is how a cluster is to be started.
+type Opening struct {
+	Dir string       // for its files
+	Log *slog.Logger // the supervisor's
+	// App and Seed are of the run that it is started for. App is nil if the cluster is to be bare.
+	App  *app.App
+	Seed uint64
 }
 
 // Answers is where the process of an environment writes what its supervisor reads. What the process
@@ -115,7 +125,15 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			return nil, err
 		}
 		s.log = newRemote(s.out, p.Log)
-		s.env, err = s.host.Open(ctx, p.Dir, s.log)
+		o := Opening{Dir: p.Dir, Log: s.log}
+		if p.Run != nil {
+			found, err := s.find(p.Run.Problem)
+			if err != nil {
+				return nil, err
+			}
+			o.App, o.Seed = found.App, p.Run.Seed
+		}
+		s.env, err = s.host.Open(ctx, o)
 		return nil, err
 	}
 	if s.env == nil {

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"log/slog"
 	"strings"
 	"testing"
 
@@ -71,7 +70,7 @@ func TestServe(t *testing.T) {
 	opened := 0
 	w := serve(t, Host{
 		Library: func() (*problem.Library, error) { return problem.New(nil, nil) },
-		Open: func(context.Context, string, *slog.Logger) (*session.Local, error) {
+		Open: func(context.Context, Opening) (*session.Local, error) {
 			if opened++; opened == 1 {
 				return nil, errors.New("no port is free")
 			}
@@ -118,7 +117,7 @@ func TestServe(t *testing.T) {
 // A request that is given up ends, and so do all when there is no supervisor any more.
 func TestServeCancelled(t *testing.T) {
 	begun, ended := make(chan struct{}), make(chan error, 2)
-	w := serve(t, Host{Open: func(ctx context.Context, _ string, _ *slog.Logger) (*session.Local, error) {
+	w := serve(t, Host{Open: func(ctx context.Context, _ Opening) (*session.Local, error) {
 		begun <- struct{}{}
 		<-ctx.Done()
 		ended <- context.Cause(ctx)

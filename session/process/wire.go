@@ -59,6 +59,11 @@ type (
 	openParams struct {
 		Dir string      `json:"dir"`
 		Log *slog.Level `json:"log,omitempty"` // from which on it is to log; nil for nothing
+		Run *runParams  `json:"run,omitempty"` // what it is opened for, if that may change how
+	}
+	runParams struct {
+		Problem problemName `json:"problem"`
+		Seed    uint64      `json:"seed"`
 	}
 	keepParams struct {
 		Problem problemName `json:"problem"`

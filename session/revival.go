@@ -1,0 +1,35 @@
+package session
+
+import (
+	"time"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/kit/past"
+	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/world"
+)
+
+// Revival is an application that a former run deployed, and that a cloud was started from: with the past that a
+// seed has drawn for it, since a cloud need not be reset that was just started.
+//
+//	r := &session.Revival{App: a, Made: snapshot, Seed: seed}
+//	lived, err := snapshot.Rewrite(images, r.Past().Write)
+//	c, err := embedded.Start(ctx, embedded.Options{Snapshot: lived, ...})
+//	env := &session.Local{Cloud: c, Revival: r}
+type Revival struct {
+	App  *app.App
+	Made cloud.Snapshot // the application as it was deployed, before any run
+	Seed uint64
+	cast past.Cast // who was there in its past
+}
+
+// Past is what the application has behind it.
+func (r *Revival) Past() world.Past {
+	return newPast(r.Seed, func(c past.Cast) { r.cast = c })
+}
+
+// newPast is the past of an application whose run begins now.
+func newPast(seed uint64, telling func(past.Cast)) world.Past {
+	return world.Past{Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}, Telling: telling}
+}
