@@ -17,6 +17,9 @@ type Historian interface {
 	Resetter
 	// Rewrite returns a snapshot that tells what edit has made of what s tells. It leaves s as it is.
 	Rewrite(s Snapshot, edit func(*History) error) (Snapshot, error)
+	// Relive records the cluster as it is, resets it to what edit makes of that, and returns the record. It is
+	// Snapshot, Rewrite and Reset, but the cluster is stopped once.
+	Relive(ctx context.Context, edit func(*History) error) (Snapshot, error)
 	// Mark is to be called when an application that was reset has its usual load: what its programs do from then on
 	// is what they did all the time.
 	Mark(ctx context.Context) error

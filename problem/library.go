@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
@@ -32,6 +33,27 @@ type Library struct {
 	Apps     []*app.App
 	Kinds    []*fault.Kind
 	Problems []*Problem // those of the program in the order of their ids, then those of --problems
+
+	mixes sync.Map // *workload.Mix by mixName: a hundred documents are about a few
+}
+
+// mixName is a mix of an application.
+type mixName struct {
+	app  *app.App
+	name string
+}
+
+// findMix returns a mix of an application, which nobody may change.
+func (l *Library) findMix(a *app.App, name string) (*workload.Mix, error) {
+	key := mixName{a, name}
+	if m, ok := l.mixes.Load(key); ok {
+		return m.(*workload.Mix), nil
+	}
+	m, err := workload.FindMix(a.Mixes, name)
+	if err == nil {
+		l.mixes.Store(key, m)
+	}
+	return m, err
 }
 
 // New returns the library of a program: its applications, its kinds of faults, and the problems of its documents, which
@@ -65,7 +87,7 @@ func (l *Library) With(apps, problems string) (*Library, error) {
 			return nil, err
 		}
 		for _, a := range more {
-			if _, err := workload.FindMix(a.Mixes, a.Mix); err != nil {
+			if _, err := l.findMix(a, a.Mix); err != nil {
 				return nil, fmt.Errorf("%s: mix: %w", a.Name, err)
 			}
 		}

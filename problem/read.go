@@ -95,7 +95,7 @@ func (r *reader) check() {
 	var mix *workload.Mix
 	if name := cmp.Or(d.Load.Mix, r.app.Mix); name != "" {
 		var err error
-		if mix, err = workload.FindMix(r.app.Mixes, name); err != nil {
+		if mix, err = r.library.findMix(r.app, name); err != nil {
 			r.add(at("load", "mix"), "load.mix: %v", err)
 		}
 	}

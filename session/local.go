@@ -31,8 +31,8 @@ type Local struct {
 	Self []string
 	// Revival is what the cloud was started from, if that was an application: it need not be deployed.
 	Revival *Revival
-	// Made is told of an application that was deployed, as it was before any run, in a cloud that can have a past. It
-	// may be nil.
+	// Made is told of an application that was deployed and is well, as it was before any run, in a cloud that can have
+	// a past. It may be nil.
 	Made func(*app.App, cloud.Snapshot)
 
 	stage *Stage
@@ -113,6 +113,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, err
 	}
 	tell(record.BaselineEvent, l.baseline)
+	l.tellMade()
 	l.stage.load.Begin()
 	if l.healthyActors, err = l.stage.actors(ctx); err != nil {
 		return a, err
@@ -156,11 +157,16 @@ func (l *Local) setUp(ctx context.Context) (err error) {
 	default:
 		l.phase("deploying " + a.Name)
 		l.stage, err = newStage(ctx, l.Cloud, a)
-		if err == nil && l.Made != nil && l.stage.snapshot != nil {
-			l.Made(a, l.stage.snapshot)
-		}
 	}
 	return err
+}
+
+// tellMade tells of the application that was deployed, once it has proved to serve its users.
+func (l *Local) tellMade() {
+	if l.Made != nil && l.stage.snapshot != nil && l.stage.revival == nil {
+		l.Made(l.stage.app, l.stage.snapshot)
+		l.Made = nil
+	}
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.

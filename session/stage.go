@@ -39,7 +39,8 @@ type Stage struct {
 	// healthy is how the application looks when it is well, under each load it has had, by its key.
 	healthy map[string]grade.Look
 	served  []grade.Serving // who answered when it was well; nil until then
-	// snapshot is of the application before any run; nil if there can be only one, in a cloud without a past.
+	// snapshot is of the application before any run; nil if there was none yet, or can be only one, in a cloud without
+	// a past.
 	snapshot cloud.Snapshot
 	revival  *Revival  // what the cloud was started from; nil if the application was deployed
 	used     bool      // by a run, since it was deployed or reset
@@ -59,8 +60,8 @@ func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 		return nil, errors.New("this cloud cannot be reset; use a new one for every run")
 	}
 	s, err := newStage(ctx, c, a)
-	if err != nil || s.snapshot != nil {
-		return s, err
+	if err != nil {
+		return nil, err
 	}
 	if s.snapshot, err = resetter.Snapshot(ctx); err != nil {
 		s.Close()
@@ -74,17 +75,7 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err := Deploy(ctx, c, a); err != nil {
 		return nil, fmt.Errorf("deploy %s: %w", a.Name, err)
 	}
-	s, err := openStage(c, a)
-	if err != nil {
-		return nil, err
-	}
-	if h, ok := c.(cloud.Historian); ok {
-		if s.snapshot, err = h.Snapshot(ctx); err != nil {
-			s.Close()
-			return nil, fmt.Errorf("take a snapshot: %w", err)
-		}
-	}
-	return s, nil
+	return openStage(c, a)
 }
 
 // reviveStage takes an application as it was revived.
@@ -232,6 +223,10 @@ func (s *Stage) restore(ctx context.Context, seed uint64) error {
 	if h, ok := s.cloud.(cloud.Historian); ok {
 		var err error
 		w := newPast(seed, func(c past.Cast) { s.cast = c })
+		if s.snapshot == nil { // It is the first run.
+			s.snapshot, err = h.Relive(ctx, w.Write)
+			return err
+		}
 		if lived, err = h.Rewrite(lived, w.Write); err != nil {
 			return err
 		}

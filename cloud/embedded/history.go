@@ -42,6 +42,26 @@ func (c *Cloud) Rewrite(s cloud.Snapshot, edit func(*cloud.History) error) (clou
 	return snap.Rewrite(c.opts.Images, edit)
 }
 
+// Relive implements cloud.Historian.
+func (c *Cloud) Relive(ctx context.Context, edit func(*cloud.History) error) (cloud.Snapshot, error) {
+	if err := c.addons.wait(ctx); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.chaos.StopAll()
+	c.stopLoops()
+	made, err := c.record(ctx)
+	var lived *Snapshot
+	if err == nil {
+		lived, err = made.Rewrite(c.opts.Images, edit)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.startLoops(ctx, nil))
+	}
+	return made, c.restore(ctx, lived)
+}
+
 // Mark implements cloud.Historian.
 func (c *Cloud) Mark(ctx context.Context) error { return c.fleet.Mark(ctx) }
 

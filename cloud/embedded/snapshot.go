@@ -95,11 +95,7 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopLoops()
-	s := &Snapshot{Version: controlplane.Version, PKI: *c.pki}
-	var err error
-	if s.State, s.Leases, err = c.plane.State(ctx); err == nil {
-		s.Nodes, err = c.fleet.Save()
-	}
+	s, err := c.record(ctx)
 	if serr := c.startLoops(ctx, nil); err == nil {
 		err = serr
 	}
@@ -107,6 +103,15 @@ func (c *Cloud) Snapshot(ctx context.Context) (cloud.Snapshot, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// record records the cluster, whose loops are stopped.
+func (c *Cloud) record(ctx context.Context) (s *Snapshot, err error) {
+	s = &Snapshot{Version: controlplane.Version, PKI: *c.pki}
+	if s.State, s.Leases, err = c.plane.State(ctx); err == nil {
+		s.Nodes, err = c.fleet.Save()
+	}
+	return s, err
 }
 
 // Reset implements cloud.Resetter: disturbances end; loops and programs stop, so that nothing reacts
@@ -124,6 +129,11 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	defer c.mu.Unlock()
 	c.chaos.StopAll()
 	c.stopLoops()
+	return c.restore(ctx, snap)
+}
+
+// restore brings the cluster, whose loops are stopped, to a snapshot, and starts the loops.
+func (c *Cloud) restore(ctx context.Context, snap *Snapshot) error {
 	c.fleet.Halt() // There may be operators among the programs, who would write to the API.
 	if err := c.plane.Restore(ctx, snap.State); err != nil {
 		return err

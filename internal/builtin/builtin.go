@@ -52,6 +52,9 @@ func (p Parts) AllImages() *kit.Registry {
 // Commands are what the nodes of an environment have of their own.
 func Commands() map[string]kit.Program { return shell.Node() }
 
+// AllApps are the applications that can be named.
+func (p Parts) AllApps() []*app.App { return slices.Concat(apps.All(), p.Apps) }
+
 // Library is the applications, the faults and the problems that can be named.
 func (p Parts) Library() (*problem.Library, error) {
 	kinds := slices.Concat(fault.Kinds(), p.Faults)
@@ -60,7 +63,7 @@ func (p Parts) Library() (*problem.Library, error) {
 	if p.Problems != nil {
 		documents = append(documents, p.Problems)
 	}
-	return problem.New(slices.Concat(apps.All(), p.Apps), kinds, documents...)
+	return problem.New(p.AllApps(), kinds, documents...)
 }
 
 // Check returns an error that lists the program's own parts without a name, or with one that is taken.

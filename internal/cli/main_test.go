@@ -46,6 +46,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	os.Setenv("AIOPSLAB_NOISE", "none") // It takes seconds; who tests it says so.
+	os.Setenv("AIOPSLAB_WORLDS", "off") // Tests do not depend on one another.
 	code := m.Run()
 	if err := shared.stop(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "the shared environment:", err)

@@ -143,9 +143,10 @@ func newRun(s *State) *cobra.Command {
 		Short: "Take an agent through a problem and grade it",
 		Long: `Take an agent through a problem and grade it.
 
-A fresh cluster is started, the application deployed and put under load. Once
-it is well, the fault is injected, and once the fault shows, the agent has its
-turn. What happens is printed as it happens, and kept in a record.
+A fresh cluster is started and the application deployed, or taken from where an
+earlier run has kept it ($AIOPSLAB_WORLDS), and put under load. Once it is well,
+the fault is injected, and once the fault shows, the agent has its turn. What
+happens is printed as it happens, and kept in a record.
 
 PROBLEM is an id that 'aiopslab problems' lists, or a YAML file. Ctrl-C stops
 the agent and grades what there is.`,
@@ -226,7 +227,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	}
 	open := func(ctx context.Context, env *process.Environment) error { return env.Open(ctx) }
 	if keepsWorlds(s, f.cage.off) {
-		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p, seed) }
+		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p.App, seed) }
 	}
 	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress, open,
 		func(ctx context.Context, env *process.Environment) error {

@@ -29,7 +29,7 @@ func newWorker(s *State) *cobra.Command {
 }
 
 func work(ctx context.Context, s *State) error {
-	h := process.Host{Library: sync.OnceValues(s.Parts.Library), Hint: func(err error) string {
+	h := process.Host{Library: sync.OnceValues(s.Parts.Library), Apps: s.Parts.AllApps(), Hint: func(err error) string {
 		if f, ok := errors.AsType[*failure](err); ok {
 			return f.hint
 		}
@@ -73,6 +73,8 @@ func startBare(ctx context.Context, s *State, o process.Opening) (*embedded.Clou
 	if err := c.WaitReady(ready); err != nil {
 		return nil, startFailure(errors.Join(c.Err(), err, c.Close()))
 	}
-	c.Settle()
+	if o.App == nil { // It may be a while until somebody needs it.
+		c.Settle()
+	}
 	return c, nil
 }

@@ -24,7 +24,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -277,7 +277,7 @@ func (e *Environment) Open(ctx context.Context) error {
 	return e.call(ctx, "open", openParams{Dir: e.Dir, Log: wanted(e.logger())}, nil)
 }
 
-// OpenFor starts the cluster for a run. The application that the run needs may be in it already, if one was kept.
-func (e *Environment) OpenFor(ctx context.Context, p *problem.Problem, seed uint64) error {
-	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger()), &runParams{nameOf(p), seed}}, nil)
+// OpenFor starts the cluster for a run with an application, which may be in it already, if it was kept.
+func (e *Environment) OpenFor(ctx context.Context, a *app.App, seed uint64) error {
+	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger()), &runParams{a.Name, a.Archive, seed}}, nil)
 }

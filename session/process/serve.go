@@ -18,8 +18,11 @@ import (
 
 // Host is what the process of an environment consists of.
 type Host struct {
-	// Library is the problems that can be named, and what those of documents can be about.
+	// Library is the problems that can be named, and what those of documents can be about. It may be called more than
+	// once at a time.
 	Library func() (*problem.Library, error)
+	// Apps are the applications of the library.
+	Apps []*app.App
 	// Open starts the cluster.
 	Open func(ctx context.Context, o Opening) (*session.Local, error)
 	// Hint is what to do about an error. It may be nil.
@@ -127,11 +130,11 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 		s.log = newRemote(s.out, p.Log)
 		o := Opening{Dir: p.Dir, Log: s.log}
 		if p.Run != nil {
-			found, err := s.find(p.Run.Problem)
-			if err != nil {
+			go s.host.Library() //nolint:errcheck // Who asks for it next gets the error; it takes a while to read.
+			if o.App, err = findApp(s.host.Apps, p.Run.App, p.Run.Archive); err != nil {
 				return nil, err
 			}
-			o.App, o.Seed = found.App, p.Run.Seed
+			o.Seed = p.Run.Seed
 		}
 		s.env, err = s.host.Open(ctx, o)
 		return nil, err

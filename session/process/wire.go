@@ -62,8 +62,9 @@ type (
 		Run *runParams  `json:"run,omitempty"` // what it is opened for, if that may change how
 	}
 	runParams struct {
-		Problem problemName `json:"problem"`
-		Seed    uint64      `json:"seed"`
+		App     string `json:"app"`
+		Archive []byte `json:"archive,omitempty"` // of an application that is not built in
+		Seed    uint64 `json:"seed"`
 	}
 	keepParams struct {
 		Problem problemName `json:"problem"`
@@ -110,7 +111,7 @@ func (n problemName) find(l *problem.Library) (*problem.Problem, error) {
 		return l.Find(n.ID)
 	}
 	if n.App != nil {
-		a, err := app.Unpack("the application", n.App, l.Apps)
+		a, err := findApp(l.Apps, "", n.App)
 		if err != nil {
 			return nil, err
 		}
@@ -125,6 +126,18 @@ func (n problemName) find(l *problem.Library) (*problem.Problem, error) {
 		return nil, fmt.Errorf("%s has no problem %s", n.File, n.ID)
 	}
 	return list[i], nil
+}
+
+// findApp returns the application of an archive, or else the one that has a name.
+func findApp(known []*app.App, name string, archive []byte) (*app.App, error) {
+	if archive != nil {
+		return app.Unpack("the application", archive, known)
+	}
+	i := slices.IndexFunc(known, func(a *app.App) bool { return a.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no application %q", name)
+	}
+	return known[i], nil
 }
 
 // writer writes lines, each whole.

@@ -148,7 +148,7 @@ func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubeco
 			period))
 	}
 	wait = max(wait, 0) + firstProbe
-	early := firstProbe // until when, doubled each time, failures do not count
+	early := time.Duration(0) // how much of the first period is over, in which failures do not count
 	var last results.Result = -1
 	count := int32(0)
 	for {
@@ -165,8 +165,8 @@ func (p *prober) run(ctx context.Context, key probeKey, spec v1.Probe, id kubeco
 			continue
 		}
 		if key.kind != livenessProbe && early < period {
-			early *= 2
-			wait = early
+			wait = max(firstProbe, early/4) // So late, at most, is it seen that a program is ready.
+			early += wait
 			if r, _, err := p.check(ctx, key, &spec, id); err != nil || r != probe.Success {
 				continue
 			}
