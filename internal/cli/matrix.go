@@ -56,7 +56,8 @@ func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
 	flags := c.Flags()
 	flags.StringVar(&m.suite, "suite", suite,
 		"the problems to "+verb+", if none is named: "+strings.Join(suiteNames(), ", "))
-	flags.IntVarP(&m.workers, "workers", "j", runtime.NumCPU(), "how many runs go on at a time; one keeps most of a core busy")
+	flags.IntVarP(&m.workers, "workers", "j", runtime.NumCPU(),
+		"how many runs go on at a time; one keeps most of a core busy")
 	flags.Uint64Var(&m.seed, "seed", 1, "what is left to chance is drawn from this `number`")
 	m.noise.add(c)
 	flags.StringVar(&m.results, "results", "", "`directory` of the records; "+kept)
