@@ -60,3 +60,60 @@ func TestTable(t *testing.T) {
 		t.Error("an empty table does not stop")
 	}
 }
+
+// A program in a table inside another has an ID in both, and sees nobody outside. Users have no rights over each
+// other's programs, and nobody over what cannot be ended.
+func TestTableInside(t *testing.T) {
+	node := NewTable(50)
+	first := &Running{Info: ProcessInfo{Args: []string{"init"}}}
+	node.Add(first, IDs{node: 1})
+	space := node.Inside()
+	begin := func(name string, uid int, parent *Running) *Running {
+		p := &Running{Parent: parent}
+		space.Begin(t.Context(), p, nil, &Env{Args: []string{name}, User: User{UID: uid}}, func(ctx context.Context, _ *Env) error {
+			<-ctx.Done()
+			return nil // It says nothing of having been killed.
+		}, nil)
+		return p
+	}
+	main := begin("main", 7, first)
+	child := begin("child", 8, main)
+	grandchild := begin("grandchild", 8, child)
+	if inner := space.List(); len(inner) != 3 || inner[0].PID != 1 || inner[0].Parent != 0 || inner[1].Parent != 1 {
+		t.Errorf("inside %+v", inner)
+	}
+	if outer := node.List(); len(outer) != 4 || outer[1].PID != 50 || outer[1].Parent != 1 || outer[2].Parent != 50 {
+		t.Errorf("outside %+v", outer)
+	}
+	everybody := func(*Running) bool { return true }
+	if family := space.Family(child, everybody); len(family) != 2 || family[1] != grandchild {
+		t.Errorf("the family has %d", len(family))
+	}
+	for _, c := range []struct {
+		in   *Table
+		uid  int
+		pid  int
+		want error
+	}{
+		{space, 8, 1, syscall.EPERM},
+		{space, 0, 50, syscall.ESRCH},
+		{node, 0, 1, syscall.EPERM},
+		{space, 8, 2, nil},
+	} {
+		if err := c.in.SignalAs(User{UID: c.uid}, c.pid, syscall.SIGKILL); err != c.want {
+			t.Errorf("user %d signals %d: %v, want %v", c.uid, c.pid, err, c.want)
+		}
+	}
+	if code := child.Wait(); code != ExitSignal+int(syscall.SIGKILL) {
+		t.Errorf("exit %d", code)
+	}
+	if _, info := space.Get(grandchild.PID()); info.Parent != 1 {
+		t.Errorf("the orphan is now %+v", info)
+	}
+	if err := space.SignalAs(User{}, -1, syscall.SIGTERM); err != nil || grandchild.Wait() != 0 {
+		t.Errorf("everybody: %v", err)
+	}
+	if !space.Stop(time.Minute) {
+		t.Error("the inner table does not stop")
+	}
+}

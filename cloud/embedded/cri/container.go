@@ -62,7 +62,7 @@ type Container struct {
 	reason   string
 	message  string
 	oom      bool
-	main     *process
+	main     *kit.Running
 	ending   bool // with its main program
 	// recollections are what the main program does when it is told its past.
 	recollections map[kit.Telling][]recollection
@@ -290,7 +290,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeout int64) e
 		return nil
 	}
 	if timeout > 0 {
-		main.signal(c.stopSignal())
+		main.Signal(c.stopSignal())
 		t := time.NewTimer(time.Duration(timeout) * time.Second)
 		defer t.Stop()
 		select {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // killDelay is how long a container that is to be killed runs. It is long enough for its program to
@@ -200,8 +202,8 @@ func (c *Container) endure(s suffering) {
 // replaceMain ends the main program and runs another in its place.
 func (c *Container) replaceMain(s suffering) {
 	// Meanwhile nothing that ends is the end of the container.
-	between := &process{cancel: c.cancel, done: make(chan struct{}), code: exitKilled}
-	defer close(between.done)
+	between, ended := kit.Standing(c.cancel, exitKilled)
+	defer ended()
 	c.mu.Lock()
 	if c.ending {
 		c.mu.Unlock()
@@ -218,7 +220,7 @@ func (c *Container) replaceMain(s suffering) {
 	c.procs.killTree(old)
 	c.stack.Load().Close()
 	select {
-	case <-old.done:
+	case <-old.Done():
 	case <-time.After(killPatience):
 	}
 	c.group.renew()

@@ -101,13 +101,13 @@ func idle(ctx context.Context, _ *kit.Env) error {
 
 // wait ends the container with its main program.
 func (c *Container) wait() {
-	var main *process
+	var main *kit.Running
 	for over := false; !over; {
 		c.mu.Lock()
 		main = c.main
 		c.mu.Unlock()
 		select {
-		case <-main.done:
+		case <-main.Done():
 		case <-c.ctx.Done():
 		}
 		c.mu.Lock()
@@ -118,8 +118,8 @@ func (c *Container) wait() {
 	}
 	code := exitKilled
 	select {
-	case <-main.done:
-		code = main.code
+	case <-main.Done():
+		code = main.Wait()
 	case <-time.After(killPatience): // It does not listen. Everything it holds is taken away.
 	}
 	c.cancel(kit.Killed{Signal: syscall.SIGKILL})

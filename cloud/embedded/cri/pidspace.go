@@ -1,13 +1,8 @@
 package cri
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"syscall"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -18,29 +13,24 @@ import (
 const (
 	firstPID = 1
 
-	// firstNodePID is what a node's own programs have used up when it runs its first container.
-	firstNodePID = 1200
+	// firstNodePID is what is left by a node's own programs for those of containers.
+	firstNodePID = 1201
 )
 
 // pidSpace is a PID namespace: the programs that see each other. A container has one of its own, or
 // shares that of its pod, of another container or of the node. The node's has everybody in it.
 type pidSpace struct {
-	mu    *sync.Mutex // one for all spaces of a node
-	outer *pidSpace   // the node's; nil if it is that
-	init  *Container  // with which it ends; nil for a pod's and the node's
-	next  int
-	all   map[int]*process
+	*kit.Table
+	init *Container // with which it ends; nil for a pod's and the node's
 }
 
-func newPIDSpace(outer *pidSpace, init *Container) *pidSpace {
-	return &pidSpace{mu: outer.mu, outer: outer, init: init, all: map[int]*process{}}
-}
+func newPIDSpace(outer *pidSpace, init *Container) *pidSpace { return &pidSpace{outer.Inside(), init} }
 
 // newNodeSpace returns the space of a node, with what runs on it besides containers.
 func newNodeSpace(booted time.Time) *pidSpace {
-	s := &pidSpace{mu: &sync.Mutex{}, all: map[int]*process{}}
-	first := &process{info: kit.ProcessInfo{Args: []string{"/sbin/init"}, Started: booted}}
-	s.enter(first, map[*pidSpace]int{s: firstPID})
+	s := &pidSpace{Table: kit.NewTable(firstNodePID)}
+	first := &kit.Running{Info: kit.ProcessInfo{Args: []string{"/sbin/init"}, Started: booted}}
+	s.Add(first, kit.IDs{s.Table: firstPID})
 	for pid, args := range map[int][]string{
 		412: {"/usr/bin/containerd"},
 		655: {
@@ -48,111 +38,41 @@ func newNodeSpace(booted time.Time) *pidSpace {
 			"--container-runtime-endpoint=unix://" + Endpoint,
 		},
 	} {
-		p := &process{info: kit.ProcessInfo{Args: args, Started: booted}, parent: first}
-		s.enter(p, map[*pidSpace]int{s: pid})
+		p := &kit.Running{Info: kit.ProcessInfo{Args: args, Started: booted}, Parent: first}
+		s.Add(p, kit.IDs{s.Table: pid})
 	}
-	s.next = firstNodePID
 	return s
+}
+
+// place is what a container's programs have for an owner.
+type place struct {
+	container *Container // nil if it belongs to none
+	main      bool       // it is the container's main program
+}
+
+func placeOf(p *kit.Running) place {
+	at, _ := p.Owner.(place)
+	return at
 }
 
 // Endpoint is where a node's runtime would listen.
 const Endpoint = "/run/containerd/containerd.sock"
 
-// enter lists a program under the given IDs, or else under new ones, here and in the node's space.
-func (s *pidSpace) enter(p *process, ids map[*pidSpace]int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.space, p.ids = s, map[*pidSpace]int{}
-	for in := s; in != nil; in = in.outer {
-		id := ids[in]
-		if id == 0 {
-			in.next++
-			id = in.next
-		}
-		in.next = max(in.next, id)
-		p.ids[in], in.all[id] = id, p
-	}
-}
-
-// leave takes a program off the lists, if no other has taken its place. Those it started belong to
-// the first program from then on.
-func (s *pidSpace) leave(p *process) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for in, id := range p.ids {
-		if in.all[id] == p {
-			delete(in.all, id)
-		}
-	}
-	for _, child := range s.all {
-		if child.parent == p {
-			child.parent = s.all[firstPID]
-		}
-	}
-}
-
-// get returns the program with an ID, or nil.
-func (s *pidSpace) get(pid int) *process {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.all[pid]
-}
-
-// list returns the programs by ID.
+// list returns the programs by ID. A container's main program has what all of the container has used.
 func (s *pidSpace) list() []kit.ProcessInfo {
-	s.mu.Lock()
-	list := make([]kit.ProcessInfo, 0, len(s.all))
+	list := s.List()
 	mains := map[int]*Container{}
-	for pid, p := range s.all {
-		list = append(list, p.seen(s, pid))
-		if p.main {
-			mains[pid] = p.container
+	for _, p := range s.All() {
+		if at := placeOf(p); at.main {
+			mains[p.IDs()[s.Table]] = at.container
 		}
 	}
-	s.mu.Unlock()
 	for i, p := range list {
 		if c := mains[p.PID]; c != nil {
 			list[i].CPU, list[i].Memory = groupCPU{c.group}.Info().Used, groupMemory{group: c.group}.Info().Used
 		}
 	}
-	slices.SortFunc(list, func(a, b kit.ProcessInfo) int { return cmp.Compare(a.PID, b.PID) })
 	return list
-}
-
-// seen is what a space shows of a program. A parent that is elsewhere is 0. It is called with the
-// mutex held.
-func (p *process) seen(in *pidSpace, pid int) kit.ProcessInfo {
-	info := p.info
-	info.PID, info.Parent = pid, 0
-	if p.parent != nil {
-		info.Parent = p.parent.ids[in]
-	}
-	return info
-}
-
-// signal delivers a signal of a user. PID -1 is everybody but the first program.
-func (s *pidSpace) signal(pid int, sig syscall.Signal, from kit.User) error {
-	s.mu.Lock()
-	var targets []*process
-	for id, p := range s.all {
-		if id == pid || pid == -1 && id != firstPID {
-			targets = append(targets, p)
-		}
-	}
-	s.mu.Unlock()
-	err := error(syscall.ESRCH)
-	for _, p := range targets {
-		switch {
-		case from.UID != 0 && from.UID != p.info.User.UID, p.cancel == nil && sig != 0: // The node's own go on.
-			if errors.Is(err, syscall.ESRCH) {
-				err = syscall.EPERM
-			}
-		default:
-			p.signal(sig)
-			err = nil
-		}
-	}
-	return err
 }
 
 // spaceOf returns the space for the programs of a new container.
@@ -186,7 +106,7 @@ func (c *Container) looksOn() bool {
 func (c *Container) nodePID() int {
 	c.procs.mu.Lock()
 	defer c.procs.mu.Unlock()
-	return c.procs.first[c.runtime.space]
+	return c.procs.first[c.runtime.space.Table]
 }
 
 // collapse ends the containers that shared the space of c, which has ended.
@@ -206,23 +126,24 @@ func (c *Container) collapse() {
 // namespaces.
 func (r *Runtime) populate(s *sandbox) {
 	end := func(error) { go func() { _ = r.StopPodSandbox(context.Background(), s.id) }() }
-	s.shim = &process{cancel: end, info: kit.ProcessInfo{
+	first, _ := r.space.Get(firstPID)
+	s.shim = &kit.Running{End: end, Info: kit.ProcessInfo{
 		Args: []string{
 			"/usr/bin/containerd-shim-runc-v2", "-namespace", "k8s.io", "-id", s.id, "-address",
 			Endpoint,
 		},
 		Started: s.created,
-	}, parent: r.space.get(firstPID)}
-	r.space.enter(s.shim, nil)
+	}, Parent: first}
+	r.space.Add(s.shim, nil)
 	s.space = newPIDSpace(r.space, nil)
-	s.pause = &process{cancel: end, parent: s.shim, info: kit.ProcessInfo{
+	s.pause = &kit.Running{End: end, Parent: s.shim, Info: kit.ProcessInfo{
 		Args: []string{"/pause"}, User: kit.User{UID: 65535, GID: 65535}, Started: s.created,
 	}}
-	s.space.enter(s.pause, nil)
+	s.space.Add(s.pause, nil)
 }
 
 // depopulate ends what populate started.
 func (r *Runtime) depopulate(s *sandbox) {
-	s.space.leave(s.pause)
-	r.space.leave(s.shim)
+	s.space.Remove(s.pause)
+	r.space.Remove(s.shim)
 }

@@ -83,10 +83,8 @@ func mountTable(files *vfs.Namespace) string {
 
 // names returns the IDs of the programs.
 func (p proc) names() (list []string) {
-	p.space.mu.Lock()
-	defer p.space.mu.Unlock()
-	for pid := range p.space.all {
-		list = append(list, strconv.Itoa(pid))
+	for _, info := range p.space.List() {
+		list = append(list, strconv.Itoa(info.PID))
 	}
 	return list
 }
@@ -97,25 +95,19 @@ func (p proc) open(name string) *vfs.LiveDir {
 	if err != nil || strconv.Itoa(pid) != name {
 		return nil
 	}
-	p.space.mu.Lock()
-	target := p.space.all[pid]
-	var info kit.ProcessInfo
-	if target != nil {
-		info = target.seen(p.space, pid)
-	}
-	p.space.mu.Unlock()
+	target, info := p.space.Get(pid)
 	if target == nil {
 		return nil
 	}
-	files := p.runtime.cfg.Files
-	if target.container != nil {
-		files = target.container.files
+	at, files := placeOf(target), p.runtime.cfg.Files
+	if at.container != nil {
+		files = at.container.files
 	}
 	d := &vfs.LiveDir{User: info.User, Files: map[string]vfs.LiveFile{}}
 	for name, content := range map[string]func() string{
 		"cmdline": func() string { return strings.Join(info.Args, "\x00") + "\x00" },
 		"comm":    func() string { return comm(info) + "\n" },
-		"status":  func() string { return target.status(info) },
+		"status":  func() string { return at.status(info) },
 		"stat": func() string {
 			return fmt.Sprintf("%d (%s) S %d %d %d 0 -1\n", pid, comm(info), info.Parent, pid, pid)
 		},
@@ -124,7 +116,7 @@ func (p proc) open(name string) *vfs.LiveDir {
 	} {
 		d.Files[name] = vfs.LiveFile{Device: generated(content), Mode: 0o444}
 	}
-	environ := func() string { return strings.Join(target.environ, "\x00") + "\x00" }
+	environ := func() string { return strings.Join(target.Environ, "\x00") + "\x00" }
 	d.Files["environ"] = vfs.LiveFile{Device: generated(environ), Mode: 0o400}
 	d.Jumps = map[string]vfs.Jump{"root": func(u kit.User) (*vfs.Namespace, error) {
 		if u.UID != 0 && u.UID != info.User.UID {
@@ -132,7 +124,7 @@ func (p proc) open(name string) *vfs.LiveDir {
 		}
 		return files, nil
 	}}
-	if c := target.container; c != nil && target.main {
+	if c := at.container; c != nil && at.main {
 		d.Files["fd/1"] = vfs.LiveFile{Device: device(noInput, c.stdout.Write), Mode: 0o666}
 		d.Files["fd/2"] = vfs.LiveFile{Device: device(noInput, c.stderr.Write), Mode: 0o666}
 	}
@@ -149,7 +141,7 @@ func comm(p kit.ProcessInfo) string {
 }
 
 // status is what /proc tells of a program in words.
-func (p *process) status(info kit.ProcessInfo) string {
+func (at place) status(info kit.ProcessInfo) string {
 	uid, gid := info.User.UID, info.User.GID
 	var groups strings.Builder
 	for _, g := range info.User.Groups {
@@ -158,8 +150,8 @@ func (p *process) status(info kit.ProcessInfo) string {
 	s := fmt.Sprintf("Name:\t%s\nUmask:\t0022\nState:\tS (sleeping)\nTgid:\t%d\nPid:\t%d\nPPid:\t%d\n"+
 		"Uid:\t%d\t%d\t%d\t%d\nGid:\t%d\t%d\t%d\t%d\nGroups:\t%s\n",
 		comm(info), info.PID, info.PID, info.Parent, uid, uid, uid, uid, gid, gid, gid, gid, groups.String())
-	if p.main {
-		s += fmt.Sprintf("VmRSS:\t%8d kB\n", groupMemory{group: p.container.group}.Info().Used>>10)
+	if at.main {
+		s += fmt.Sprintf("VmRSS:\t%8d kB\n", groupMemory{group: at.container.group}.Info().Used>>10)
 	}
 	return s + "Threads:\t1\n"
 }

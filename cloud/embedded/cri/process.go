@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,8 +15,7 @@ import (
 )
 
 const (
-	maxInterp   = 4 // how many "#!" lines may lead to each other
-	signalQueue = 8
+	maxInterp = 4 // how many "#!" lines may lead to each other
 
 	// maxProcesses bounds the programs of a container, as pids.max does. All of them are goroutines of
 	// one process, and a fork bomb in one container must not be one in all.
@@ -31,61 +29,9 @@ type processes struct {
 	space     *pidSpace
 
 	mu    sync.Mutex
-	own   map[*process]bool // of this container
-	more  int               // tasks that are not listed
-	first map[*pidSpace]int // the IDs of the main program, once it has some
-}
-
-// process is a running program.
-type process struct {
-	info      kit.ProcessInfo // besides IDs
-	environ   []string
-	container *Container // nil if it belongs to none
-	main      bool       // it is the container's main program
-	cancel    context.CancelCauseFunc
-	done      chan struct{}
-	code      int // valid once done is closed
-
-	space  *pidSpace         // in which it was started
-	ids    map[*pidSpace]int // in it and in those around it
-	parent *process          // protected by the space's mutex
-
-	mu      sync.Mutex
-	signals chan syscall.Signal // nil until the program asked for signals
-}
-
-func (p *process) PID() int { return p.ids[p.space] }
-
-func (p *process) Wait() int {
-	<-p.done
-	return p.code
-}
-
-// signal delivers a signal: to the program if it asked for signals, else it has its default effect.
-func (p *process) signal(sig syscall.Signal) {
-	p.mu.Lock()
-	ch := p.signals
-	p.mu.Unlock()
-	switch {
-	case sig == 0:
-	case ch != nil && sig != syscall.SIGKILL:
-		select {
-		case ch <- sig:
-		default:
-		}
-	case sig == syscall.SIGCHLD, sig == syscall.SIGWINCH, sig == syscall.SIGURG, sig == syscall.SIGCONT:
-	default:
-		p.cancel(kit.Killed{Signal: sig})
-	}
-}
-
-func (p *process) notify() <-chan syscall.Signal {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.signals == nil {
-		p.signals = make(chan syscall.Signal, signalQueue)
-	}
-	return p.signals
+	own   map[*kit.Running]bool // of this container
+	more  int                   // tasks that are not listed
+	first kit.IDs               // of the main program, once it has some
 }
 
 var (
@@ -121,7 +67,7 @@ func tooLong(env *kit.Env) bool {
 }
 
 func newProcesses(c *Container, space *pidSpace) *processes {
-	return &processes{container: c, space: space, own: map[*process]bool{}}
+	return &processes{container: c, space: space, own: map[*kit.Running]bool{}}
 }
 
 // Start implements kit.Processes.
@@ -172,72 +118,54 @@ func (ps *processes) Task() (done func(), err error) {
 
 // run starts a program, however many there are: one that is executed from outside, so that somebody
 // can look. It ends with ctx, and with the container.
-func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *process {
-	return ps.begin(ctx, &process{}, env, prog, time.Now(), nil)
+func (ps *processes) run(ctx context.Context, env *kit.Env, prog kit.Program) *kit.Running {
+	return ps.begin(ctx, &kit.Running{Owner: place{ps.container, false}}, env, prog, nil)
 }
 
 // runFirst starts the main program, in place of the one before if there was one.
-func (ps *processes) runFirst(ctx context.Context, env *kit.Env, prog kit.Program, started time.Time) *process {
+func (ps *processes) runFirst(ctx context.Context, env *kit.Env, prog kit.Program, started time.Time) *kit.Running {
 	ps.mu.Lock()
 	first := ps.first
 	ps.mu.Unlock()
-	p := ps.begin(ctx, &process{main: true}, env, prog, started, first)
+	p := &kit.Running{Owner: place{ps.container, true}, Info: kit.ProcessInfo{Started: started}}
+	ps.begin(ctx, p, env, prog, first)
 	ps.mu.Lock()
-	ps.first = p.ids
+	ps.first = p.IDs()
 	ps.mu.Unlock()
 	return p
 }
 
-func (ps *processes) begin(ctx context.Context, p *process, env *kit.Env, prog kit.Program, started time.Time,
-	ids map[*pidSpace]int,
-) *process {
-	ctx, p.cancel = context.WithCancelCause(ctx)
-	p.container, p.done, p.environ = ps.container, make(chan struct{}), env.Environ()
-	p.info = kit.ProcessInfo{Args: slices.Clone(env.Args), User: env.User, Started: started}
-	if p.parent = ps.space.get(env.PID); p.parent == nil || p.parent.container != ps.container {
-		p.parent = ps.container.sandbox.shim
+func (ps *processes) begin(ctx context.Context, p *kit.Running, env *kit.Env, prog kit.Program,
+	ids kit.IDs,
+) *kit.Running {
+	if p.Parent, _ = ps.space.Get(env.PID); p.Parent == nil || placeOf(p.Parent).container != ps.container {
+		p.Parent = ps.container.sandbox.shim
 	}
-	ps.space.enter(p, ids)
 	ps.mu.Lock()
 	ps.own[p] = true
 	ps.mu.Unlock()
-	env.PID = p.PID()
-	env.OnNotify(p.notify)
-	stop := context.AfterFunc(ps.container.ctx, func() { p.cancel(context.Cause(ps.container.ctx)) })
-	go func() {
-		code := kit.Run(ctx, prog, env)
-		for _, c := range []context.Context{ctx, ps.container.ctx} { // Whatever it says of itself.
-			if killed, ok := errors.AsType[kit.Killed](context.Cause(c)); ok && killed.Signal == syscall.SIGKILL {
-				code = kit.ExitSignal + int(syscall.SIGKILL)
-			}
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(ps.container.ctx, func() { cancel(context.Cause(ps.container.ctx)) })
+	ps.space.Begin(ctx, p, ids, env, prog, func(code int) int {
+		killed, ok := errors.AsType[kit.Killed](context.Cause(ps.container.ctx))
+		if ok && killed.Signal == syscall.SIGKILL { // Whatever ended it first.
+			code = kit.ExitSignal + int(syscall.SIGKILL)
 		}
 		stop()
-		p.cancel(nil)
-		ps.space.leave(p)
+		cancel(nil)
 		ps.mu.Lock()
 		delete(ps.own, p)
 		ps.mu.Unlock()
-		p.code = code
-		close(p.done)
-	}()
+		return code
+	})
 	return p
 }
 
 // killTree ends a program and those it started.
-func (ps *processes) killTree(root *process) {
-	family := map[*process]bool{root: true}
-	ps.space.mu.Lock()
-	for grown := true; grown; {
-		grown = false
-		for _, p := range ps.space.all {
-			if p.container == ps.container && family[p.parent] && !family[p] {
-				family[p], grown = true, true
-			}
-		}
-	}
-	ps.space.mu.Unlock()
-	for p := range family {
-		p.signal(syscall.SIGKILL)
+func (ps *processes) killTree(root *kit.Running) {
+	mine := func(p *kit.Running) bool { return placeOf(p).container == ps.container }
+	for _, p := range ps.space.Family(root, mine) {
+		p.Signal(syscall.SIGKILL)
 	}
 }
 
@@ -246,7 +174,7 @@ func (ps *processes) List() []kit.ProcessInfo { return ps.space.list() }
 
 // Signal implements kit.Processes.
 func (ps *processes) Signal(pid int, sig syscall.Signal) error {
-	return ps.space.signal(pid, sig, ps.container.user)
+	return ps.space.SignalAs(ps.container.user, pid, sig)
 }
 
 // lookup finds the program env.Args[0] names, as execvp does, and follows "#!" lines, which change

@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // sandbox is a pod's network namespace and what its containers share.
@@ -26,7 +27,7 @@ type sandbox struct {
 	marked   traffic // when there began to be load; protected by Runtime.mu
 
 	space       *pidSpace // for the containers that share one
-	shim, pause *process
+	shim, pause *kit.Running
 }
 
 func (s *sandbox) podUID() string { return s.config.GetMetadata().GetUid() }

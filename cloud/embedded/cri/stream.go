@@ -70,16 +70,16 @@ func (r *Runtime) Run(ctx context.Context, id string, argv []string, s Streams) 
 	}
 	p := c.procs.run(ctx, env, prog)
 	select {
-	case <-p.done:
+	case <-p.Done():
 	case <-ctx.Done():
 		select {
-		case <-p.done:
+		case <-p.Done():
 		case <-time.After(killPatience):
 		}
 		return ctx.Err()
 	}
-	if p.code != 0 {
-		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", p.code), Code: p.code}
+	if code := p.Wait(); code != 0 {
+		return utilexec.CodeExitError{Err: fmt.Errorf("command terminated with exit code %d", code), Code: code}
 	}
 	return nil
 }
