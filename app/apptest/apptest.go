@@ -7,8 +7,10 @@
 package apptest
 
 import (
+	"context"
 	"fmt"
 	"path"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -21,6 +23,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // Deployment is an application under way.
@@ -39,6 +42,9 @@ type Pod struct {
 	image *kit.Image
 	spec  v1.Container
 	env   map[string]string
+
+	mu      sync.Mutex
+	keepers []func(context.Context, *past.Past) error
 }
 
 // Deploy starts all deployments of an application. Of the manifests it heeds commands, arguments,
@@ -162,7 +168,26 @@ func (d *Deployment) start(p *Pod) {
 	if p.image.WorkDir != "" {
 		env.Dir = p.image.WorkDir
 	}
+	env.OnRecall(func(as kit.Telling, f func(context.Context, *past.Past) error) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if as == kit.Keeper {
+			p.keepers = append(p.keepers, f)
+		}
+	})
 	p.Run = p.Machine.Run(p.Program(env.Args[0]), env)
+}
+
+// Recall has the pod's program write the data of its past.
+func (p *Pod) Recall(ctx context.Context, of *past.Past) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.keepers {
+		if err := f(ctx, of); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Program returns an executable of the pod's image by name.

@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/memcached"
 	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -189,4 +190,20 @@ func TestQuestions(t *testing.T) {
 		"frontend": 5000, "geo": 8083, "profile": 8081, "rate": 8084, "recommendation": 8085, "reservation": 8087,
 		"search": 8082, "user": 8086, "consul": 8500,
 	})
+}
+
+// TestGrown holds that bookings of the past are written, and that no hotel is full for it.
+func TestGrown(t *testing.T) {
+	f := deploy(t)
+	join := time.Now()
+	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
+	pod := f.d.Pod("reservation")
+	for range 2 { // Another replica does the same.
+		if err := pod.Recall(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := f.reserve("1", "9", 200); got != "Reserve successfully!" {
+		t.Errorf("to take all rooms of a hotel: %s", got)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -43,6 +42,7 @@ func reservationMain(ctx context.Context, env *kit.Env) error {
 		s: s, cache: s.Memcached(c["ReserveMemcAddress"]),
 		capacity: db.Collection("number"), reservations: db.Collection("reservation"), nights: db.Collection("night"),
 	}
+	s.Recall(r.recall)
 	return serve(ctx, s, c, newConsul(s, c), "ReservePort", reservationCost, func(srv *grpc.Server) {
 		hotelpb.RegisterReservationServer(srv, r)
 	})
@@ -139,8 +139,7 @@ func (r *reservation) MakeReservation(ctx context.Context,
 		}
 		return nil, err
 	}
-	r.s.Log.InfoContext(ctx, "Reserved", slog.String("hotel", hotel), slog.String("customer", req.CustomerName),
-		slog.String("in", req.InDate), slog.String("out", req.OutDate), slog.Int("rooms", rooms))
+	logBooked(r.s.Log, time.Now(), doc)
 	return &hotelpb.ReservationResult{HotelIds: []string{hotel}}, nil
 }
 

@@ -3,6 +3,7 @@ package social_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
@@ -22,6 +23,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -241,4 +243,36 @@ func TestQuestions(t *testing.T) {
 		}
 	}
 	apptest.Questions(t, f.d, social.App(), ports)
+}
+
+// TestGrown holds that users find what they wrote in the past, behind what they have written since.
+func TestGrown(t *testing.T) {
+	f := deploy(t)
+	join := time.Now()
+	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
+	for _, name := range []string{"post-storage-service", "user-timeline-service", "url-shorten-service"} {
+		for range 2 { // Another replica does the same.
+			if err := f.d.Pod(name).Recall(t.Context(), p); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+	if own := f.timeline("user", "5"); len(own) == 0 || !strings.HasPrefix(own[0].Text, "first ") {
+		t.Errorf("what was written last is %v", own)
+	}
+	authors, posts := 0, 0
+	for user := 10; user < 60; user++ {
+		list := f.timeline("user", fmt.Sprint(user))
+		for _, x := range list {
+			if x.Creator.Username != fmt.Sprint("username_", user) || len(x.URLs) == 0 || len(x.Mentions) == 0 {
+				t.Fatalf("user %d wrote %v", user, x)
+			}
+		}
+		if posts += len(list); len(list) > 0 {
+			authors++
+		}
+	}
+	if authors < 10 || posts > 100 {
+		t.Errorf("%d of 50 users wrote %d posts", authors, posts)
+	}
 }

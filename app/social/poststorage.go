@@ -25,8 +25,9 @@ var postStorageService = part{
 		if err := createIndex(ctx, s, posts, "post_id"); err != nil {
 			return err
 		}
-		socialpb.RegisterPostStorageServiceServer(srv,
-			&postStorage{s: s, posts: posts, cache: s.Memcached("post-storage-memcached:11211")})
+		p := &postStorage{s: s, posts: posts, cache: s.Memcached("post-storage-memcached:11211")}
+		s.Recall(p.recall)
+		socialpb.RegisterPostStorageServiceServer(srv, p)
 		return nil
 	},
 }

@@ -33,8 +33,9 @@ var urlShortenService = part{
 		if err := createIndex(ctx, s, urls, "shortened_url"); err != nil {
 			return err
 		}
-		socialpb.RegisterUrlShortenServiceServer(srv,
-			&urlShorten{s: s, urls: urls, cache: s.Memcached("url-shorten-memcached:11211")})
+		u := &urlShorten{s: s, urls: urls, cache: s.Memcached("url-shorten-memcached:11211")}
+		s.Recall(u.recall)
+		socialpb.RegisterUrlShortenServiceServer(srv, u)
 		return nil
 	},
 }

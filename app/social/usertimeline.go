@@ -29,10 +29,12 @@ var userTimelineService = part{
 		if err != nil {
 			return err
 		}
-		socialpb.RegisterUserTimelineServiceServer(srv, &userTimeline{
+		u := &userTimeline{
 			timeline: timeline{s, s.Redis("user-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conn)},
 			users:    users,
-		})
+		}
+		s.Recall(u.recall)
+		socialpb.RegisterUserTimelineServiceServer(srv, u)
 		return nil
 	},
 }

@@ -2,7 +2,6 @@ package jaeger
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -11,13 +10,10 @@ import (
 	"github.com/aiopslab/aiopslab/kit/past"
 )
 
+// fading says which traces of the past there are.
+var fading = past.Fading{Dense: time.Minute, Most: 3000, Older: 1500, Oldest: 6 * time.Hour}
+
 const (
-	// dense is since when there are as many traces as now, and maxDense how many these are at most.
-	dense    = time.Minute
-	maxDense = 3000
-	// oldest is how old a trace can be, and older how many are older than the dense ones but for what fades out.
-	oldest = 6 * time.Hour
-	older  = 1500
 	// arrival is how long it takes until all spans of a trace have come: services send them once a second.
 	arrival = 1500 * time.Millisecond
 	// patience is how often it is tried to find traces to go by.
@@ -71,7 +67,10 @@ func (s *store) recall(p *past.Past, started time.Time) (bytes int64, ok bool) {
 	took := p.Join.Sub(p.Loaded).Seconds()
 	s.forget(p.Loaded)
 	m := &made{store: s, past: p, rand: rand.New(rand.NewPCG(p.Seed, 0x7ace)), processes: map[variant]uint32{}}
-	list := m.list(like, float64(max(all.traces, 1))/took)
+	var list []*trace
+	for _, at := range p.Fade(m.rand, p.Loaded, float64(max(all.traces, 1))/took, fading) {
+		list = append(list, m.trace(like[m.rand.IntN(len(like))], at))
+	}
 	slices.Reverse(list) // The oldest has come first.
 	for _, t := range list {
 		s.traces[t.id] = t
@@ -86,23 +85,4 @@ func (s *store) recall(p *past.Past, started time.Time) (bytes int64, ok bool) {
 	s.order, s.gone = append(list, s.order[s.gone:]...), 0
 	s.evict()
 	return s.stats.bytes, true
-}
-
-// list makes traces from the load's beginning backwards, at the rate of traces per second that there is at the join.
-func (m *made) list(like []*trace, rate float64) (list []*trace) {
-	full := min(dense.Seconds(), maxDense/rate)
-	tail := older / math.Log(oldest.Seconds()/full)
-	for ago := m.past.Join.Sub(m.past.Loaded).Seconds(); ; {
-		density := rate
-		if ago > full {
-			density = min(rate, rate*math.Pow(full/ago, 3)+tail/ago)
-		}
-		at := m.past.Join.Add(-time.Duration(ago * float64(time.Second)))
-		density *= max(m.past.Work(at.Add(-time.Second), at), 0.01)
-		if ago += m.rand.ExpFloat64() / density; ago > oldest.Seconds() {
-			return list
-		}
-		at = m.past.Join.Add(-time.Duration(ago * float64(time.Second)))
-		list = append(list, m.trace(like[m.rand.IntN(len(like))], at))
-	}
 }

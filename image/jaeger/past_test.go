@@ -95,7 +95,7 @@ func goBack(t *testing.T, every time.Duration) {
 	if want := int(10 * time.Second / every); recent < want*2/3 || recent > want*4/3 {
 		t.Errorf("%d traces of ten seconds, want about %d", recent, want)
 	}
-	if most := 2 * older; old < 20 || len(all) > 2*maxDense+most {
+	if old < 20 || len(all) > 9000 {
 		t.Errorf("%d traces, %d of them older than an hour", len(all), old)
 	}
 	if got := s.counts(); got.received < int64(20*24*time.Hour/every) || got.evicted < got.received/4 {

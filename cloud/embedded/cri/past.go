@@ -120,7 +120,7 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 			})
 		}
 	}
-	if err := g.Wait(); err != nil || as != kit.Source {
+	if err := g.Wait(); err != nil || as != kit.Keeper {
 		return err
 	}
 	for _, c := range r.containersOf("") {

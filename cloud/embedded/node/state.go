@@ -110,12 +110,13 @@ func (f *Fleet) Mark(ctx context.Context) error {
 	return f.recall(ctx, kit.Beginning, nil)
 }
 
-// Recall tells containers and their programs their past: those that count first, then those that collect.
+// Recall tells containers and their programs their past: those that count first, then those that keep data, then
+// those that collect.
 func (f *Fleet) Recall(ctx context.Context, p *past.Past) error {
 	for _, n := range f.Nodes() {
 		n.hardware().runtime.Age(p)
 	}
-	for _, as := range []kit.Telling{kit.Source, kit.Collector} {
+	for _, as := range []kit.Telling{kit.Source, kit.Keeper, kit.Collector} {
 		if err := f.recall(ctx, as, p); err != nil {
 			return err
 		}
