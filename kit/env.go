@@ -49,9 +49,9 @@ type Env struct {
 // Telling is what a program does with what it tells of itself.
 type Telling int
 
-// Sources count, Keepers write what they have kept into Sources, Collectors ask all what they have counted, or are sent
-// it: they are told their past in this order, so that nobody counts what is only written now. A Beginning is not the past
-// but since when there is what there was all the time: whoever wants to know it is told no past.
+// Sources count, Keepers write what they have kept into Sources, Collectors ask all what they have counted, or are
+// sent it: they are told their past in this order, so that nobody counts what is only written now. A Beginning is not
+// the past but since when there is what there was all the time: whoever wants to know it is told no past.
 const (
 	Source Telling = iota
 	Keeper
