@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	utilexec "k8s.io/utils/exec"
 
@@ -75,6 +76,16 @@ var programs = map[string]kit.Program{
 	"echo": func(_ context.Context, env *kit.Env) error {
 		_, err := fmt.Fprintln(env.Stdout, strings.Join(env.Args[1:], " "))
 		return err
+	},
+	"needs": func(ctx context.Context, env *kit.Env) error { // Something that another program provides.
+		if _, err := env.ReadFile("/tmp/needed"); err != nil {
+			return errors.Join(err, env.WriteFile("/tmp/tried", nil, 0o644))
+		}
+		if err := env.WriteFile("/tmp/up", nil, 0o644); err != nil {
+			return err
+		}
+		<-ctx.Done()
+		return ctx.Err()
 	},
 	"serve": func(ctx context.Context, env *kit.Env) error {
 		l, err := env.Net.Listen("tcp", ":80")
@@ -499,4 +510,61 @@ func TestSaveAndRestore(t *testing.T) {
 	if err != nil || now.Status.Network.Ip != addr.Status.Network.Ip {
 		t.Errorf("its address is %v, %v", now, err)
 	}
+}
+
+// A program that ran and cannot start again yet, because what it needs is restored beside it, is tried until it can:
+// nobody sees that it failed. Once everything is restored it is a container like any other.
+func TestRestoredBeforeWhatItNeeds(t *testing.T) {
+	l := newLab(t)
+	exec := func(r *lab, id string, argv ...string) error {
+		_, _, err := r.ExecSync(t.Context(), id, argv, 0)
+		return err
+	}
+	pod := l.pod("a")
+	id := l.run(pod, []string{"serve"}, nil)
+	st, err := l.Save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &runtimeapi.ContainerConfig{}
+	if err := proto.Unmarshal(st.Containers[0].Config, config); err != nil {
+		t.Fatal(err)
+	}
+	config.Command = []string{"needs"}
+	if st.Containers[0].Config, err = proto.Marshal(config); err != nil {
+		t.Fatal(err)
+	}
+	disk := l.cfg.Disk.Clone(nil)
+	l.Shutdown()
+	cfg := l.cfg
+	cfg.Disk, cfg.Files = disk, vfs.NewNamespace(disk)
+	r := &lab{t: t, Runtime: New(cfg), network: l.network, outside: l.outside}
+	t.Cleanup(r.Shutdown)
+	if err := errors.Join(r.Restore(st), r.RestoreContainers(st)); err != nil {
+		t.Fatal(err)
+	}
+	await := func(file string) {
+		for exec(r, id, "cat", file) != nil {
+			if s := r.status(id); s.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+				t.Fatalf("it has ended: %v", s)
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	await("/tmp/tried")
+	if err := exec(r, id, "write", "/tmp/needed", "x"); err != nil {
+		t.Fatal(err)
+	}
+	await("/tmp/up")
+	if s := r.status(id); s.State != runtimeapi.ContainerState_CONTAINER_RUNNING || s.StartedAt != st.Containers[0].Started.UnixNano() {
+		t.Errorf("it is %v", s)
+	}
+	r.Restored()
+	if out := r.logs(id); strings.Contains(out, "needed") {
+		t.Errorf("it has logged that it failed: %s", out)
+	}
+	if err := r.StopContainer(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	r.ended(id)
 }

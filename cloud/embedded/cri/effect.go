@@ -214,11 +214,7 @@ func (c *Container) replaceMain(s suffering) {
 	at := c.started
 	c.mu.Unlock()
 
-	for _, g := range c.output {
-		g.shut.Store(true)
-	}
-	c.procs.killTree(old)
-	c.stack.Load().Close()
+	c.clear(old)
 	select {
 	case <-old.Done():
 	case <-time.After(killPatience):

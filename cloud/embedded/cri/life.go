@@ -108,6 +108,7 @@ func (c *Container) wait() {
 		c.mu.Unlock()
 		select {
 		case <-main.Done():
+			c.startAgain(main)
 		case <-c.ctx.Done():
 		}
 		c.mu.Lock()
@@ -125,6 +126,42 @@ func (c *Container) wait() {
 	c.cancel(kit.Killed{Signal: syscall.SIGKILL})
 	c.collapse()
 	c.exited(int32(code), "", "")
+}
+
+// restorePause is how long a program that failed as it was restored waits before it is started again.
+const restorePause = 100 * time.Millisecond
+
+// startAgain starts the main program once more if it has failed as it was restored, and not everything is yet: it ran
+// before, so what it needs is on its way.
+func (c *Container) startAgain(failed *kit.Running) {
+	// If somebody disturbs the container, its end is not the program's own.
+	if failed.Wait() == 0 || !c.log.isHolding() || !c.adapting.TryLock() {
+		return
+	}
+	defer c.adapting.Unlock()
+	select {
+	case <-time.After(restorePause):
+	case <-c.ctx.Done():
+		return
+	}
+	c.mu.Lock()
+	at, replaced := c.started, c.main != failed
+	c.mu.Unlock()
+	if replaced {
+		return
+	}
+	c.clear(failed)
+	c.group.renew()
+	_ = c.launch(c.suffers(), at, at) // If it cannot be started, the container has ended.
+}
+
+// clear takes away what a main program has used.
+func (c *Container) clear(main *kit.Running) {
+	for _, g := range c.output {
+		g.shut.Store(true)
+	}
+	c.procs.killTree(main)
+	c.stack.Load().Close()
 }
 
 // exited records the end of the container.

@@ -85,6 +85,13 @@ func restoreLog(now func() time.Time, text []byte) *Log {
 	return l
 }
 
+// isHolding reports whether what is written is held back.
+func (l *Log) isHolding() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.holding
+}
+
 // release forgets what was held back, and logs what comes.
 func (l *Log) release() {
 	l.mu.Lock()
