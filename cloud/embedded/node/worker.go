@@ -194,7 +194,9 @@ func (w *worker) sync(ctx context.Context) {
 	case err != nil:
 		wait := syncRetry
 		if t, ok := kubecontainer.MinBackoffExpiration(err); ok {
-			wait = max(t.Sub(w.kubelet.node.fleet.cfg.Clock.Now()), time.Millisecond)
+			if wait = t.Sub(w.kubelet.node.fleet.cfg.Clock.Now()); wait <= 0 {
+				return // It is over already.
+			}
 		} else if d, ok := errors.AsType[*volumeError](err); ok {
 			wait = d.retry
 		}
