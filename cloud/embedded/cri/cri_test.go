@@ -470,6 +470,20 @@ func TestInterruptLeavesContainersAlone(t *testing.T) {
 	}
 }
 
+// restore ends the runtime, and makes another of a state and its disk.
+func (l *lab) restore(st State, disk *vfs.Tree) *lab {
+	l.t.Helper()
+	l.Shutdown()
+	cfg := l.cfg
+	cfg.Disk, cfg.Files = disk, vfs.NewNamespace(disk)
+	r := &lab{t: l.t, Runtime: New(cfg), network: l.network, outside: l.outside}
+	l.t.Cleanup(r.Shutdown)
+	if err := errors.Join(r.Restore(st), r.RestoreContainers(st)); err != nil {
+		l.t.Fatal(err)
+	}
+	return r
+}
+
 func TestSaveAndRestore(t *testing.T) {
 	l := newLab(t)
 	pod := l.pod("a")
@@ -487,15 +501,7 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 	disk := l.cfg.Disk.Clone(nil)
 	l.ExecSync(t.Context(), running, []string{"write", "/tmp/f", "after"}, 0)
-	l.Shutdown()
-
-	cfg := l.cfg
-	cfg.Disk, cfg.Files = disk, vfs.NewNamespace(disk)
-	r := &lab{t: t, Runtime: New(cfg), network: l.network, outside: l.outside}
-	t.Cleanup(r.Shutdown)
-	if err := errors.Join(r.Restore(st), r.RestoreContainers(st)); err != nil {
-		t.Fatal(err)
-	}
+	r := l.restore(st, disk)
 	s := r.status(running)
 	if s.Id != before.Id || s.StartedAt != before.StartedAt || s.CreatedAt != before.CreatedAt || s.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
 		t.Errorf("restored as %v, was %v", s, before)
@@ -535,14 +541,7 @@ func TestRestoredBeforeWhatItNeeds(t *testing.T) {
 		t.Fatal(err)
 	}
 	disk := l.cfg.Disk.Clone(nil)
-	l.Shutdown()
-	cfg := l.cfg
-	cfg.Disk, cfg.Files = disk, vfs.NewNamespace(disk)
-	r := &lab{t: t, Runtime: New(cfg), network: l.network, outside: l.outside}
-	t.Cleanup(r.Shutdown)
-	if err := errors.Join(r.Restore(st), r.RestoreContainers(st)); err != nil {
-		t.Fatal(err)
-	}
+	r := l.restore(st, disk)
 	await := func(file string) {
 		for exec(r, id, "cat", file) != nil {
 			if s := r.status(id); s.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
