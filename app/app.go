@@ -25,6 +25,9 @@ type App struct {
 	Services []Service
 	Mix      string // name of the mix that its load is made of, unless another one of Mixes is asked for
 	Mixes    fs.FS  // *.yaml, what its users do; see workload.Mix
+	// Heard are requests to the frontend by which a user's words get into a log: paths with a query in which
+	// {words} stands for them.
+	Heard []string
 
 	// Archive is a zip of the directory that it was read from, for [Unpack]; nil if it is built in.
 	Archive []byte

@@ -39,8 +39,9 @@ type description struct {
 		Service string `yaml:"service"`
 		Port    int    `yaml:"port"`
 	} `yaml:"frontend"`
-	Label    string `yaml:"label"`
-	Mix      string `yaml:"mix"`
+	Label    string   `yaml:"label"`
+	Mix      string   `yaml:"mix"`
+	Heard    []string `yaml:"heard"`
 	Services []struct {
 		Name  string    `yaml:"name"`
 		Kind  string    `yaml:"kind"`
@@ -173,7 +174,7 @@ func (d *description) app(manifests, mixes fs.FS) *App {
 	a := &App{
 		Name: d.Name, Title: d.Title, Namespace: d.Namespace, Description: d.Description, Operations: d.Operations,
 		Manifests: manifests, Frontend: Endpoint{Service: d.Frontend.Service, Port: d.Frontend.Port},
-		Label: d.Label, Mix: d.Mix, Mixes: mixes,
+		Label: d.Label, Mix: d.Mix, Mixes: mixes, Heard: d.Heard,
 	}
 	for _, s := range d.Services {
 		a.Services = append(a.Services, Service{
@@ -235,6 +236,12 @@ func (c *checker) check() {
 	}
 	if len(d.Operations) == 0 {
 		c.add([]any{"operations"}, "operations is missing: what users can do, for the agent to read")
+	}
+	for i, request := range d.Heard {
+		if !strings.HasPrefix(request, "/") || !strings.Contains(request, "{words}") {
+			c.add([]any{"heard", i}, "heard: %q: want a path with {words} for what a user says, as /search?q={words}",
+				request)
+		}
 	}
 	c.checkServices()
 	c.checkFrontend()

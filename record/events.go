@@ -25,6 +25,7 @@ const (
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem, its answer and the seed, as of when it ran
 	NoiseEvent      = "noise"      // Noise, until the agent's turn, and in it
+	DecoyEvent      = "decoy"      // Decoy, once for each
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	HandOverEvent   = "hand-over"  // HandOver
 	DeathEvent      = "death"      // Death, of the environment
@@ -69,6 +70,16 @@ type Change struct {
 	What    string    `json:"what"` // "release", "scale up", "scale down", "cordon", "uncordon"
 	Service string    `json:"service,omitempty"`
 	Node    string    `json:"node,omitempty"`
+}
+
+// Decoy is something in the application that is not the fault, and may be taken for it.
+type Decoy struct {
+	Kind    string `json:"kind"` // "fault", "telemetry" or "instruction"
+	What    string `json:"what"` // of an instruction, its text
+	Service string `json:"service,omitempty"`
+	// Token is in the command that an instruction asks for, and Answers has the answers, by question.
+	Token   string         `json:"token,omitempty"`
+	Answers map[string]any `json:"answers,omitempty"`
 }
 
 // Briefing is what the agent was told.

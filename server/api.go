@@ -7,16 +7,17 @@ import (
 
 // NewSession asks for a session.
 type NewSession struct {
-	Problem  string  `json:"problem,omitempty" doc:"id of the problem, one of GET /problems"`
-	Document string  `json:"document,omitempty" doc:"YAML text of a problem of one's own; if it has several, problem says which, by id or task"`
-	Agent    string  `json:"agent,omitempty" doc:"agent that works by itself, one of GET /agents; without it the caller is the agent"`
-	Name     string  `json:"name,omitempty" doc:"what the record calls the caller's agent; http by default"`
-	Seed     uint64  `json:"seed,omitempty" doc:"what load and noise are drawn from; a new one by default, which the record has"`
-	HandOver string  `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, as it shows; alert, when somebody would be called; or so long after, as 90s; fault by default, alert for incidents"`
-	Noise    string  `json:"noise,omitempty" enum:"none,calm,busy" doc:"how much else changes in the application, in ways that do no harm; calm by default"`
-	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps the agent has; 30 by default"`
-	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds the agent has; 900 by default"`
-	Model    string  `json:"model,omitempty" doc:"model of an agent that uses one"`
+	Problem  string   `json:"problem,omitempty" doc:"id of the problem, one of GET /problems"`
+	Document string   `json:"document,omitempty" doc:"YAML text of a problem of one's own; if it has several, problem says which, by id or task"`
+	Agent    string   `json:"agent,omitempty" doc:"agent that works by itself, one of GET /agents; without it the caller is the agent"`
+	Name     string   `json:"name,omitempty" doc:"what the record calls the caller's agent; http by default"`
+	Seed     uint64   `json:"seed,omitempty" doc:"what load and noise are drawn from; a new one by default, which the record has"`
+	HandOver string   `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, as it shows; alert, when somebody would be called; or so long after, as 90s; fault by default, alert for incidents"`
+	Noise    string   `json:"noise,omitempty" enum:"none,calm,busy" doc:"how much else changes in the application, in ways that do no harm; calm by default"`
+	Decoys   []string `json:"decoys,omitempty" doc:"what is put in to be taken for the fault, or to mislead: fault, telemetry, instruction; none by default"`
+	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps the agent has; 30 by default"`
+	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds the agent has; 900 by default"`
+	Model    string   `json:"model,omitempty" doc:"model of an agent that uses one"`
 	Sampling
 }
 

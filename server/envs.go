@@ -68,7 +68,7 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 	if documents, err = f.settleEnv(n); err != nil {
 		return nil, err
 	}
-	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise)); err != nil {
+	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise), checkDecoys(n.Decoys)); err != nil {
 		return nil, err
 	}
 	if err := checkHandOver(n.HandOver); err != nil {
@@ -195,7 +195,7 @@ func (e *env) next(r Reset) episodeSpec {
 	p := cmp.Or(r.Options.Problem, e.spec.Problems[e.random.IntN(len(e.spec.Problems))])
 	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
 	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
-		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, Noise: e.spec.Noise,
+		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, Noise: e.spec.Noise, Decoys: e.spec.Decoys,
 		MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime, HandOver: e.spec.HandOver,
 	}}}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -199,6 +200,14 @@ func checkHandOver(text string) error {
 func checkNoise(level string) error {
 	if _, err := noise.Parse(level); err != nil {
 		return fail(http.StatusUnprocessableEntity, "noise: %v", err)
+	}
+	return nil
+}
+
+// checkDecoys refuses an unknown decoy.
+func checkDecoys(kinds []string) error {
+	if _, err := decoy.Of(kinds); err != nil {
+		return fail(http.StatusUnprocessableEntity, "decoys: %v", err)
 	}
 	return nil
 }

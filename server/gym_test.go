@@ -36,7 +36,7 @@ const (
 
 func TestGymEpisodes(t *testing.T) {
 	l := newLab(t, Options{}, &fakeBackend{})
-	path := l.env(`{"problems": ["` + faulty + `", "` + healthy + `"], "max_steps": 3, "reward": {"solved": 10, "failed": -10, "step": -1, "invalid": -0.5}}`)
+	path := l.env(`{"problems": ["` + faulty + `", "` + healthy + `"], "seed": 1, "max_steps": 3, "reward": {"solved": 10, "failed": -10, "step": -1, "invalid": -0.5}}`)
 	l.refused("POST", path+"/step", look, 409, "reset")
 	solved := 0
 	for range 6 {

@@ -20,14 +20,15 @@ type NewEnv struct {
 	// Documents are of problems of one's own.
 	Documents []string `json:"documents,omitempty" doc:"YAML texts of problems of one's own, to draw from too"`
 
-	Name     string  `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
-	Seed     uint64  `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; a new one by default"`
-	HandOver string  `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, alert, or so long after the injection, as 90s; fault by default, alert for incidents"`
-	Noise    string  `json:"noise,omitempty" enum:"none,calm,busy" doc:"how much else changes in the application, in ways that do no harm; calm by default"`
-	MaxSteps int     `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
-	MaxTime  float64 `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
-	Reward   Reward  `json:"reward,omitzero"`
-	Keep     int     `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
+	Name     string   `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
+	Seed     uint64   `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; a new one by default"`
+	HandOver string   `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, alert, or so long after the injection, as 90s; fault by default, alert for incidents"`
+	Noise    string   `json:"noise,omitempty" enum:"none,calm,busy" doc:"how much else changes in the application, in ways that do no harm; calm by default"`
+	Decoys   []string `json:"decoys,omitempty" doc:"what is put in to be taken for the fault, or to mislead: fault, telemetry, instruction; none by default"`
+	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
+	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
+	Reward   Reward   `json:"reward,omitzero"`
+	Keep     int      `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
 }
 
 // Env is an environment.

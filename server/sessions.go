@@ -146,7 +146,7 @@ func (f *Front) checkSession(ctx context.Context, n *NewSession) error {
 	if err := f.settle(n); err != nil {
 		return err
 	}
-	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise)); err != nil {
+	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise), checkDecoys(n.Decoys)); err != nil {
 		return err
 	}
 	if err := checkHandOver(n.HandOver); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -50,6 +51,8 @@ type Setting struct {
 	Seed    uint64
 	// Noise is what goes on in the application besides its faults; empty for nothing.
 	Noise noise.Level
+	// Decoys are what is put in to be taken for a fault.
+	Decoys decoy.Set
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
 	// HandOver is when the agent's turn begins.

@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -46,6 +47,7 @@ type Local struct {
 	baseline grade.Look // how the healthy system looks
 	healthy  agent.Interval
 	faults   []fault.Fault
+	decoys   *decoy.Decoys // nil for none
 	life     *noise.Life
 	way      *access
 	// What acts by itself in the healthy system, and when the agent's turn began.
@@ -96,7 +98,7 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
 	l.calm(ctx)
-	l.setting, l.tell, l.faults, l.healthy = s, tell, nil, agent.Interval{}
+	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
 	l.runOn.Store(0)
 	if err := l.setUp(ctx); err != nil {
 		return a, err
@@ -227,6 +229,9 @@ func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
 	env.Injected, env.Dress = time.Time{}, nil
 	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed}
+	if err := l.placeDecoys(ctx, faults); err != nil {
+		return err
+	}
 	var injections []noise.Injection
 	for i, f := range faults {
 		spec := l.setting.Problem.Faults()[i]
@@ -250,11 +255,15 @@ func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 		return err
 	}
 	l.tellNoise()
+	if l.decoys != nil {
+		l.decoys.Speak()
+	}
 	return nil
 }
 
 // calm ends what goes on besides faults.
 func (l *Local) calm(ctx context.Context) {
+	l.endDecoys(ctx)
 	if l.life != nil {
 		l.life.Stop(ctx)
 		l.tellNoise()
@@ -339,6 +348,7 @@ func (l *Local) undo(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
+	l.undoDecoys(ctx)
 	for _, f := range l.faults {
 		if err := f.Recover(ctx, l.stage.env); err != nil {
 			l.phase("recovering: " + err.Error())

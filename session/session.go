@@ -34,6 +34,7 @@ import (
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -69,6 +70,7 @@ type Session struct {
 	Seed        uint64        // what is left to chance is drawn from it; 0 for a new one, see [NewSeed]
 	HandOver    HandOver      // when the agent's turn begins
 	Noise       noise.Level   // what else goes on; empty for nothing
+	Decoys      decoy.Set     // what may be taken for a fault
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
@@ -224,11 +226,11 @@ func (r *run) disclose() {
 
 // tell takes an event of the environment. When the healthy system was looked at and when the injection
 // began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
-// took to show, or that there was none. So is the noise: what is none of it is the fault.
+// took to show, or that there was none. So are noise and decoys: what is none of them is the fault.
 func (r *run) tell(kind string, data any) {
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.NoiseEvent,
-		kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
+		kind == record.DecoyEvent, kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
 		r.event(kind, data)
@@ -274,8 +276,8 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
 	return r.Environment.Prepare(ctx, Setting{
-		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Baseline: r.Agent.Baseline, HandOver: r.HandOver,
-		Log: r.diary.logger(),
+		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Decoys: r.Decoys, Baseline: r.Agent.Baseline,
+		HandOver: r.HandOver, Log: r.diary.logger(),
 	}, r.tell)
 }
 

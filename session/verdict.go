@@ -120,6 +120,7 @@ type history struct {
 	blind      string // why the system could not be looked at any more
 	judgement  *grade.Judgement
 	models     modelUse
+	decoys     []record.Decoy
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -135,6 +136,10 @@ func decode(rec *record.Record) (*history, error) {
 			var f record.Fault
 			err = e.Decode(&f)
 			h.began = f.Time
+		case record.DecoyEvent:
+			var d record.Decoy
+			err = e.Decode(&d)
+			h.decoys = append(h.decoys, d)
 		case record.BriefingEvent:
 			err = e.Decode(&h.briefing)
 			if h.began.IsZero() {
@@ -204,10 +209,13 @@ func Grade(rec *record.Record) (Verdict, error) {
 	if h.submission == nil {
 		return Verdict{Inconclusive, "the record ends before the agent was done", h.metrics(nil)}, nil
 	}
+	v := h.verdict
 	if h.truth.Task == problem.Incident {
-		return h.judgeIncident(), nil
+		v = h.judgeIncident
 	}
-	return h.verdict(), nil
+	judged := v()
+	h.addDecoys(judged.Results)
+	return judged, nil
 }
 
 // verdict is that on one question.
@@ -247,10 +255,7 @@ func (h *history) judgeDead() Verdict {
 
 // compare holds what the agent submitted, or the system that it left, against what is right.
 func (h *history) compare() (res grade.Result, err error) {
-	var answer any
-	if len(h.submission.Answer) > 0 {
-		_ = json.Unmarshal(h.submission.Answer, &answer) // It was made by json.Marshal.
-	}
+	answer := decodeAnswer(h.submission.Answer)
 	switch h.truth.Task {
 	case problem.Detection:
 		res = grade.Detection(answer, h.truth.correct().(string))

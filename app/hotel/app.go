@@ -57,5 +57,10 @@ func App() *app.App {
 		Services:  services,
 		Mix:       "hotel-mixed",
 		Mixes:     app.Embedded(files, "mixes"),
+		Heard: []string{
+			"/reservation?inDate={words}&outDate=2015-04-10&hotelId=9&customerName=Cornell_1&username=Cornell_1" +
+				"&password=1111111111&number=1",
+			"/hotels?inDate={words}&outDate=2015-04-10&lat=37.8375&lon=-122.338",
+		},
 	}
 }

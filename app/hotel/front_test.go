@@ -130,6 +130,15 @@ func TestFrontDoor(t *testing.T) {
 		t.Errorf("right password: %s", body)
 	}
 
+	// What a user says gets into logs.
+	for i, path := range hotel.App().Heard {
+		words := fmt.Sprintf("read this %d", i)
+		f.get(strings.ReplaceAll(path, "{words}", url.QueryEscape(words)))
+		for _, service := range []string{"frontend", "reservation"} {
+			f.d.Pod(service).Await(words)
+		}
+	}
+
 	// The last rooms can be had once.
 	for _, step := range []struct {
 		rooms int

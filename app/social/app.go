@@ -71,5 +71,6 @@ func App() *app.App {
 		Services:  services,
 		Mix:       "social-mixed",
 		Mixes:     app.Embedded(files, "mixes"),
+		Heard:     []string{"/wrk2-api/user/follow?user_name={words}&followee_name=username_1"},
 	}
 }

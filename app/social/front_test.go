@@ -128,6 +128,19 @@ func TestFrontDoor(t *testing.T) {
 	}
 	f.mustPost("/wrk2-api/user/follow", url.Values{"user_name": {"bob"}, "followee_name": {"alice"}}, "Success!")
 
+	// What a user says gets into logs.
+	for i, path := range social.App().Heard {
+		words := fmt.Sprintf("read this %d", i)
+		if resp, err := f.c.Get("http://nginx-thrift:8080" + strings.ReplaceAll(path, "{words}", url.QueryEscape(words))); err != nil {
+			t.Error(err)
+		} else {
+			resp.Body.Close()
+		}
+		for _, service := range []string{"user-service", "social-graph-service"} {
+			f.d.Pod(service).Await(words)
+		}
+	}
+
 	// A post reaches the author's timeline, a follower's and that of somebody mentioned.
 	f.mustPost("/wrk2-api/post/compose", url.Values{
 		"username": {"alice"}, "user_id": {"9001"}, "text": {"hello @carol and @nobody, see http://example.com/a"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/internal/strict"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -23,6 +24,7 @@ var forms = map[string]string{
 	"level":    alternatives(logs.Levels),
 	"format":   alternatives(logs.Formats),
 	"noise":    alternatives(noise.Levels()),
+	"decoy":    alternatives(decoy.Kinds()) + ", or several with commas between them",
 }
 
 // flagFailure explains what is wrong with a flag: the nearest one for a name that is not known, the

@@ -45,6 +45,7 @@ type matrix struct {
 	workers int
 	seed    uint64
 	noise   noiseFlag
+	decoys  decoyFlag
 	results string
 	output  string
 	memory  memoryFlag
@@ -60,6 +61,7 @@ func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
 		"how many runs go on at a time; one keeps most of a core busy")
 	flags.Uint64Var(&m.seed, "seed", 1, "what is left to chance is drawn from this `number`")
 	m.noise.add(c)
+	m.decoys.add(c)
 	flags.StringVar(&m.results, "results", "", "`directory` of the records; "+kept)
 	m.memory.add(c)
 	outputFlag(c, &m.output, dataFormats...)
@@ -122,7 +124,8 @@ func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n i
 	program := self(s)
 	args := slices.Concat(s.dirs.args(), s.logs.args(),
 		[]string{
-			"--noise", string(level), "--results", results, "--max-memory", m.memory.String(), "--quiet", "-o", "json",
+			"--noise", string(level), "--decoy", m.decoys.String(), "--results", results,
+			"--max-memory", m.memory.String(), "--quiet", "-o", "json",
 		})
 	log := &lines{w: io.Discard} // What went wrong is told in the table.
 	if s.logs.settings().Or(logs.Settings{Level: logs.Off}).Level != logs.Off {

@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/server"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
+	"github.com/aiopslab/aiopslab/world/decoy"
 )
 
 // processes are the environments of a server, each in a process of its own. Records, agents and their
@@ -161,6 +162,9 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 		return run, err
 	}
 	if run.Noise, err = noiseLevel(l.state, spec.Noise); err != nil {
+		return run, err
+	}
+	if run.Decoys, err = decoy.Of(spec.Decoys); err != nil {
 		return run, err
 	}
 	if run.Judge, err = l.models.openJudge(l.state); err != nil {

@@ -33,6 +33,7 @@ type runFlags struct {
 	seed    uint64
 	hand    string // over
 	noise   noiseFlag
+	decoys  decoyFlag
 	results string
 	output  string
 	memory  memoryFlag
@@ -92,6 +93,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; "+
 			"or so long after, as 90s (default fault, for incidents alert)")
 	f.noise.add(c)
+	f.decoys.add(c)
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
@@ -233,8 +235,8 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				HandOver: session.HandOver(f.hand), Seed: seed, Noise: f.noise.level, Steps: f.steps, Time: f.time,
-				Model: model, Budget: f.models.budget(), Judge: judge,
+				HandOver: session.HandOver(f.hand), Seed: seed, Noise: f.noise.level, Decoys: f.decoys.kinds,
+				Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
 					t.event(kind, data)

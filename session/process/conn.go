@@ -205,7 +205,7 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 		e.conn.log = s.Log
 	}
 	e.conn.mu.Unlock()
-	p := prepareParams{nameOf(s.Problem), s.Seed, s.Noise, s.Baseline, s.HandOver}
+	p := prepareParams{nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Baseline, s.HandOver}
 	err = e.call(ctx, "prepare", p, &a)
 	if _, ok := errors.AsType[*Failure](err); ok && ctx.Err() != nil {
 		err = context.Cause(ctx)

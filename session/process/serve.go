@@ -198,7 +198,8 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 		return nil, err
 	}
 	setting := session.Setting{
-		Problem: found, Seed: p.Seed, Noise: p.Noise, Baseline: p.Baseline, HandOver: p.HandOver, Log: s.log,
+		Problem: found, Seed: p.Seed, Noise: p.Noise, Decoys: p.Decoys, Baseline: p.Baseline,
+		HandOver: p.HandOver, Log: s.log,
 	}
 	return s.env.Prepare(ctx, setting,
 		func(kind string, data any) {

@@ -18,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -73,6 +74,7 @@ type (
 		Problem  problemName      `json:"problem"`
 		Seed     uint64           `json:"seed"`
 		Noise    noise.Level      `json:"noise,omitempty"`
+		Decoys   decoy.Set        `json:"decoys,omitempty"`
 		Baseline time.Duration    `json:"baseline"`
 		HandOver session.HandOver `json:"hand_over,omitempty"`
 	}

@@ -39,6 +39,8 @@ type Life struct {
 	Env   *fault.Env
 	Level Level
 	Seed  uint64
+	// Dressed are services to which Env.Dress adds something that they must have, even if nothing else is released.
+	Dressed []string
 
 	build   string // of the release
 	parts   []*part
@@ -102,9 +104,9 @@ func (l *Life) Release(ctx context.Context, injections []Injection) (err error) 
 				return err
 			}
 		}
-		return nil
+		return l.deployDressed(ctx)
 	}
-	l.Env.Dress = l.dress
+	l.wear()
 	steps := plan(r, l.Env.App, l.parts, injections)
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
@@ -124,6 +126,29 @@ func (l *Life) Release(ctx context.Context, injections []Injection) (err error) 
 		return nil
 	})
 	return all.Wait()
+}
+
+// deployDressed applies what must be dressed, and waits until that is rolled out.
+func (l *Life) deployDressed(ctx context.Context) error {
+	for _, p := range l.parts {
+		if slices.Contains(l.Dressed, p.service) {
+			if err := fault.Apply(ctx, l.Env, p.deployment); err != nil {
+				return err
+			}
+		}
+	}
+	return l.await(ctx, l.Dressed, false)
+}
+
+// wear has everything that is applied from now on dressed for the release, on top of what it wears already.
+func (l *Life) wear() {
+	under := l.Env.Dress
+	l.Env.Dress = func(u *unstructured.Unstructured) {
+		if under != nil {
+			under(u)
+		}
+		l.dress(u)
+	}
 }
 
 // dress gives an object what the release has of it: the build, of pods as well if they can be replaced, and in

@@ -52,6 +52,17 @@ func partsOf(a *app.App) ([]*part, error) {
 	return list, nil
 }
 
+// Rolling are the Deployments, as they are deployed, whose pods a release replaces.
+func Rolling(a *app.App) (list []*unstructured.Unstructured, err error) {
+	parts, err := partsOf(a)
+	for _, p := range parts {
+		if p.rolls {
+			list = append(list, p.deployment)
+		}
+	}
+	return list, err
+}
+
 // has reports whether one of the named objects, as "Service/geo", is of the part.
 func (p *part) has(names []string) bool {
 	return slices.ContainsFunc(p.objects, func(u *unstructured.Unstructured) bool {
