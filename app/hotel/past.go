@@ -21,12 +21,13 @@ import (
 const (
 	// bookingRate is how many bookings users make in a second, about.
 	bookingRate = 0.5
-	// bookedDays are in how many days the nights are that were booked in the past, from bookedFrom on. Users who fill a
-	// hotel do so before.
-	bookedDays = 600
+	// bookedDays are in how many days the nights are that users book, from bookedFrom on, and bookedHotels the hotels, from
+	// firstBooked on: those of the mixes.
+	bookedDays                = 3631
+	firstBooked, bookedHotels = 9, 72
 )
 
-var bookedFrom = time.Date(2025, 3, 1, 0, 0, 0, 0, time.UTC)
+var bookedFrom = time.Date(2015, time.April, 30, 0, 0, 0, 0, time.UTC)
 
 // dated is a booking with the ID that its time gives it.
 type dated struct {
@@ -42,7 +43,7 @@ func bookingsBefore(p *past.Past, r *rand.Rand) (list []dated) {
 	for _, t := range times {
 		in := bookedFrom.AddDate(0, 0, r.IntN(bookedDays))
 		list = append(list, dated{ids.At(t), booking{
-			HotelID: fmt.Sprint(1 + r.IntN(hotelCount)), CustomerName: fmt.Sprintf("Cornell_%d", r.IntN(userCount)),
+			HotelID: fmt.Sprint(firstBooked + r.IntN(bookedHotels)), CustomerName: fmt.Sprintf("Cornell_%d", r.IntN(userCount)),
 			InDate: in.Format(time.DateOnly), OutDate: in.AddDate(0, 0, 1+r.IntN(5)).Format(time.DateOnly), Number: 1,
 		}})
 	}
@@ -80,7 +81,7 @@ func (r *reservation) recall(ctx context.Context, p *past.Past, random *rand.Ran
 	}
 	for _, b := range slices.Backward(list) {
 		at := b.ID.Timestamp().Add(time.Duration(random.Int64N(int64(time.Second))))
-		if at.Before(r.s.Env.Since()) || p.Log == nil || !p.Log(at, bookedLine(at, b.Booking)) {
+		if p.Log == nil || !p.Log(at, bookedLine(at, b.Booking)) {
 			break
 		}
 	}

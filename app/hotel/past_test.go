@@ -2,6 +2,8 @@ package hotel
 
 import (
 	"bytes"
+	"fmt"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -23,7 +25,7 @@ func TestBookingsOfThePast(t *testing.T) {
 	if d := cmp.Diff(list, bookingsBefore(p, rand.New(rand.NewPCG(7, 1)))); d != "" {
 		t.Error(d)
 	}
-	old := 0
+	old, drawn := 0, map[string]int{}
 	for i, b := range list {
 		at := b.ID.Timestamp()
 		if at.After(p.Began) || join.Sub(at) > 20*24*time.Hour+time.Second || i > 0 && at.Before(list[i-1].ID.Timestamp()) {
@@ -32,12 +34,54 @@ func TestBookingsOfThePast(t *testing.T) {
 		if b.Booking.InDate >= b.Booking.OutDate {
 			t.Fatalf("a stay from %s to %s", b.Booking.InDate, b.Booking.OutDate)
 		}
+		drawn[b.Booking.InDate[:4]]++
 		if join.Sub(at) > 24*time.Hour {
 			old++
 		}
 	}
 	if old < 20 || len(list) < 100 || len(list) > 1500 {
 		t.Errorf("%d bookings, %d older than a day", len(list), old)
+	}
+	if len(drawn) != 11 {
+		t.Errorf("bookings of the years %v", drawn)
+	}
+}
+
+// TestBookingsAreAsUsersMakeThem holds that what was booked in the past cannot be told from what users book now by its dates,
+// its hotel, or its guest: both are drawn alike.
+func TestBookingsAreAsUsersMakeThem(t *testing.T) {
+	first := time.Date(2015, time.March, 31, 0, 0, 0, 0, time.UTC) // of the mixes' days
+	from, to := int(bookedFrom.Sub(first).Hours()/24), int(bookedFrom.Sub(first).Hours()/24)+bookedDays-1
+	for _, name := range []string{"hotel-mixed", "hotel-booking"} {
+		b, err := fs.ReadFile(App().Mixes, name+".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range []string{
+			fmt.Sprintf("in: '{{int %d %d}}'", from, to), "out: '{{add .in (int 1 5)}}'",
+			fmt.Sprintf("id: '{{int 0 %d}}'", userCount-1),
+			fmt.Sprintf("hotel: '{{add .third (mul 3 (int %d %d))}}'", firstBooked/3, (firstBooked+bookedHotels)/3-1),
+		} {
+			if !strings.Contains(string(b), want) {
+				t.Errorf("%s does not have %q", name, want)
+			}
+		}
+	}
+	join := time.Now()
+	hotels, stays := map[string]bool{}, map[time.Duration]bool{}
+	for seed := range uint64(20) {
+		p := past.New(seed, join.Add(-time.Second), join, past.Cast{})
+		for _, b := range bookingsBefore(p, rand.New(rand.NewPCG(seed, 1))) {
+			in, _ := time.Parse(time.DateOnly, b.Booking.InDate)
+			out, _ := time.Parse(time.DateOnly, b.Booking.OutDate)
+			stays[out.Sub(in)/(24*time.Hour)], hotels[b.Booking.HotelID] = true, true
+			if in.Before(bookedFrom) || in.After(first.AddDate(0, 0, to)) {
+				t.Fatalf("somebody comes on %v", in)
+			}
+		}
+	}
+	if len(stays) != 5 || len(hotels) != bookedHotels {
+		t.Errorf("stays of %v nights in %d hotels", stays, len(hotels))
 	}
 }
 

@@ -263,7 +263,7 @@ func TestGrown(t *testing.T) {
 	f := deploy(t)
 	join := time.Now()
 	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
-	for _, name := range []string{"post-storage-service", "user-timeline-service", "url-shorten-service"} {
+	for _, name := range []string{"post-storage-service", "user-timeline-service", "url-shorten-service", "home-timeline-service"} {
 		for range 2 { // Another replica does the same.
 			if err := f.d.Pod(name).Recall(t.Context(), p); err != nil {
 				t.Fatal(name, err)
@@ -272,6 +272,9 @@ func TestGrown(t *testing.T) {
 	}
 	if own := f.timeline("user", "5"); len(own) == 0 || !strings.HasPrefix(own[0].Text, "first ") {
 		t.Errorf("what was written last is %v", own)
+	}
+	if home := f.timeline("home", "6"); len(home) != 10 || !strings.HasPrefix(home[0].Text, "first ") {
+		t.Errorf("who was mentioned last reads %v", home)
 	}
 	authors, posts := 0, 0
 	for user := 10; user < 60; user++ {

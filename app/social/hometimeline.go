@@ -18,10 +18,12 @@ var homeTimelineService = part{
 		if err != nil {
 			return err
 		}
-		socialpb.RegisterHomeTimelineServiceServer(srv, &homeTimeline{
+		h := &homeTimeline{
 			timeline: timeline{s, s.Redis("home-timeline-redis:6379"), socialpb.NewPostStorageServiceClient(conns[0])},
 			graph:    socialpb.NewSocialGraphServiceClient(conns[1]),
-		})
+		}
+		s.Recall(h.recall)
+		socialpb.RegisterHomeTimelineServiceServer(srv, h)
 		return nil
 	},
 }

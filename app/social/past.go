@@ -3,6 +3,7 @@ package social
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -111,3 +112,43 @@ func (u *userTimeline) recall(ctx context.Context, of *past.Past, r *rand.Rand) 
 	}
 	return service.WriteAll(ctx, u.users, writes)
 }
+
+// readersOf are who finds a post on the home timeline: the followers of its author, and who is mentioned in it.
+func readersOf(followers map[int64][]int64, p post) []int64 {
+	readers := slices.Clone(followers[p.Creator.UserID])
+	for _, m := range p.Mentions {
+		readers = append(readers, m.UserID)
+	}
+	return unique(readers)
+}
+
+// recall writes the home timelines of the past. Who followed whom is as it was when the application was deployed.
+func (h *homeTimeline) recall(ctx context.Context, of *past.Past, r *rand.Rand) error {
+	posts, _ := postsBefore(of, r)
+	followers := map[int64][]int64{}
+	for _, v := range graph() {
+		followers[v.UserID] = v.Followers
+	}
+	lines := map[int64]service.Command{}
+	for _, d := range posts {
+		for _, user := range readersOf(followers, d.Post) {
+			if lines[user] == nil {
+				lines[user] = service.Command{"ZADD", timelineKey(user)}
+			}
+			lines[user] = append(lines[user], d.Post.Timestamp, d.Post.PostID)
+		}
+	}
+	commands := make([]service.Command, 0, len(lines))
+	for _, user := range slices.Sorted(maps.Keys(lines)) {
+		commands = append(commands, lines[user])
+	}
+	for some := range slices.Chunk(commands, linesAtOnce) {
+		if _, err := h.redis.Do(ctx, some...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// linesAtOnce is how many home timelines are written at once.
+const linesAtOnce = 50

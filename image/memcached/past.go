@@ -3,6 +3,8 @@ package memcached
 import (
 	"context"
 	"hash/fnv"
+	"maps"
+	"slices"
 
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/past"
@@ -40,6 +42,21 @@ func (s *server) remember() {
 		c.getHits += c.cmdGet - before - missed
 		c.cmdSet += missed
 		c.totalItems += missed
+		s.recallConnections(p)
 		return nil
 	})
+}
+
+// recallConnections has clients have come and gone since the server was started, and those that are there have come long ago.
+func (s *server) recallConnections(p *past.Past) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.Times(s.started) == 0 {
+		return
+	}
+	s.stats.total.Add(int64(len(p.Comings(s.env.Hostname, len(s.conns), s.started))))
+	open := slices.SortedFunc(maps.Keys(s.conns), func(a, b *conn) int { return a.id - b.id })
+	for i, at := range p.Came(s.env.Hostname, len(open), s.started) {
+		open[i].since = at
+	}
 }

@@ -24,6 +24,10 @@ func TestServerHasLived(t *testing.T) {
 	c := &s.store.stats
 	c.cmdGet, c.getMisses, c.cmdSet = 10, 10, 10 // It is cold.
 	s.stats.bytesRead.Add(1000)
+	for range 8 {
+		s.conns[&conn{since: time.Now()}] = struct{}{}
+		s.stats.total.Add(1)
+	}
 	join := time.Now()
 	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
 	if err := told[kit.Source](t.Context(), p); err != nil {
@@ -38,6 +42,15 @@ func TestServerHasLived(t *testing.T) {
 	}
 	if n, want := s.stats.bytesRead.Load(), int64(1000*work); n < want-1 || n > want+1 {
 		t.Errorf("%d bytes were read, want about %d", n, want)
+	}
+	came := p.Comings(env.Hostname, 8, env.Started)
+	if n := s.stats.total.Load(); n != int64(8+len(came)) || len(came) == 0 {
+		t.Errorf("%d connections were made, want 8 and %d", n, len(came))
+	}
+	for c := range s.conns {
+		if !c.since.Before(p.Loaded) || c.since.Before(env.Started) {
+			t.Errorf("a connection was made at %v", c.since)
+		}
 	}
 	if up := time.Since(s.started); up < 2*time.Hour {
 		t.Errorf("it is up for %v", up)

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
+	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/past"
 )
 
@@ -27,6 +28,9 @@ type memory struct {
 	cut    int64     // ms; from then on, samples are those of the database
 	series map[string][]*remembered
 	derive *derivation
+	shelf  *shelf
+	heads  float64            // how many series the database had
+	claims map[string]float64 // how many bytes of volumes were used, by claim
 }
 
 // remembered is a series of the past.
@@ -41,24 +45,42 @@ type remembered struct {
 
 // podOrigin is what the series tell of a pod.
 type podOrigin struct {
-	started time.Time
-	process time.Time // the last of its containers
-	address string
+	started    time.Time
+	process    time.Time // the last of its containers
+	last       string    // its name
+	containers map[string]time.Time
+	limits     map[string]float64 // of the memory of its containers
+	address    string
 }
 
-func newMemory(p *past.Past, origin, cut time.Time, found map[string]sighting,
+// newMemory continues what was found when targets were scraped at the cut. Env is that of the program itself.
+func newMemory(p *past.Past, env *kit.Env, cut time.Time, found map[string]sighting,
 	rhythms map[targetKey]rhythm,
 ) *memory {
 	m := &memory{
-		past: p, origin: origin, begin: millis(cut.Add(-past.Window)), cut: millis(cut),
-		series: map[string][]*remembered{},
+		past: p, origin: env.Started, begin: millis(cut.Add(-past.Window)), cut: millis(cut),
+		series: map[string][]*remembered{}, claims: map[string]float64{},
 	}
 	pods := origins(found)
+	self := "/"
+	for name := range pods {
+		if strings.HasSuffix(name, "/"+env.Hostname) {
+			self = name
+		}
+	}
 	gone := map[string][]past.Gone{}
 	for _, g := range p.Gone {
 		key := g.Namespace + "/" + g.Successor
 		if gone[key] == nil {
 			gone[key] = p.GoneBefore(g.Namespace, g.Successor)
+		}
+	}
+	for _, s := range found {
+		switch claim := claimOf(s.labels); s.labels.Get(model.MetricNameLabel) {
+		case "prometheus_tsdb_head_series":
+			m.heads = s.value
+		case "kubelet_volume_stats_used_bytes":
+			m.claims[claim] = s.value
 		}
 	}
 	for _, s := range found {
@@ -72,10 +94,22 @@ func newMemory(p *past.Past, origin, cut time.Time, found map[string]sighting,
 		w := &witness{memory: m, sighting: s, started: started, began: started}
 		w.name = s.labels.Get(model.MetricNameLabel)
 		if !strings.HasPrefix(w.name, "container_network_") && x.process.After(started) {
-			w.began = x.process
+			w.began, w.container = x.process, x.last
+		}
+		if c := s.labels.Get("container"); c != "" {
+			if w.container = c; x.containers[c].After(started) {
+				w.began = x.containers[c]
+			}
+		}
+		w.who, w.limit = s.labels.Get("namespace")+"/"+w.container, x.limits[w.container]
+		if strings.HasPrefix(s.labels.Get(model.InstanceLabel), "localhost:") && pods[self] != nil {
+			w.who = strings.TrimSuffix(self, env.Hostname) + pods[self].last
 		}
 		w.le, _ = strconv.ParseFloat(s.labels.Get(model.BucketLabel), 64)
 		m.add(w.present(rhythms[key]))
+		if w.isLastState() {
+			continue
+		}
 		for _, g := range gone[name] {
 			m.add(w.predecessor(g, x.address, rhythms[key]))
 		}
@@ -105,24 +139,31 @@ func podOf(l labels.Labels) string {
 }
 
 // origins are the pods, as the series tell.
-func origins(found map[string]sighting) map[string]podOrigin {
-	pods := map[string]podOrigin{}
+func origins(found map[string]sighting) map[string]*podOrigin {
+	pods := map[string]*podOrigin{}
 	for _, s := range found {
+		pod, at := pods[podOf(s.labels)], time.UnixMilli(int64(s.value*1000))
+		if pod == nil {
+			pod = &podOrigin{containers: map[string]time.Time{}, limits: map[string]float64{}}
+			pods[podOf(s.labels)] = pod
+		}
+		container := s.labels.Get("container")
 		switch s.labels.Get(model.MetricNameLabel) {
 		case "kube_pod_start_time":
-			x := pods[podOf(s.labels)]
-			x.started = time.UnixMilli(int64(s.value * 1000))
-			pods[podOf(s.labels)] = x
-		case "process_start_time_seconds", "container_start_time_seconds":
-			x := pods[podOf(s.labels)]
-			if at := time.UnixMilli(int64(s.value * 1000)); at.After(x.process) {
-				x.process = at
+			pod.started = at
+		case "process_start_time_seconds":
+			if at.After(pod.process) {
+				pod.process = at
 			}
-			pods[podOf(s.labels)] = x
+		case "container_start_time_seconds":
+			pod.containers[container] = at
+			if !at.Before(pod.process) {
+				pod.process, pod.last = at, container
+			}
+		case "container_spec_memory_limit_bytes":
+			pod.limits[container] = s.value
 		case "kube_pod_info":
-			x := pods[podOf(s.labels)]
-			x.address = s.labels.Get("pod_ip")
-			pods[podOf(s.labels)] = x
+			pod.address = s.labels.Get("pod_ip")
 		}
 	}
 	return pods
@@ -136,6 +177,10 @@ type witness struct {
 	le      float64
 	started time.Time // zero is long ago
 	began   time.Time // the process, which may have been restarted since
+
+	container string
+	who       string  // the container, in its namespace
+	limit     float64 // of its memory, in bytes; 0 is none
 }
 
 // present is the past of a series that there is.
@@ -143,6 +188,9 @@ func (w *witness) present(r rhythm) *remembered {
 	x := &remembered{labels: w.labels, to: w.cut}
 	if !w.started.IsZero() {
 		x.from = millis(w.started)
+	}
+	if w.isLastState() {
+		x.from = millis(w.began) // Nothing had ended before.
 	}
 	x.rhythm, x.seed = r, hash(w.labels.Get(model.JobLabel), w.labels.Get(model.InstanceLabel))^w.past.Seed
 	if r.every == 0 {
@@ -170,6 +218,10 @@ func (w *witness) predecessor(g past.Gone, address string, r rhythm) *remembered
 	case isCounter(w.name):
 		rate, began := w.rate(), g.From
 		x.value = func(t time.Time) float64 { return w.round(rate * w.past.Counted(w.name, w.le, began, t)) }
+	case w.name == restartsMetric:
+		x.value = constant(0)
+	case isProcessOrigin(w.name):
+		x.value = constant(w.first(g.From))
 	case isOrigin(w.name):
 		by := g.From.Sub(w.started).Seconds()
 		x.value = constant(w.sighting.value + by)
@@ -212,13 +264,29 @@ func earlier(address, pod string) string {
 // history is what a series was at any time. What there is now was so all the time, but for counters.
 func (w *witness) history(started time.Time, now float64) func(time.Time) float64 {
 	switch {
-	case isCounter(w.name) && now != 0:
+	case isCounter(w.name) && now != 0 && figures[w.name] == nil:
 		return w.counter()
 	case w.name == "scrape_duration_seconds":
 		seed := hash(w.labels.Get(model.InstanceLabel), w.name) ^ w.past.Seed
 		return func(t time.Time) float64 {
 			return now * math.Exp(1.2*past.Uniform(seed, uint64(t.UnixMilli()))-0.6)
 		}
+	case figures[w.name] != nil:
+		return func(t time.Time) float64 { return figures[w.name](w.shelf, millis(t), w.heads) }
+	case w.name == "scrape_series_added":
+		return constant(0) // All were new when they were looked at.
+	case isMemory(w.name):
+		return w.memoryUsed(started)
+	case w.restarted() && isProcessOrigin(w.name):
+		return w.changed(w.first(started), now)
+	case w.restarted() && w.name == restartsMetric && now > 0:
+		return w.changed(now-1, now)
+	case w.labels.Get(model.QuantileLabel) != "":
+		return w.wavering(2e-4)
+	case w.name == "kubelet_volume_stats_used_bytes":
+		return func(t time.Time) float64 { return now - w.written(t) }
+	case w.name == "kubelet_volume_stats_available_bytes":
+		return func(t time.Time) float64 { return now + w.written(t) }
 	case strings.HasPrefix(w.name, "kube_replicaset_") && strings.HasSuffix(w.name, "replicas") && now == 0:
 		return w.replicas()
 	}

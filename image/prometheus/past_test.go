@@ -2,6 +2,7 @@ package prometheus
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"math"
@@ -249,5 +250,134 @@ func TestPastIsListed(t *testing.T) {
 		fmt.Sprintf("&start=%d&end=%d", end.Add(-time.Hour).Unix(), end.Unix()))
 	if !strings.Contains(got, "front-old-1") || strings.Contains(got, "front-new-1") {
 		t.Errorf("six hours ago there was %s", got)
+	}
+}
+
+// TestDatabaseHasLived holds that Prometheus tells of a database that has run for weeks: its head is a block or so long, the
+// blocks before it are those of the retention, and what it has counted, it has counted all the time.
+func TestDatabaseHasLived(t *testing.T) {
+	a := newAged(t, 7)
+	_, got := a.get("/api/v1/status/tsdb")
+	var answer struct {
+		Data struct {
+			HeadStats struct{ NumSeries, ChunkCount, MinTime, MaxTime int64 }
+		}
+	}
+	if err := json.Unmarshal([]byte(got), &answer); err != nil {
+		t.Fatal(err)
+	}
+	h := answer.Data.HeadStats
+	// A block has two hours by default. The head is made one when it has three.
+	long := time.Duration(h.MaxTime-h.MinTime) * time.Millisecond
+	if long < 59*time.Minute || long > 3*time.Hour+time.Minute || h.MinTime%(2*time.Hour).Milliseconds() != 0 {
+		t.Errorf("the head begins at %v and has %v", timeOf(h.MinTime), long)
+	}
+	if perSeries := float64(h.ChunkCount) / float64(h.NumSeries); perSeries < long.Seconds()/120 ||
+		perSeries > long.Seconds()/120+2 {
+		t.Errorf("%d chunks of %d series in %v, with a sample a second", h.ChunkCount, h.NumSeries, long)
+	}
+	_, text := a.get("/metrics")
+	figure := func(name string) float64 {
+		for line := range strings.Lines(text) {
+			if rest, ok := strings.CutPrefix(line, name+" "); ok {
+				v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+		}
+		t.Fatalf("there is no %s", name)
+		return 0
+	}
+	day := time.Now().Add(-24 * time.Hour)
+	for name, want := range map[string][2]float64{
+		"prometheus_tsdb_blocks_loaded":               {2, 14}, // of a day at most, which is what there is
+		"prometheus_tsdb_compactions_triggered_total": {20*24*60 - 5, 20*24*60 + 60},
+		"prometheus_tsdb_head_truncations_total":      {20*12 - 3, 20*12 + 3},
+		"prometheus_tsdb_reloads_total":               {20 * 24 * 30, 20 * 24 * 120},
+		"prometheus_tsdb_lowest_timestamp":            {float64(millis(day.Add(-time.Hour))), float64(millis(day.Add(time.Hour)))},
+		"prometheus_tsdb_storage_blocks_bytes":        {1e5, 1e9},
+	} {
+		if v := figure(name); v < want[0] || v > want[1] {
+			t.Errorf("%s is %v, want from %v to %v", name, v, want[0], want[1])
+		}
+	}
+	for ago := time.Duration(0); ago < 20*time.Hour; ago += 37 * time.Minute {
+		if v := a.number(`time() - prometheus_tsdb_head_min_time @ / 1000`, ago); v-ago.Seconds() > 3*3600+60 {
+			t.Errorf("%v ago the head was %v long", ago, time.Duration(v)*time.Second-ago)
+		}
+	}
+	if now, ago := a.number(`prometheus_tsdb_head_series @`, 0), a.number(`prometheus_tsdb_head_series @`, time.Hour); ago < now/2 {
+		t.Errorf("%v series, %v an hour ago", now, ago)
+	}
+}
+
+// TestMemoryHasLived holds that memory in the past is as it is now: not even, without a step at the join, growing since a
+// process was started, and at its limit before one was killed for it.
+func TestMemoryHasLived(t *testing.T) {
+	join := time.Now().Truncate(time.Millisecond)
+	started, began := join.Add(-9*time.Hour), join.Add(-3*time.Hour)
+	const l = 256 << 20
+	found := map[string]sighting{}
+	see := func(name string, value float64) {
+		s := labels.FromStrings("__name__", name, "namespace", "shop", "pod", "front-1", "container", "front")
+		found[string(s.Bytes(nil))] = sighting{s, millis(join), value}
+	}
+	needed := float64(100 << 20)
+	seconds := func(t time.Time) float64 { return float64(millis(t)) / 1000 }
+	see("kube_pod_start_time", seconds(started))
+	see("container_start_time_seconds", seconds(began))
+	see("container_spec_memory_limit_bytes", l)
+	see("container_memory_working_set_bytes", past.Pages(needed*past.Swell("shop/front", join.Sub(began))))
+	see(restartsMetric, 2)
+	see("kube_pod_container_status_last_terminated_reason", 1)
+	p := past.New(7, join.Add(-time.Second), join, past.Cast{Gone: []past.Gone{{
+		Namespace: "shop", Pod: "front-0", Successor: "front-1", From: join.Add(-20 * time.Hour), To: started,
+	}}})
+	m := newMemory(p, &kit.Env{Started: join.Add(-20 * 24 * time.Hour)}, join, found, nil)
+	value := func(name string, ago time.Duration) float64 {
+		t.Helper()
+		at := millis(join.Add(-ago))
+		for _, r := range m.series[name] {
+			if r.from <= at && at <= r.to {
+				return r.value(timeOf(at))
+			}
+		}
+		return math.NaN()
+	}
+	used := func(ago time.Duration) float64 { return value("container_memory_working_set_bytes", ago) }
+	levels, last := map[float64]bool{}, used(0)
+	for ago := time.Duration(0); ago < 2*time.Hour; ago += 5 * time.Second {
+		x := used(ago)
+		if want := past.Pages(needed * past.Swell("shop/front", join.Sub(began)-ago)); math.Abs(x-want) > 4096 {
+			t.Fatalf("%v ago it was %v, want %v", ago, x, want)
+		}
+		if math.Abs(x-last) > needed/100 {
+			t.Fatalf("%v ago there is a step from %v to %v", ago, last, x)
+		}
+		levels[x], last = true, x
+	}
+	if len(levels) < 100 {
+		t.Errorf("it had %d levels in two hours", len(levels))
+	}
+	if x := used(3*time.Hour + time.Second); x < 0.95*l || x > l {
+		t.Errorf("%v bytes of %v when it was killed", x, l)
+	}
+	if x := used(8 * time.Hour); x < needed || x > 1.1*needed {
+		t.Errorf("%v bytes long before it was killed", x)
+	}
+	if x := used(12 * time.Hour); x < needed || x > 1.1*needed {
+		t.Errorf("the pod before had %v bytes", x)
+	}
+	for name, want := range map[string][3]float64{ // of the container that runs, of the one before, of the pod before
+		restartsMetric:                                     {2, 1, 0},
+		"container_start_time_seconds":                     {seconds(began), seconds(started.Add(time.Second)), seconds(join.Add(-20*time.Hour + time.Second))},
+		"kube_pod_container_status_last_terminated_reason": {1, math.NaN(), math.NaN()},
+	} {
+		got := [3]float64{value(name, time.Hour), value(name, 5*time.Hour), value(name, 12*time.Hour)}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s was %v, want %v", name, got, want)
+		}
 	}
 }

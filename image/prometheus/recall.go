@@ -50,8 +50,8 @@ func (s *server) recall(ctx context.Context, p *past.Past) error {
 	if err != nil {
 		return fmt.Errorf("find out when targets are scraped: %w", err)
 	}
-	m := newMemory(p, s.env.Started, cut, found, rhythms)
-	m.derive = s.derivation(m)
+	m := newMemory(p, s.env, cut, found, rhythms)
+	m.derive, m.shelf = s.derivation(m), newShelf(m, s.opts, time.Duration(s.shown().GlobalConfig.ScrapeInterval))
 	s.data.past.Store(m)
 	return nil
 }

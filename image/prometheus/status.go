@@ -301,14 +301,29 @@ func (s *server) statusTSDB(r *http.Request) (*answer, error) {
 		return out
 	}
 	p := st.IndexPostingStats
+	if m := s.data.past.Load(); m != nil {
+		st.MinTime = m.shelf.headMin(millis(time.Now()))
+	}
 	return &answer{data: map[string]any{
 		"headStats": map[string]any{
-			"numSeries": st.NumSeries, "numLabelPairs": p.NumLabelPairs,
-			"minTime": st.MinTime, "maxTime": st.MaxTime,
+			"numSeries": s.figure("prometheus_tsdb_head_series"), "numLabelPairs": p.NumLabelPairs,
+			"chunkCount": s.figure("prometheus_tsdb_head_chunks"),
+			"minTime":    st.MinTime, "maxTime": st.MaxTime,
 		},
 		"seriesCountByMetricName":     list(p.CardinalityMetricsStats),
 		"labelValueCountByLabelName":  list(p.CardinalityLabelStats),
 		"memoryInBytesByLabelName":    list(p.LabelValueStats),
 		"seriesCountByLabelValuePair": list(p.LabelValuePairsStats),
 	}}, nil
+}
+
+// figure is a number that the program tells of itself.
+func (s *server) figure(name string) (n int64) {
+	families, _ := s.Gather() // What could be gathered is enough.
+	for _, f := range families {
+		if f.GetName() == name && len(f.Metric) == 1 {
+			n = int64(f.Metric[0].GetGauge().GetValue())
+		}
+	}
+	return n
 }

@@ -43,7 +43,7 @@ func (s *server) serve(ctx context.Context, ln net.Listener) {
 func (s *server) routes() http.Handler {
 	m := http.NewServeMux()
 	m.Handle("/api/v1/", s.apiRoutes())
-	m.Handle("GET /metrics", promhttp.HandlerFor(s.exposed, promhttp.HandlerOpts{}))
+	m.Handle("GET /metrics", promhttp.HandlerFor(s, promhttp.HandlerOpts{}))
 	m.HandleFunc("/-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "Prometheus Server is Healthy.")
 	})

@@ -60,7 +60,7 @@ func (c *client) describe() string {
 	}
 	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=%d name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 multi=%d "+
 		"qbuf=0 qbuf-free=40928 argv-mem=10 obl=0 oll=0 omem=0 tot-mem=%d events=r cmd=%s user=default redir=-1",
-		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), 7+c.id, c.name, int64(now.Sub(c.since)/time.Second),
+		c.id, c.net.RemoteAddr(), c.net.LocalAddr(), 8+c.id%64, c.name, int64(now.Sub(c.since)/time.Second),
 		int64(now.Sub(c.last)/time.Second), flags, c.db, multi, clientMemory, c.command)
 }
 

@@ -1,11 +1,14 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/aiopslab/aiopslab/kit"
@@ -33,6 +36,7 @@ func (s *instance) remember() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		tally.Age(p, s.started)
+		s.recallClients(p)
 		s.stats.sampled = time.Time{} // What was added did not come in the last second.
 		times := p.Times(s.started)
 		for name, c := range s.stats.commands {
@@ -46,6 +50,20 @@ func (s *instance) remember() {
 		}
 		return nil
 	})
+}
+
+// recallClients has clients have come and gone since the server was started, and those that are there have come long ago.
+func (s *instance) recallClients(p *past.Past) {
+	if p.Times(s.started) == 0 {
+		return
+	}
+	gone := int64(len(p.Comings(s.env.Hostname, len(s.clients), s.started)))
+	s.stats.connections += gone
+	s.nextID += gone
+	open := slices.SortedFunc(maps.Keys(s.clients), func(a, b *client) int { return cmp.Compare(a.id, b.id) })
+	for i, at := range p.Came(s.env.Hostname, len(open), s.started) {
+		open[i].since = at
+	}
 }
 
 // due is when a snapshot is due if there are so many changes a second.

@@ -34,6 +34,12 @@ func TestServerHasLived(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.stats.processed, s.dirty = 20, 10
+	for range 8 {
+		s.nextID++
+		s.stats.connections++
+		s.clients[&client{id: s.nextID, since: time.Now()}] = struct{}{}
+	}
+	defer clear(s.clients)
 	s.stats.commands["set"] = &commandStats{calls: 10, took: time.Millisecond}
 	join := time.Now()
 	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
@@ -50,6 +56,15 @@ func TestServerHasLived(t *testing.T) {
 	}
 	if n, want := s.stats.processed, int64(20*p.Work(env.Started, join)); n < want-1 || n > want+1 {
 		t.Errorf("%d commands were processed, want about %d", n, want)
+	}
+	came := int64(len(p.Comings(env.Hostname, 8, env.Started)))
+	if came == 0 || s.stats.connections != 8+came || s.nextID != 8+came {
+		t.Errorf("%d connections were made, the next client is %d, want 8 and %d", s.stats.connections, s.nextID, came)
+	}
+	for c := range s.clients {
+		if !c.since.Before(p.Loaded) || c.since.Before(env.Started) {
+			t.Errorf("a client came at %v", c.since)
+		}
 	}
 	if n := s.stats.commands["set"].calls; n < 2*60*60 {
 		t.Errorf("set was called %d times in two hours", n)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 const (
@@ -147,6 +148,7 @@ type group struct {
 	samples [2]sample  // of used, for its rate
 	memory  int64
 	held    int64                           // the part of memory that no program holds
+	swell   func() float64                  // how many times what it needs the main program shows; nil is once
 	epoch   uint64                          // counts main programs
 	calls   func(call string) syscall.Errno // decides which calls fail; nil is none
 	dead    bool
@@ -299,7 +301,27 @@ func (g groupCPU) Info() kit.CPUInfo {
 func (g groupMemory) Info() kit.MemoryInfo {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return kit.MemoryInfo{Total: g.machine.Memory, Limit: g.limits.memory, Used: g.memory}
+	return kit.MemoryInfo{Total: g.machine.Memory, Limit: g.limits.memory, Used: g.shown()}
+}
+
+// swellBy says how many times the memory that its programs have stated the group shows.
+func (g *group) swellBy(f func() float64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.swell = f
+}
+
+// shown is the memory of the group as others see it. What a program has stated is what decides whether it is killed: what it
+// shows besides could be given back. It is called with g.mu held.
+func (g *group) shown() int64 {
+	if g.swell == nil {
+		return g.memory
+	}
+	extra := float64(g.memory-g.held) * (g.swell() - 1)
+	if l := g.limits.memory; l > 0 {
+		extra = min(extra, float64(l-g.memory)/2)
+	}
+	return int64(past.Pages(float64(g.memory) + max(0, extra)))
 }
 
 // Add implements kit.Memory.

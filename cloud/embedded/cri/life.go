@@ -11,6 +11,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 // killPatience is how long a killed program may take to notice before it is left to itself.
@@ -84,6 +85,8 @@ func (c *Container) launch(s suffering, at, program time.Time) error {
 	c.mu.Lock()
 	c.state, c.started = runtimeapi.ContainerState_CONTAINER_RUNNING, at
 	c.group.sampleFrom(c.runtime.cfg.Now())
+	who := c.sandbox.config.GetMetadata().GetNamespace() + "/" + c.config.GetMetadata().GetName()
+	c.group.swellBy(func() float64 { return past.Swell(who, c.runtime.cfg.Now().Sub(at)) })
 	c.recollections = map[kit.Telling][]recollection{}
 	c.main = c.procs.runFirst(c.ctx, env, prog, program)
 	c.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded/vnet"
 	"github.com/aiopslab/aiopslab/kit"
@@ -109,7 +110,7 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 		}
 		if p != nil {
 			own := *p
-			own.Log, told = c.log.recollect, &own
+			own.Log, told = c.recollect(started), &own
 		}
 		for _, f := range list {
 			g.Go(func() error {
@@ -125,11 +126,46 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 	}
 	for _, c := range r.containersOf("") {
 		c.mu.Lock()
-		started := c.started
+		started, running := c.started, c.state == runtimeapi.ContainerState_CONTAINER_RUNNING
 		c.mu.Unlock()
-		if started.Before(p.Loaded) {
-			c.log.age(p, started, c.config.GetMetadata().GetName())
+		if !running || !started.Before(p.Loaded) {
+			continue
+		}
+		name := c.config.GetMetadata().GetName()
+		said := c.log.age(p, started, name)
+		if before := c.predecessor(); before != nil {
+			before.log.ageEnded(p, said, before.started, before.finished, name)
 		}
 	}
 	return nil
+}
+
+// recollect returns what takes lines that the main program would have written, and those of the one before it.
+func (c *Container) recollect(started time.Time) func(at time.Time, line string) bool {
+	before := c.predecessor()
+	return func(at time.Time, line string) bool {
+		switch {
+		case !at.Before(started):
+			return c.log.recollect(at, line)
+		case before == nil:
+			return false
+		}
+		return before.log.recollect(at, line)
+	}
+}
+
+// predecessor is the container that ended before this one was started in its place, or nil.
+func (c *Container) predecessor() (last *Container) {
+	for _, o := range c.runtime.containersOf(c.sandbox.id) {
+		if o.config.GetMetadata().GetName() != c.config.GetMetadata().GetName() || o == c {
+			continue
+		}
+		o.mu.Lock()
+		ended := o.state == runtimeapi.ContainerState_CONTAINER_EXITED
+		o.mu.Unlock()
+		if ended && (last == nil || o.finished.After(last.finished)) { // Nothing changes in one that has ended.
+			last = o
+		}
+	}
+	return last
 }

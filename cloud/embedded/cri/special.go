@@ -96,7 +96,7 @@ func (c *Container) groupTree() (*vfs.Tree, error) {
 	snapshot := func() (limits, groupStats, int64) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
-		return g.limits, g.stats, g.memory
+		return g.limits, g.lived(), g.shown()
 	}
 	orMax := func(n int64) string {
 		if n == 0 {

@@ -119,7 +119,7 @@ func (c *Container) stats(started time.Time) ContainerStats {
 	s.CPU, s.CPURate = lived.used, g.rate(c.runtime.cfg.Now())
 	s.CPULimit, s.CPUShares = float64(g.limits.quota)/float64(cfsPeriod), g.limits.shares
 	s.Periods, s.ThrottledPeriods, s.Throttled = lived.periods, lived.throttledPeriods, lived.throttled
-	s.Memory, s.MemoryLimit, s.OOMKills = g.memory, g.limits.memory, g.stats.oomKills
+	s.Memory, s.MemoryLimit, s.OOMKills = g.shown(), g.limits.memory, g.stats.oomKills
 	return s
 }
 

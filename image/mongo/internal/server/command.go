@@ -232,7 +232,7 @@ func (k *call) logSlow(size int, err error) {
 		return
 	}
 	attr := bson.D{{Key: "type", Value: "command"}, {Key: "ns", Value: k.namespace()}}
-	if app, ok := value.Str(value.At(k.conn.client, "application.name")); ok {
+	if app, ok := value.Str(value.At(k.conn.said(), "application.name")); ok {
 		attr = append(attr, bson.E{Key: "appName", Value: app})
 	}
 	attr = append(attr, bson.E{Key: "command", Value: redact(k.body)})

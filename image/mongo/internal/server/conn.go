@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -24,7 +25,7 @@ type conn struct {
 	id    int64
 	since time.Time
 
-	client value.Doc // what the client says of itself
+	client atomic.Pointer[value.Doc] // what the client says of itself
 	users  []identity
 	conv   *auth.Conversation
 	bypass bool // the localhost exception holds
@@ -48,6 +49,14 @@ func (c *conn) spend(ctx context.Context, d time.Duration) error {
 const connCost = 100 * time.Microsecond
 
 func (c *conn) name() string { return fmt.Sprintf("conn%d", c.id) }
+
+// said is what the client says of itself.
+func (c *conn) said() value.Doc {
+	if doc := c.client.Load(); doc != nil {
+		return *doc
+	}
+	return nil
+}
 
 func (c *conn) remote() string { return c.raw.RemoteAddr().String() }
 

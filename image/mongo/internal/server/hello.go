@@ -20,14 +20,15 @@ func runHello(k *call) (bson.D, error) {
 		return nil, err
 	}
 	if meta := value.Get(k.body, "client"); value.IsDoc(meta) {
-		if k.conn.client != nil {
+		if k.conn.said() != nil {
 			return nil, code.Errorf(186, "The client metadata document may only be sent in the first hello")
 		}
-		k.conn.client = value.Doc(append([]byte(nil), meta.Data...))
+		doc := value.Doc(append([]byte(nil), meta.Data...))
+		k.conn.client.Store(&doc)
 		k.srv.Log.Info(mlog.Network, 51800, k.conn.name(), "client metadata", bson.D{
 			{Key: "remote", Value: k.conn.remote()},
 			{Key: "client", Value: k.conn.name()},
-			{Key: "doc", Value: k.conn.client},
+			{Key: "doc", Value: doc},
 		})
 	}
 	primary := "ismaster"

@@ -19,7 +19,8 @@ const checkpointEvery = time.Minute
 // remember has the server go on from a past, if it is told one: what it has counted, and what it has logged.
 func (s *Server) remember() {
 	c := &s.counts
-	tally := past.NewTally(&c.insert, &c.query, &c.update, &c.remove, &c.getMore, &c.other)
+	// What was inserted is in the store: whoever writes the data of the past inserts it.
+	tally := past.NewTally(&c.query, &c.update, &c.remove, &c.getMore, &c.other)
 	s.Env.Recall(kit.Beginning, func(context.Context, *past.Past) error {
 		tally.Mark()
 		return nil
@@ -27,8 +28,9 @@ func (s *Server) remember() {
 	s.Env.Recall(kit.Source, func(_ context.Context, p *past.Past) error {
 		tally.Age(p, s.started)
 		s.Log.Age(p.Loaded, s.started.Sub(s.began))
+		visits := s.recallVisits(p)
 		if p.Log != nil {
-			s.recallCheckpoints(p)
+			s.recallLines(p, visits)
 		}
 		return nil
 	})
@@ -39,13 +41,18 @@ func (s *Server) writes() float64 {
 	return float64(s.counts.insert.Load() + s.counts.update.Load() + s.counts.remove.Load())
 }
 
-// recallCheckpoints tells of the checkpoints of the past.
-func (s *Server) recallCheckpoints(p *past.Past) {
+// recallLines tells of the checkpoints of the past, and of who came and left between them, the last one first.
+func (s *Server) recallLines(p *past.Past, visits []event) {
 	rate := s.writes() / max(1, p.Work(s.started, p.Join))
 	seed := p.Seed ^ s.thread()
 	last := s.checkpointAfter(p.Loaded).Add(-checkpointEvery)
 	for at := last; at.After(s.started); at = at.Add(-checkpointEvery) {
 		then := at.Add(time.Duration(past.Uniform(seed, uint64(at.Unix())) * float64(9*time.Millisecond)))
+		for ; len(visits) > 0 && visits[0].at.After(then); visits = visits[1:] {
+			if v := visits[0]; !p.Log(v.at, s.Log.At(v.at, mlog.Network, v.id, v.thread, v.message, v.attr)) {
+				return
+			}
+		}
 		attr := s.checkpoint(then, rate*p.Work(s.started, then))
 		if !p.Log(then, s.Log.At(then, mlog.Storage, 22430, checkpointThread, checkpointMessage, attr)) {
 			return
