@@ -21,8 +21,8 @@ import (
 const (
 	// bookingRate is how many bookings users make in a second, about.
 	bookingRate = 0.5
-	// bookedDays are in how many days the nights are that users book, from bookedFrom on, and bookedHotels the hotels, from
-	// firstBooked on: those of the mixes.
+	// bookedDays are in how many days the nights are that users book, from bookedFrom on, and bookedHotels the hotels,
+	// from firstBooked on: those of the mixes.
 	bookedDays                = 3631
 	firstBooked, bookedHotels = 9, 72
 )
@@ -43,8 +43,9 @@ func bookingsBefore(p *past.Past, r *rand.Rand) (list []dated) {
 	for _, t := range times {
 		in := bookedFrom.AddDate(0, 0, r.IntN(bookedDays))
 		list = append(list, dated{ids.At(t), booking{
-			HotelID: fmt.Sprint(firstBooked + r.IntN(bookedHotels)), CustomerName: fmt.Sprintf("Cornell_%d", r.IntN(userCount)),
-			InDate: in.Format(time.DateOnly), OutDate: in.AddDate(0, 0, 1+r.IntN(5)).Format(time.DateOnly), Number: 1,
+			HotelID:      fmt.Sprint(firstBooked + r.IntN(bookedHotels)),
+			CustomerName: fmt.Sprintf("Cornell_%d", r.IntN(userCount)),
+			InDate:       in.Format(time.DateOnly), OutDate: in.AddDate(0, 0, 1+r.IntN(5)).Format(time.DateOnly), Number: 1,
 		}})
 	}
 	return list

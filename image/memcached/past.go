@@ -47,7 +47,7 @@ func (s *server) remember() {
 	})
 }
 
-// recallConnections has clients have come and gone since the server was started, and those that are there have come long ago.
+// recallConnections has clients have come and gone since the server was started. Those that are there came long ago.
 func (s *server) recallConnections(p *past.Past) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

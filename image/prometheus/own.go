@@ -77,8 +77,8 @@ func (s *shelf) blocks(t int64) float64 {
 // since is how often something happens in a time that is counted from 1970, since the program was started.
 func (s *shelf) since(t, every int64) float64 { return max(0, float64(t/every-s.origin/every)) }
 
-// figures are what the database tells of itself at a time that would differ had it run for long. They are given how many
-// series there are now.
+// figures are what the database tells of itself at a time that would differ had it run for long. They are given how
+// many series there are now.
 var figures = map[string]func(s *shelf, t int64, series float64) float64{
 	"prometheus_tsdb_head_series": func(s *shelf, t int64, series float64) float64 { return series + s.more(t) },
 	"prometheus_tsdb_head_chunks": func(s *shelf, t int64, series float64) float64 {

@@ -52,7 +52,7 @@ func (s *instance) remember() {
 	})
 }
 
-// recallClients has clients have come and gone since the server was started, and those that are there have come long ago.
+// recallClients has clients have come and gone since the server was started. Those that are there came long ago.
 func (s *instance) recallClients(p *past.Past) {
 	if p.Times(s.started) == 0 {
 		return

@@ -9,8 +9,8 @@ import (
 // Life is how long a client keeps a connection before it takes another one.
 const Life = 4 * time.Hour
 
-// Comings draws when clients have connected to a server that was started at a time and has some connections, the last time
-// first: they have always kept as many, each for Life or so. Who draws for the same server draws the same.
+// Comings draws when clients have connected to a server that was started at a time and has some connections, the last
+// time first: they have always kept as many, each for Life or so. Who draws for the same server draws the same.
 func (p *Past) Comings(server string, connections int, started time.Time) (list []time.Time) {
 	if connections == 0 || p.Times(started) == 0 {
 		return nil

@@ -14,9 +14,9 @@ const (
 	uneven = 10 * time.Minute
 )
 
-// Swell is how many times the memory that it needs a process holds which has run for a while. Its runtime gives memory back
-// late, so it grows, ever more slowly, is never quite even, and begins anew with the process. Who shows the memory of
-// now and who makes up that of the past use the same curve, so it reads alike before and after a join.
+// Swell is how many times the memory that it needs a process holds which has run for a while. Its runtime gives memory
+// back late, so it grows, ever more slowly, is never quite even, and begins anew with the process. Who shows the memory
+// of now and who makes up that of the past use the same curve, so it reads alike before and after a join.
 func Swell(who string, age time.Duration) float64 {
 	if age <= 0 {
 		return 1

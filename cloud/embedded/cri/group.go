@@ -311,8 +311,8 @@ func (g *group) swellBy(f func() float64) {
 	g.swell = f
 }
 
-// shown is the memory of the group as others see it. What a program has stated is what decides whether it is killed: what it
-// shows besides could be given back. It is called with g.mu held.
+// shown is the memory of the group as others see it. What a program has stated is what decides whether it is killed:
+// what it shows besides could be given back. It is called with g.mu held.
 func (g *group) shown() int64 {
 	if g.swell == nil {
 		return g.memory

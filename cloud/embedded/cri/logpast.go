@@ -109,8 +109,8 @@ func (l *Log) ageEnded(p *past.Past, said manner, started, finished time.Time, n
 	l.rewrite(slices.Concat(old, lines))
 }
 
-// after orders lines that come after those that there are, on the stream that these are on. If they are too many, it drops
-// those that are not there any more, and says so.
+// after orders lines that come after those that there are, on the stream that these are on. If they are too many, it
+// drops those that are not there any more, and says so.
 func after(old, lines []cloud.Line, most int, r *rand.Rand) (kept []cloud.Line, rotated bool) {
 	slices.SortStableFunc(lines, func(a, b cloud.Line) int { return a.Time.Compare(b.Time) })
 	last := cloud.Line{Stream: "stdout"}
@@ -155,7 +155,7 @@ func rotate(lines []cloud.Line, most int, r *rand.Rand) []cloud.Line {
 	return lines[i:]
 }
 
-// again returns lines like those that came since there was load, from the time when a program was started until another.
+// again returns lines like those that came since there was load, from the start of a program until another time.
 func again(p *past.Past, examples []example, started, until time.Time, r *rand.Rand) (list []cloud.Line) {
 	if len(examples) == 0 {
 		return nil

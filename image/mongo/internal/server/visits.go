@@ -27,8 +27,8 @@ type event struct {
 	attr    bson.D
 }
 
-// recallVisits has clients have come and gone since the server was started, and returns what was logged of it, the last one
-// first. They were like those that are connected now.
+// recallVisits has clients have come and gone since the server was started, and returns what was logged of it, the
+// last one first. They were like those that are connected now.
 func (s *Server) recallVisits(p *past.Past) (list []event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
