@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// lifetime is how long a guard's certificate is good for.
-const lifetime = 365 * 24 * time.Hour
+// lifetime is how long a guard's certificate is good for, and issued how long ago it was issued, at least, as it says:
+// the cluster behind it may have a past, of weeks, and nobody can tell from it when the guard was started.
+const lifetime, issued = 365 * 24 * time.Hour, 35 * 24 * time.Hour
 
 // newCertificate makes a certificate for the loopback address, which is its own authority.
 func newCertificate() (cert tls.Certificate, ca []byte, err error) {
@@ -26,11 +27,15 @@ func newCertificate() (cert tls.Certificate, ca []byte, err error) {
 	if err != nil {
 		return cert, nil, err
 	}
-	now := time.Now()
+	extra, err := rand.Int(rand.Reader, big.NewInt(int64(5*24*time.Hour)))
+	if err != nil {
+		return cert, nil, err
+	}
+	begin := time.Now().Add(-issued - time.Duration(extra.Int64()))
 	template := &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      pkix.Name{CommonName: "kubernetes"},
-		NotBefore:    now.Add(-time.Hour), NotAfter: now.Add(lifetime),
+		NotBefore:    begin, NotAfter: begin.Add(lifetime),
 		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
 		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, IsCA: true,

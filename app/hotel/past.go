@@ -45,7 +45,8 @@ func bookingsBefore(p *past.Past, r *rand.Rand) (list []dated) {
 		list = append(list, dated{ids.At(t), booking{
 			HotelID:      fmt.Sprint(firstBooked + r.IntN(bookedHotels)),
 			CustomerName: fmt.Sprintf("Cornell_%d", r.IntN(userCount)),
-			InDate:       in.Format(time.DateOnly), OutDate: in.AddDate(0, 0, 1+r.IntN(5)).Format(time.DateOnly), Number: 1,
+			InDate:       in.Format(time.DateOnly),
+			OutDate:      in.AddDate(0, 0, 1+r.IntN(5)).Format(time.DateOnly), Number: 1,
 		}})
 	}
 	return list

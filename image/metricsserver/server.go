@@ -66,7 +66,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 	if err != nil {
 		return err
 	}
-	cert, err := certificate()
+	cert, err := certificate(env.Since())
 	if err != nil {
 		return err
 	}
@@ -93,16 +93,16 @@ func Main(ctx context.Context, env *kit.Env) error {
 	return kit.IgnoreClosed(srv.ServeTLS(l, "", ""))
 }
 
-// certificate makes the server's own, self-signed certificate.
-func certificate() (tls.Certificate, error) {
+// certificate makes the own, self-signed certificate of a server that was started at a time.
+func certificate(started time.Time) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	t := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "metrics-server"},
-		DNSNames: []string{"metrics-server", "localhost"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().AddDate(1, 0, 0),
+		DNSNames: []string{"metrics-server", "localhost"}, NotBefore: started.Add(-time.Hour),
+		NotAfter: started.AddDate(1, 0, 0),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, t, t, key.Public(), key)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err

@@ -54,7 +54,6 @@ type server struct {
 	scraping *scrape.Manager
 	rules    *rules.Manager
 
-	began   time.Time // the program, which may be younger than its container
 	ready   atomic.Bool
 	quit    context.CancelFunc
 	reloads chan chan error
@@ -78,7 +77,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 	log := promslog.New(&promslog.Config{Level: opts.logLevel, Format: opts.logFormat, Writer: env.Stderr})
 	log.Info("Starting Prometheus Server", "mode", "server", "version", "(version="+Version+")")
 	s := &server{
-		env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), quit: quit, began: time.Now(),
+		env: env, opts: opts, log: log, reg: prometheus.NewRegistry(), quit: quit,
 		reloads: make(chan chan error),
 	}
 	s.exposed = &past.Gatherer{Gatherer: s.reg}

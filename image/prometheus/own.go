@@ -106,6 +106,9 @@ var figures = map[string]func(s *shelf, t int64, series float64) float64{
 	"prometheus_tsdb_time_retentions_total": func(s *shelf, t int64, _ float64) float64 {
 		return max(0, float64((s.began-s.origin)/s.long))
 	},
+	"prometheus_tsdb_head_chunks_removed_total": func(s *shelf, t int64, series float64) float64 {
+		return math.Floor(series * max(0, float64(s.headMin(t)-s.origin)) / float64(s.every*chunkSamples))
+	},
 	"prometheus_tsdb_reloads_total": func(s *shelf, t int64, _ float64) float64 {
 		return 1 + s.since(t, tidyEvery.Milliseconds())
 	},

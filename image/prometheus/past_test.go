@@ -276,7 +276,11 @@ func TestDatabaseHasLived(t *testing.T) {
 		perSeries > long.Seconds()/120+2 {
 		t.Errorf("%d chunks of %d series in %v, with a sample a second", h.ChunkCount, h.NumSeries, long)
 	}
-	_, text := a.get("/metrics")
+	var text string
+	a.await("targets are scraped again", func() string {
+		_, text = a.get("/metrics")
+		return fmt.Sprint(strings.Contains(text, "prometheus_target_interval_length_seconds_count"))
+	}, "true")
 	figure := func(name string) float64 {
 		for line := range strings.Lines(text) {
 			if rest, ok := strings.CutPrefix(line, name+" "); ok {
@@ -298,6 +302,10 @@ func TestDatabaseHasLived(t *testing.T) {
 		"prometheus_tsdb_reloads_total":               {20 * 24 * 30, 20 * 24 * 120},
 		"prometheus_tsdb_lowest_timestamp":            {float64(millis(day.Add(-time.Hour))), float64(millis(day.Add(time.Hour)))},
 		"prometheus_tsdb_storage_blocks_bytes":        {1e5, 1e9},
+		// Two targets are scraped, and five rules evaluated, once a second.
+		`prometheus_target_interval_length_seconds_count{interval="1s"}`: {2*20*86400 - 10, 2*20*86400 + 100},
+		`prometheus_rule_evaluation_duration_seconds_count`:              {5*20*86400 - 10, 5*20*86400 + 300},
+		"prometheus_target_scrape_pools_total":                           {1, 2},
 	} {
 		if v := figure(name); v < want[0] || v > want[1] {
 			t.Errorf("%s is %v, want from %v to %v", name, v, want[0], want[1])

@@ -33,9 +33,7 @@ const lookTries = 6
 // recall continues all series into the past, from what their targets tell now. What was scraped before is
 // not shown any more: it is of programs that did not yet know how old they are.
 func (s *server) recall(ctx context.Context, p *past.Past) error {
-	own := *p // Prometheus has had its usual load since it was started.
-	own.Began, own.Loaded = s.began, s.began
-	if err := s.exposed.Age(&own, s.env.Started); err != nil {
+	if err := s.exposed.Live(s.career(p.Join.Sub(s.env.Started)).counted); err != nil {
 		return err
 	}
 	cut := time.Now()

@@ -26,6 +26,7 @@ type Gatherer struct {
 	mu     sync.Mutex
 	marked map[string]counted
 	before map[string]counted
+	lived  func(name string, m *dto.Metric) (Lived, bool) // of metrics that come later
 }
 
 // counted is what a metric has counted.
@@ -144,12 +145,58 @@ func (g *Gatherer) Age(p *Past, started time.Time) error {
 	return nil
 }
 
+// Lived is what a metric has counted before: how often, and the sum of it. A counter has a sum alone.
+type Lived struct{ Samples, Sum float64 }
+
+// Live says what metrics have counted before now in all. What f has nothing to say of has counted nothing. It is for
+// who knows how often it does something, and need not guess it from the moments after its start.
+func (g *Gatherer) Live(f func(name string, m *dto.Metric) (Lived, bool)) error {
+	families, err := g.Gatherer.Gather()
+	if err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.before, g.lived = map[string]counted{}, f
+	for _, family := range families {
+		for _, m := range family.Metric {
+			if l, ok := f(family.GetName(), m); ok {
+				g.before[key(family.GetName(), m)] = l.before(m, count(m))
+			}
+		}
+	}
+	return nil
+}
+
+// before is what a metric has counted before it began to count.
+func (l Lived) before(m *dto.Metric, now counted) counted {
+	c := counted{value: whole(max(0, l.Sum-now.value), now.value), samples: math.Floor(max(0, l.Samples-now.samples))}
+	for i, n := range now.buckets {
+		part := 1.0
+		if now.samples > 0 {
+			part = n / now.samples
+		} else if m.Histogram.Bucket[i].GetUpperBound() < l.Sum/l.Samples {
+			part = 0 // Without an example, all are as they are on average.
+		}
+		c.buckets = append(c.buckets, math.Floor(c.samples*part))
+	}
+	return c
+}
+
 // whole returns x without its fraction if the number it continues has none.
 func whole(x, like float64) float64 {
 	if like == math.Trunc(like) {
 		return math.Trunc(x)
 	}
 	return x
+}
+
+// youngest is what a metric has counted that was not there yet when it was said what others had counted.
+func (g *Gatherer) youngest(name string, m *dto.Metric) (Lived, bool) {
+	if g.lived == nil {
+		return Lived{}, false
+	}
+	return g.lived(name, m)
 }
 
 func key(name string, m *dto.Metric) string {
@@ -166,12 +213,18 @@ func (g *Gatherer) Gather() ([]*dto.MetricFamily, error) {
 	families, err := g.Gatherer.Gather()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.before) == 0 {
+	if len(g.before) == 0 && g.lived == nil {
 		return families, err
 	}
 	for _, f := range families {
 		for _, m := range f.Metric {
-			if c, ok := g.before[key(f.GetName(), m)]; ok {
+			k := key(f.GetName(), m)
+			c, ok := g.before[k]
+			if l, old := g.youngest(f.GetName(), m); !ok && old {
+				c, ok = l.before(m, counted{buckets: make([]float64, len(count(m).buckets))}), true
+				g.before[k] = c
+			}
+			if ok {
 				c.addTo(m)
 			}
 		}

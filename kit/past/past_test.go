@@ -169,6 +169,46 @@ func TestGathererLooksAtTheUsualLoad(t *testing.T) {
 	}
 }
 
+// TestGathererLives holds that what a program says to have counted before is added once, in all buckets, also to metrics
+// that come later, and to nothing else.
+func TestGathererLives(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	rounds := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "rounds_total"}, []string{"of"})
+	took := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "took_seconds", Buckets: []float64{1, 10}}, []string{"of"})
+	other := prometheus.NewCounter(prometheus.CounterOpts{Name: "other_total"})
+	reg.MustRegister(rounds, took, other)
+	rounds.WithLabelValues("a").Add(3)
+	other.Inc()
+	g := &past.Gatherer{Gatherer: reg}
+	if err := g.Live(func(name string, _ *dto.Metric) (past.Lived, bool) {
+		switch name {
+		case "rounds_total":
+			return past.Lived{Sum: 100}, true
+		case "took_seconds":
+			return past.Lived{Samples: 100, Sum: 500}, true
+		}
+		return past.Lived{}, false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	rounds.WithLabelValues("a").Inc()
+	took.WithLabelValues("a").Observe(0.5)
+	for range 2 {
+		got := gather(t, g)
+		if v := got["rounds_total"].Counter.GetValue(); v != 101 {
+			t.Errorf("%v rounds, want 101", v)
+		}
+		if v := got["other_total"].Counter.GetValue(); v != 1 {
+			t.Errorf("%v others, want 1", v)
+		}
+		h := got["took_seconds"].Histogram
+		if h.GetSampleCount() != 101 || h.GetSampleSum() != 500.5 || h.Bucket[0].GetCumulativeCount() != 1 ||
+			h.Bucket[1].GetCumulativeCount() != 101 {
+			t.Errorf("it took %v", h)
+		}
+	}
+}
+
 // TestYoungProgramHasNoPast holds that a program which was started after the load began only tells what it knows.
 func TestYoungProgramHasNoPast(t *testing.T) {
 	reg := prometheus.NewRegistry()

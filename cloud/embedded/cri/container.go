@@ -41,18 +41,22 @@ type Container struct {
 	argv    []string
 	user    kit.User
 
-	files  *vfs.Namespace
-	stack  atomic.Pointer[vnet.Stack] // of the main program and its commands
-	group  *group
-	procs  *processes
-	log    *Log
-	stdout *tee // to the log, and to whoever is attached
-	stderr *tee
-	stdin  *stdin // nil unless the container wants input
+	files   *vfs.Namespace
+	special []*vfs.Tree                // those that are mounted in every container
+	stack   atomic.Pointer[vnet.Stack] // of the main program and its commands
+	group   *group
+	procs   *processes
+	log     *Log
+	stdout  *tee // to the log, and to whoever is attached
+	stderr  *tee
+	stdin   *stdin // nil unless the container wants input
 
 	ctx    context.Context // ends when the container is killed or its main program has ended
 	cancel context.CancelCauseFunc
 	done   chan struct{} // closed when the container has exited
+
+	launched     chan struct{} // closed when StartContainer is done
+	launchedOnce sync.Once
 
 	mu       sync.Mutex
 	state    runtimeapi.ContainerState
@@ -111,6 +115,7 @@ func (r *Runtime) newContainer(id string, s *sandbox, config *runtimeapi.Contain
 	c := &Container{
 		id: id, runtime: r, sandbox: s, config: config, image: image, created: r.creationTime(),
 		state: runtimeapi.ContainerState_CONTAINER_CREATED, log: log, done: make(chan struct{}),
+		launched: make(chan struct{}),
 	}
 	c.ctx, c.cancel = context.WithCancelCause(context.Background())
 	space, err := c.spaceOf(s)
@@ -171,6 +176,11 @@ func (c *Container) mountAll() error {
 		if err := r.cfg.Disk.Graft(root, tree); err != nil {
 			return err
 		}
+		for _, dir := range []string{"", "/etc", "/run"} { // Something is mounted there.
+			if err := env.FS.Chtimes(root+dir, c.created); err != nil {
+				return err
+			}
+		}
 	}
 	if c.files, err = r.cfg.Files.Sub(root); err != nil {
 		return err
@@ -192,6 +202,7 @@ func (c *Container) mountAll() error {
 		if err != nil {
 			return err
 		}
+		c.special = append(c.special, t)
 		if err := c.files.Mount(m.at, t, m.opts); err != nil {
 			return err
 		}

@@ -518,6 +518,45 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 }
 
+// TestFilesAreAsOldAsTheirContainer holds that nothing in a container tells when it was restored, and that what came with
+// the image is as old as that, in every container.
+func TestFilesAreAsOldAsTheirContainer(t *testing.T) {
+	l := newLab(t)
+	id := l.run(l.pod("a"), []string{"serve"}, nil)
+	st, err := l.Save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, by := l.cfg.Disk.Clone(nil), -72*time.Hour
+	c := &st.Containers[0]
+	c.Created, c.Started = c.Created.Add(by), c.Started.Add(by)
+	disk.Age(c.Dir(), by)
+	r := l.restore(st, disk)
+	files := func(r *lab) kit.FS {
+		c, err := r.Runtime.container(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.files.As(kit.User{})
+	}
+	for _, name := range []string{"/", "/etc", "/proc", "/proc/1", "/proc/uptime", "/dev", "/dev/null", "/sys", "/sys/fs/cgroup/cpu.stat"} {
+		fi, err := files(r).Stat(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := fi.ModTime().Sub(c.Created).Abs(); d > time.Minute {
+			t.Errorf("%s is of %v, and the container of %v", name, fi.ModTime(), c.Created)
+		}
+	}
+	for _, name := range []string{"/bin", "/etc/passwd", "/usr/bin"} {
+		now, err := files(r).Stat(name)
+		before, err2 := files(l).Stat(name)
+		if err != nil || err2 != nil || !now.ModTime().Equal(before.ModTime()) || time.Since(now.ModTime()) < 180*24*time.Hour {
+			t.Errorf("%s is of %v, and was of %v: %v %v", name, now.ModTime(), before.ModTime(), err, err2)
+		}
+	}
+}
+
 // A program that ran and cannot start again yet, because what it needs is restored beside it, is tried until it can:
 // nobody sees that it failed. Once everything is restored it is a container like any other.
 func TestRestoredBeforeWhatItNeeds(t *testing.T) {

@@ -31,6 +31,7 @@ func (r *Runtime) StartContainer(_ context.Context, id string) error {
 
 // start runs the main program.
 func (c *Container) start(at time.Time) error {
+	defer c.launchedOnce.Do(func() { close(c.launched) })
 	c.adapting.Lock()
 	defer c.adapting.Unlock()
 	c.mu.Lock()
@@ -137,6 +138,11 @@ const restorePause = 100 * time.Millisecond
 // startAgain starts the main program once more if it has failed as it was restored, and not everything is yet: it ran
 // before, so what it needs is on its way.
 func (c *Container) startAgain(failed *kit.Running) {
+	select {
+	case <-c.launched:
+	case <-c.ctx.Done():
+		return
+	}
 	// If somebody disturbs the container, its end is not the program's own.
 	if failed.Wait() == 0 || !c.log.isHolding() || !c.adapting.TryLock() {
 		return

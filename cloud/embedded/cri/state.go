@@ -198,6 +198,9 @@ func (r *Runtime) restoreContainer(saved ContainerState) error {
 		return err
 	}
 	c.created = saved.Created
+	for _, t := range c.special {
+		t.Date(saved.Created)
+	}
 	r.mu.Lock()
 	r.containers[c.id] = c
 	r.mu.Unlock()

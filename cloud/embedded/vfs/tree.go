@@ -278,7 +278,25 @@ func (n *inode) own(gid int, readOnly bool) {
 	}
 }
 
-// Age moves the times of every file at and below a path. It is no error if the path does not exist.
+// shipped is the age of files that came with an image: nothing that a program has written is as old.
+const shipped = 180 * 24 * time.Hour
+
+// Date gives every file of a tree one time.
+func (t *Tree) Date(at time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.root.date(at)
+}
+
+func (n *inode) date(at time.Time) {
+	n.mtime = at
+	for _, c := range n.children {
+		c.date(at)
+	}
+}
+
+// Age moves the times of every file at and below a path, but for those that came with an image. It is no error if the
+// path does not exist.
 func (t *Tree) Age(name string, by time.Duration) {
 	w, err := NewNamespace(t).walk(kit.User{}, "touch", path.Clean("/"+name), true)
 	if err != nil || w.node == nil {
@@ -286,16 +304,18 @@ func (t *Tree) Age(name string, by time.Duration) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	w.node.age(by, map[*inode]bool{})
+	w.node.age(by, t.now().Add(-shipped), map[*inode]bool{})
 }
 
-func (n *inode) age(by time.Duration, seen map[*inode]bool) {
+func (n *inode) age(by time.Duration, oldest time.Time, seen map[*inode]bool) {
 	if seen[n] { // It has two names.
 		return
 	}
-	seen[n], n.mtime = true, n.mtime.Add(by)
+	if seen[n] = true; n.mtime.After(oldest) {
+		n.mtime = n.mtime.Add(by)
+	}
 	for _, c := range n.children {
-		c.age(by, seen)
+		c.age(by, oldest, seen)
 	}
 }
 

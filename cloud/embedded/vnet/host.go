@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"sync"
@@ -48,7 +49,7 @@ func newHost(n *Network, addr netip.Addr) *Host {
 		stacks:    map[*Stack]struct{}{},
 		listeners: map[binding]*listener{},
 		packets:   map[binding]*PacketConn{},
-		nextPort:  firstEphemeral,
+		nextPort:  uint16(firstEphemeral + rand.IntN(lastEphemeral-firstEphemeral+1)), // as a kernel does
 	}
 }
 
