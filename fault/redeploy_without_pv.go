@@ -106,7 +106,15 @@ func (f *unbound) Inject(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Apply(ctx, e.App.Namespace, f.objects())
+	objects := f.objects()
+	if e.Dress != nil {
+		for _, u := range objects {
+			if slices.Contains([]string{"Deployment", "Service", "ConfigMap"}, u.GetKind()) {
+				e.Dress(u)
+			}
+		}
+	}
+	return c.Apply(ctx, e.App.Namespace, objects)
 }
 
 // keep sees to it that the volumes outlive their claims.

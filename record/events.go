@@ -66,10 +66,11 @@ type Noise struct {
 
 // Change is a change that does not matter.
 type Change struct {
-	Time    time.Time `json:"time"`
-	What    string    `json:"what"` // "release", "scale up", "scale down", "cordon", "uncordon"
-	Service string    `json:"service,omitempty"`
-	Node    string    `json:"node,omitempty"`
+	Time time.Time `json:"time"`
+	// What is "release", "scale up", "scale down", "cordon", "uncordon", "certificate", "slow query" or "load spike".
+	What    string `json:"what"`
+	Service string `json:"service,omitempty"` // of a certificate, the Secret
+	Node    string `json:"node,omitempty"`
 }
 
 // Decoy is something in the application that is not the fault, and may be taken for it.

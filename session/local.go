@@ -228,7 +228,7 @@ func (l *Local) inject(ctx context.Context) error {
 func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
 	env.Injected, env.Dress = time.Time{}, nil
-	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed}
+	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed, Surge: l.surge}
 	if err := l.placeDecoys(ctx, faults); err != nil {
 		return err
 	}

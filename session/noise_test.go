@@ -136,6 +136,9 @@ func checkChanges(t *testing.T, rec *record.Record, healthy bool) {
 		}
 	}
 	up, down := count["scale up frontend"]+count["scale up cart"], count["scale down frontend"]+count["scale down cart"]
+	if count["load spike "] != 1 && count["load spike "] != 2 {
+		t.Errorf("there were %d load spikes", count["load spike "])
+	}
 	if count["release frontend"] != 1 || count["release cart"] != 1 || up < 5 || up != down {
 		t.Errorf("changed were %v", count)
 	}

@@ -3,7 +3,6 @@ package world
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -33,15 +32,23 @@ func (c *chronicle) schedule() {
 	if !c.HasImage(jobImage) {
 		return
 	}
+	for _, n := range c.changing() {
+		c.scheduleIn(n)
+	}
+}
+
+// changing are the namespaces in which things change.
+func (c *chronicle) changing() (list []*v1.Namespace) {
 	changing := map[string]bool{}
 	for _, d := range c.deployments {
 		changing[d.Namespace] = !c.steady(d.Namespace)
 	}
-	for _, o := range slices.Clone(c.Objects) {
+	for _, o := range c.Objects {
 		if n, ok := o.(*v1.Namespace); ok && changing[n.Name] {
-			c.scheduleIn(n)
+			list = append(list, n)
 		}
 	}
+	return list
 }
 
 func (c *chronicle) scheduleIn(n *v1.Namespace) {

@@ -57,6 +57,9 @@ func (p Past) Write(h *cloud.History) error {
 	}
 	c.settle()
 	c.schedule()
+	if err := c.certify(); err != nil {
+		return err
+	}
 	c.tell()
 	c.renewLeases()
 	if p.Telling != nil {

@@ -28,6 +28,7 @@ var resources = map[string][]metav1.APIResource{
 		{Name: "configmaps", Kind: "ConfigMap", Namespaced: true},
 		{Name: "pods", Kind: "Pod", Namespaced: true},
 		{Name: "persistentvolumeclaims", Kind: "PersistentVolumeClaim", Namespaced: true},
+		{Name: "secrets", Kind: "Secret", Namespaced: true},
 		{Name: "services", Kind: "Service", Namespaced: true},
 		{Name: "serviceaccounts", Kind: "ServiceAccount", Namespaced: true},
 	},

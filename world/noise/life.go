@@ -41,6 +41,8 @@ type Life struct {
 	Seed  uint64
 	// Dressed are services to which Env.Dress adds something that they must have, even if nothing else is released.
 	Dressed []string
+	// Surge has a part more users than usual come for a time; what they do is drawn from the seed. It may be nil.
+	Surge func(ctx context.Context, part float64, lasting time.Duration, seed uint64)
 
 	build   string // of the release
 	parts   []*part
@@ -48,6 +50,8 @@ type Life struct {
 
 	mu      sync.Mutex
 	changes []record.Change
+
+	certified string // the version of the certificate that nobody else has written since
 
 	stop   func() // of what Go began; nil if nothing goes on
 	stir   *stir
@@ -87,8 +91,11 @@ func (l *Life) note(c record.Change) {
 // Release deploys the application anew, service by service in a drawn order, with a difference that
 // makes none to users, and brings faults about in the middle of it. Where no noise is wanted it only does
 // the latter.
+//
+// A fault that deploys the whole application anew is a release itself. After it, some of what it does not break is
+// released once more.
 func (l *Life) Release(ctx context.Context, injections []Injection) (err error) {
-	whole := l.Level.quiet()
+	whole := false
 	for _, i := range injections {
 		whole = whole || i.Reach.Whole
 		l.reached = slices.Concat(l.reached, i.applied(), i.needs(l.Env.App))
@@ -98,16 +105,36 @@ func (l *Life) Release(ctx context.Context, injections []Injection) (err error) 
 	}
 	r := l.draw(1)
 	l.build = fmt.Sprintf("%08x", r.Uint32())
-	if whole { // What is deployed anew needs no release.
+	if !l.Level.quiet() {
+		l.wear()
+	}
+	if whole || l.Level.quiet() {
 		for _, i := range injections {
 			if err := i.Do(ctx); err != nil {
 				return err
 			}
 		}
-		return l.deployDressed(ctx)
+		if err := l.deployDressed(ctx); err != nil || l.Level.quiet() {
+			return err
+		}
+		l.build = fmt.Sprintf("%08x", r.Uint32())
+		return l.roll(ctx, plan(r, l.Env.App, l.some(r), nil))
 	}
-	l.wear()
-	steps := plan(r, l.Env.App, l.parts, injections)
+	return l.roll(ctx, plan(r, l.Env.App, l.parts, injections))
+}
+
+// some are half of the parts that no fault reaches, drawn.
+func (l *Life) some(r *rand.Rand) (parts []*part) {
+	for _, i := range r.Perm(len(l.parts)) {
+		if p := l.parts[i]; !slices.Contains(l.reached, p.service) {
+			parts = append(parts, p)
+		}
+	}
+	return parts[:(len(parts)+1)/2]
+}
+
+// roll takes the steps of a release, one after the other.
+func (l *Life) roll(ctx context.Context, steps []step) error {
 	all, ctx := errgroup.WithContext(ctx)
 	all.Go(func() error {
 		one := make(chan struct{}, 1) // Faults come one after the other.

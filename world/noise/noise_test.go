@@ -307,7 +307,47 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// A fault that deploys the application anew needs no release around it.
+// A fault that deploys the application anew does so with the mark of a release. After it some of what it does not break
+// is released with another mark, and nothing of what it breaks.
+func TestReleaseAfterWhole(t *testing.T) {
+	released := map[string]bool{}
+	for seed := range uint64(10) {
+		synctest.Test(t, func(t *testing.T) {
+			x := newTrial(t, Calm, seed)
+			var builds []string
+			err := x.life.Release(t.Context(), []Injection{{
+				Reach: fault.Reach{Known: true, Whole: true, Touches: []string{"db", "cart"}}, Do: func(context.Context) error {
+					u := &unstructured.Unstructured{Object: map[string]any{"kind": "Deployment"}}
+					x.life.Env.Dress(u)
+					builds = append(builds, u.GetAnnotations()[buildAnnotation])
+					if len(x.written()) > 0 {
+						t.Errorf("written before it was %v", x.written())
+					}
+					return nil
+				},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			list := x.life.Changes()
+			for _, c := range list {
+				if slices.Contains([]string{"db", "cart", "stock"}, c.Service) {
+					t.Errorf("%s is released, which is broken", c.Service)
+				}
+				released[c.Service] = true
+				builds = append(builds, x.deployment(t, c.Service).Annotations[buildAnnotation])
+			}
+			if slices.Sort(builds); len(list) != 2 || builds[0] == "" || len(slices.Compact(builds)) != 2 {
+				t.Errorf("released were %v, with the marks %v", list, builds)
+			}
+		})
+	}
+	if len(released) != 4 {
+		t.Errorf("released were only %v", released)
+	}
+}
+
+// If a fault that deploys the application anew fails, nothing else is done.
 func TestWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		x := newTrial(t, Calm, 1)

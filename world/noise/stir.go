@@ -42,7 +42,7 @@ type stir struct {
 	once   sync.Once
 }
 
-// Go begins to scale some of the services that faults do not reach, and to work on nodes, until Stop.
+// Go begins to scale some of the services that faults do not reach, to work on nodes and to do chores, until Stop.
 func (l *Life) Go(ctx context.Context) error {
 	if l.Level.quiet() {
 		return nil
@@ -74,6 +74,7 @@ func (l *Life) Go(ctx context.Context) error {
 		done.Go(func() { s.run(going, r) })
 	}
 	done.Go(func() { u.run(going) })
+	l.begin(going, &done)
 	l.stir, l.upkeep, l.stop = s, u, func() { cancel(); done.Wait() }
 	return nil
 }

@@ -1,0 +1,49 @@
+package noise
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// chore is something that is done now and then while an agent works. Each time between so much and twice that passes,
+// drawn, before it is done for the first time and from then on. One that fails is not done: nobody depends on it.
+type chore struct {
+	purpose           uint64 // what it draws for
+	first, calm, busy time.Duration
+	do                func(ctx context.Context, r *rand.Rand)
+}
+
+// chores are all that are done.
+func (l *Life) chores() []chore {
+	return []chore{
+		{4, 6 * time.Second, 3 * time.Minute, 40 * time.Second, l.renew},
+		{5, 8 * time.Second, time.Minute, 15 * time.Second, l.query},
+		{6, 10 * time.Second, time.Minute, 20 * time.Second, l.surge},
+	}
+}
+
+// run does it until the context ends.
+func (c chore) run(ctx context.Context, l *Life) {
+	r, pause := l.draw(c.purpose), c.calm
+	if l.Level == Busy {
+		pause = c.busy
+	}
+	for wait := c.first; ; wait = pause {
+		if until(ctx, time.Now().Add(wait+time.Duration(r.Int64N(int64(wait))))) != nil {
+			return
+		}
+		c.do(ctx, r)
+	}
+}
+
+// begin begins all chores.
+func (l *Life) begin(ctx context.Context, done *sync.WaitGroup) {
+	if s := l.certificate(ctx); s != nil {
+		l.certified = s.ResourceVersion
+	}
+	for _, c := range l.chores() {
+		done.Go(func() { c.run(ctx, l) })
+	}
+}
