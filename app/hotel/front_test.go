@@ -14,11 +14,13 @@ import (
 
 	"github.com/aiopslab/aiopslab/app/apptest"
 	"github.com/aiopslab/aiopslab/app/hotel"
+	"github.com/aiopslab/aiopslab/app/service"
 	"github.com/aiopslab/aiopslab/image/consul"
 	"github.com/aiopslab/aiopslab/image/jaeger"
 	"github.com/aiopslab/aiopslab/image/memcached"
 	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/kit/kittest"
 	"github.com/aiopslab/aiopslab/kit/past"
 )
 
@@ -147,6 +149,16 @@ func TestFrontDoor(t *testing.T) {
 		if got := f.reserve("7", "2", step.rooms); got != step.want {
 			t.Errorf("reserve %d: %q, want %q", step.rooms, got, step.want)
 		}
+	}
+	// That a night is full is an answer of the database's.
+	metrics := kittest.Get(t, f.d.User(), fmt.Sprintf("http://reservation:%d/metrics", service.MetricsPort)).Body
+	for line := range strings.Lines(metrics) {
+		if strings.Contains(line, `"findAndModify night"`) && strings.Contains(line, `result="error"`) {
+			t.Errorf("counted as an error: %s", line)
+		}
+	}
+	if !strings.Contains(metrics, `"findAndModify night"`) {
+		t.Error("requests to the database are not counted")
 	}
 	body := f.eventually("/hotels?inDate=2015-04-10&outDate=2015-04-11&lat=37.7854&lon=-122.4005")
 	if strings.Contains(body, `"id":"2"`) {

@@ -149,17 +149,19 @@ func (r *reservation) book(ctx context.Context, hotel, date string, rooms, limit
 		return false, nil
 	}
 	var after night
+	full := false
 	err := r.s.Store(ctx, "mongodb", "findAndModify night", func(ctx context.Context) error {
-		return r.nights.FindOneAndUpdate(ctx,
+		err := r.nights.FindOneAndUpdate(ctx,
 			bson.M{"_id": nightID(hotel, date), "taken": bson.M{"$lte": limit - rooms}},
 			bson.M{"$inc": bson.M{"taken": rooms}, "$setOnInsert": bson.M{"hotelId": hotel, "date": date}},
 			options.FindOneAndUpdate().SetUpsert(true).SetReturnDocument(options.After),
 		).Decode(&after)
+		if full = mongo.IsDuplicateKeyError(err); full {
+			return nil // The night is there, and too full to match: that is an answer, not a failure.
+		}
+		return err
 	})
-	if mongo.IsDuplicateKeyError(err) {
-		return false, nil // The night is there, and too full to match.
-	}
-	if err != nil {
+	if err != nil || full {
 		return false, err
 	}
 	service.Keep(ctx, r.s, r.cache, nightID(hotel, date), after.Taken)
