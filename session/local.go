@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"sync/atomic"
 	"time"
@@ -32,9 +33,9 @@ type Local struct {
 	Self []string
 	// Revival is what the cloud was started from, if that was an application: it need not be deployed.
 	Revival *Revival
-	// Made is told of an application that was deployed and is well, as it was before any run, in a cloud that can have
-	// a past. It may be nil.
-	Made func(*app.App, cloud.Snapshot)
+	// Made is told of an application that was deployed and is well, in a cloud that can have a past; and again when it
+	// was well under another load. It may be nil.
+	Made func(*app.App, Made)
 
 	stage *Stage
 	keeps bool // the stage is for one run after another
@@ -163,12 +164,20 @@ func (l *Local) setUp(ctx context.Context) (err error) {
 	return err
 }
 
-// tellMade tells of the application that was deployed, once it has proved to serve its users.
+// tellMade tells of the application that was deployed, once it has proved to serve its users, if there is anything
+// to tell that was not known. How it looks on a machine that is too busy is not worth knowing.
 func (l *Local) tellMade() {
-	if l.Made != nil && l.stage.snapshot != nil && l.stage.revival == nil {
-		l.Made(l.stage.app, l.stage.snapshot)
-		l.Made = nil
+	key := l.setting.Problem.Document.Load.Key()
+	if l.Made == nil || l.stage.snapshot == nil || l.baseline.Overloaded() {
+		return
 	}
+	if r := l.stage.revival; r != nil {
+		if _, known := r.Made.Healthy[key]; known {
+			return
+		}
+	}
+	l.Made(l.stage.app, Made{Snapshot: l.stage.snapshot, Healthy: maps.Clone(l.stage.healthy)})
+	l.Made = nil
 }
 
 // keepHealthy lets an agent that learns from telemetry have its baseline.

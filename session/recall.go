@@ -15,6 +15,9 @@ const (
 	warming = minCovered / 2
 	// minUsual is how long there must have been the usual load before it is continued into the past.
 	minUsual = time.Second
+	// maxUnusual is how often that time may begin anew because users were not served. Some applications never serve
+	// all of them.
+	maxUnusual = 3
 )
 
 // usual is since when an application has had its usual load, and what had been by then.
@@ -56,10 +59,8 @@ func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
-	select {
-	case <-time.After(time.Until(s.usual.since.Add(minUsual))):
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if err := s.awaitUsual(ctx); err != nil {
+		return err
 	}
 	// Chance has sent a few requests more, or fewer: what counts is how many there were.
 	now, since := time.Now(), s.usual.since
@@ -75,4 +76,22 @@ func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
 	}
 	logs.Or(s.log).Debug("the telemetry has a past", "took", time.Since(now))
 	return nil
+}
+
+// awaitUsual waits until there has been the usual load for a while. What failed in it, because something has only just
+// been started, would fail in all of the past.
+func (s *Stage) awaitUsual(ctx context.Context) error {
+	for tries := 0; ; tries++ {
+		select {
+		case <-time.After(time.Until(s.usual.since.Add(minUsual))):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if tries == maxUnusual || s.load.Snapshot().Window("whole").Total.Failed == s.usual.failed {
+			return nil
+		}
+		if err := s.mark(ctx); err != nil {
+			return err
+		}
+	}
 }

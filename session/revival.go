@@ -5,6 +5,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/kit/past"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/world"
@@ -13,15 +14,22 @@ import (
 // Revival is an application that a former run deployed, and that a cloud was started from: with the past that a
 // seed has drawn for it, since a cloud need not be reset that was just started.
 //
-//	r := &session.Revival{App: a, Made: snapshot, Seed: seed}
-//	lived, err := snapshot.Rewrite(images, r.Past().Write)
+//	r := &session.Revival{App: a, Made: made, Seed: seed}
+//	lived, err := made.Snapshot.(*embedded.Snapshot).Rewrite(images, r.Past().Write)
 //	c, err := embedded.Start(ctx, embedded.Options{Snapshot: lived, ...})
 //	env := &session.Local{Cloud: c, Revival: r}
 type Revival struct {
 	App  *app.App
-	Made cloud.Snapshot // the application as it was deployed, before any run
+	Made Made
 	Seed uint64
 	cast past.Cast // who was there in its past
+}
+
+// Made is an application as it was deployed, before any run.
+type Made struct {
+	Snapshot cloud.Snapshot
+	// Healthy is how it looks when it is well, under each load that it was seen under, by the load's key.
+	Healthy map[string]grade.Look
 }
 
 // Past is what the application has behind it.

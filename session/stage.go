@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -82,7 +83,8 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 func reviveStage(c cloud.Cloud, r *Revival) (*Stage, error) {
 	s, err := openStage(c, r.App)
 	if err == nil {
-		s.snapshot, s.cast, s.revival = r.Made, r.cast, r
+		s.snapshot, s.cast, s.revival = r.Made.Snapshot, r.cast, r
+		maps.Copy(s.healthy, r.Made.Healthy)
 	}
 	return s, err
 }
@@ -149,6 +151,7 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 	}
 	s.used, s.usual = true, usual{}
 	if healthy, ok := s.healthy[l.Key()]; ok {
+		s.served = healthy.Serving
 		return healthy, s.restart(ctx, l, seed)
 	}
 	if s.load, err = StartLoad(s.cloud, s.app, l, seed); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
@@ -67,6 +67,11 @@ func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local
 		o.Log.Warn("worlds cannot be kept", "why", err)
 		return startBare(ctx, s, o)
 	}
+	l.Made = func(_ *app.App, made session.Made) {
+		if err := keepWorld(store, key, made); err != nil {
+			o.Log.Warn("the world cannot be kept", "why", err)
+		}
+	}
 	c, err := startKept(ctx, s, o, l, store, key)
 	if err == nil {
 		return c, nil
@@ -79,11 +84,6 @@ func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local
 		return nil, startFailure(err)
 	}
 	o.Log.Info("there is no world to start from", "app", o.App.Name, "why", err)
-	l.Made = func(_ *app.App, made cloud.Snapshot) {
-		if err := keepWorld(store, key, made); err != nil {
-			o.Log.Warn("the world cannot be kept", "why", err)
-		}
-	}
 	return startBare(ctx, s, o)
 }
 
@@ -127,13 +127,13 @@ func startKept(ctx context.Context, s *State, o process.Opening, l *session.Loca
 		return nil, err
 	}
 	began := time.Now()
-	made, err := embedded.ReadSnapshot(bytes.NewReader(b))
+	made, snapshot, err := readWorld(b)
 	if err != nil {
 		return nil, err
 	}
 	opts := workerOptions(s, o)
 	r := &session.Revival{App: o.App, Made: made, Seed: o.Seed}
-	if opts.Snapshot, err = made.Rewrite(opts.Images, r.Past().Write); err != nil {
+	if opts.Snapshot, err = snapshot.Rewrite(opts.Images, r.Past().Write); err != nil {
 		return nil, fmt.Errorf("give the kept world a past: %w", err)
 	}
 	read := time.Now()
@@ -146,14 +146,31 @@ func startKept(ctx context.Context, s *State, o process.Opening, l *session.Loca
 	return c, nil
 }
 
-func keepWorld(store *kept.Store, key string, made cloud.Snapshot) error {
-	snap, ok := made.(*embedded.Snapshot)
+// keepWorld keeps a world: how it looks when it is well, in a line, and its snapshot.
+func keepWorld(store *kept.Store, key string, made session.Made) error {
+	snap, ok := made.Snapshot.(*embedded.Snapshot)
 	if !ok {
-		return fmt.Errorf("a %T cannot be kept", made)
+		return fmt.Errorf("a %T cannot be kept", made.Snapshot)
 	}
 	var b bytes.Buffer
+	if err := json.NewEncoder(&b).Encode(made.Healthy); err != nil {
+		return err
+	}
 	if _, err := snap.WriteTo(&b); err != nil {
 		return err
 	}
 	return store.Put(key, b.Bytes())
+}
+
+// readWorld reads what keepWorld has written.
+func readWorld(b []byte) (made session.Made, s *embedded.Snapshot, err error) {
+	looks, rest, _ := bytes.Cut(b, []byte("\n"))
+	if err := json.Unmarshal(looks, &made.Healthy); err != nil {
+		return made, nil, fmt.Errorf("the kept world is damaged: %w", err)
+	}
+	if s, err = embedded.ReadSnapshot(bytes.NewReader(rest)); err != nil {
+		return made, nil, err
+	}
+	made.Snapshot = s
+	return made, s, nil
 }

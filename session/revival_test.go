@@ -1,0 +1,152 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/cloud/cloudtest"
+	"github.com/aiopslab/aiopslab/kit/past"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/workload"
+)
+
+// historian is a cloud whose past is not written, but asked for.
+type historian struct {
+	*cloudtest.Cloud
+	relived, marked, recalled int
+	atMark                    func()
+}
+
+func (h *historian) Rewrite(s cloud.Snapshot, _ func(*cloud.History) error) (cloud.Snapshot, error) {
+	return s, nil
+}
+
+func (h *historian) Relive(ctx context.Context, _ func(*cloud.History) error) (cloud.Snapshot, error) {
+	h.relived++
+	return h.Snapshot(ctx)
+}
+
+func (h *historian) Mark(context.Context) error {
+	h.marked++
+	if h.atMark != nil {
+		h.atMark()
+	}
+	return nil
+}
+
+func (h *historian) Recall(context.Context, *past.Past) error {
+	h.recalled++
+	return nil
+}
+
+// An application that was kept with how it looks when it is well is served for a moment, not for as long as it takes
+// to find that out. Under a load that it was not seen under, it is looked at, and that is told.
+func TestRevived(t *testing.T) {
+	results := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newShop(t)
+		h := &historian{Cloud: w.Cloud}
+		w.Local.Cloud = h
+		var told []Made
+		const seed = 7
+		serve := func(rate float64, r *Revival) (ready time.Duration) {
+			t.Helper()
+			w.Revival, w.stage, w.Made = r, nil, func(_ *app.App, m Made) { told = append(told, m) }
+			defer w.Local.Close()
+			began := time.Now()
+			p := shopProblem(problem.Detection)
+			p.Document.Load.Rate = workload.Constant(rate)
+			s := Session{
+				Problem: p, Agent: scripted(agent.Call("submit", "Yes")), Environment: w.Local, Results: results, Seed: seed,
+				Progress: func(kind string, _ any) {
+					if kind == record.BaselineEvent {
+						ready = time.Since(began)
+					}
+				},
+			}
+			o, err := s.Run(t.Context())
+			if err != nil || o.Verdict.Class != Solved {
+				t.Fatalf("%+v: %v", o, err)
+			}
+			return ready
+		}
+		first := serve(20, nil)
+		if len(told) != 1 || len(told[0].Healthy) != 1 || told[0].Snapshot == nil || h.relived != 1 || h.recalled != 1 {
+			t.Fatalf("told of %+v, relived %d, recalled %d", told, h.relived, h.recalled)
+		}
+		revive := func(m Made) *Revival {
+			r := &Revival{App: shop(), Seed: seed, Made: Made{Snapshot: m.Snapshot}}
+			b, err := json.Marshal(m.Healthy) // Looks are kept in a file.
+			if err != nil || json.Unmarshal(b, &r.Made.Healthy) != nil || h.Reset(t.Context(), m.Snapshot) != nil {
+				t.Fatalf("it cannot be kept: %v", err)
+			}
+			return r
+		}
+		if again := serve(20, revive(told[0])); again > first/2 || len(told) != 1 {
+			t.Errorf("ready after %v, at first %v; told %d times", again, first, len(told))
+		}
+		if other := serve(30, revive(told[0])); other < minCovered || len(told) != 2 || len(told[1].Healthy) != 2 {
+			t.Errorf("ready for another load after %v; told of %+v", other, told[1:])
+		}
+		if again := serve(30, revive(told[1])); again > first/2 || len(told) != 2 {
+			t.Errorf("ready for the other load after %v; told %d times", again, len(told))
+		}
+		if h.relived != 1 || h.recalled != 4 {
+			t.Errorf("relived %d, recalled %d", h.relived, h.recalled)
+		}
+	})
+}
+
+// What fails while the telemetry's usual second is measured would fail in all of its past: the second begins anew. An
+// application that never serves all its users has a past all the same.
+func TestUsualSecondIsWell(t *testing.T) {
+	for _, fails := range []int{0, 1, 100} {
+		results := t.TempDir()
+		synctest.Test(t, func(t *testing.T) {
+			w := newShop(t)
+			defer w.Local.Close()
+			h := &historian{Cloud: w.Cloud}
+			w.Local.Cloud = h
+			if err := w.Keep(t.Context(), shop()); err != nil {
+				t.Fatal(err)
+			}
+			p := shopProblem(problem.Detection)
+			p.Document.Load.Rate = workload.Constant(200)
+			s := Session{Problem: p, Agent: scripted(agent.Call("submit", "Yes")), Environment: w.Local, Results: results}
+			if _, err := s.Run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			h.marked, h.recalled = 0, 0
+			var failing atomic.Int32
+			left := fails
+			h.atMark = func() { // The first request after it fails.
+				if left > 0 {
+					left--
+					failing.Store(1)
+				}
+			}
+			w.Serve("frontend.test-shop:80", http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+				if failing.Add(-1) >= 0 {
+					rw.WriteHeader(http.StatusBadGateway)
+				}
+			}))
+			if o, err := s.Run(t.Context()); err != nil || o.Verdict.Class != Solved {
+				t.Fatalf("%+v: %v", o, err)
+			}
+			// A look at the system may find the failure first, and begin one more.
+			least := 1 + min(fails, maxUnusual)
+			if h.marked < least || h.marked > least+min(fails, 1) || h.recalled != 1 {
+				t.Errorf("%d failures: %d usual seconds, want %d; recalled %d times", fails, h.marked, least, h.recalled)
+			}
+		})
+	}
+}
