@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,47 @@ func benchWorld(ctx context.Context, r *run) error {
 		What: "world: ... with users, ready for the fault", Value: measure.Of("s", again...),
 		Target: measure.AtMost(keptTarget),
 	})
+	resets, err := resetWorld(ctx, r)
+	if err != nil {
+		return err
+	}
+	r.report(measure.Row{
+		What: "world: reset of an environment to ready for the fault", Value: measure.Of("s", resets...),
+		Target: measure.AtMost(keptTarget),
+	})
 	return nil
+}
+
+// resetWorld has a server run one episode after another in an environment, and returns in how many seconds each but the
+// first, which deploys the application, was ready for the fault.
+func resetWorld(ctx context.Context, r *run) (list []float64, err error) {
+	s, err := r.serve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var env struct{ ID string }
+	err = s.call(ctx, http.MethodPost, "/envs", map[string]any{"problem": worldProblem}, &env)
+	for i := 0; err == nil && i <= r.rounds; i++ {
+		if err = s.call(ctx, http.MethodPost, "/envs/"+env.ID+"/reset", map[string]any{"seed": i + 1}, nil); err == nil {
+			err = s.call(ctx, http.MethodPost, "/envs/"+env.ID+"/step", map[string]any{"action": "submit([])"}, nil)
+		}
+	}
+	s.close()
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(r.dir, "served", "*.jsonl")) // Their names tell the time.
+	if err != nil || len(files) <= r.rounds {
+		return nil, fmt.Errorf("%d episodes have %d records: %w", r.rounds+1, len(files), err)
+	}
+	for _, file := range files[len(files)-r.rounds:] {
+		begun, at, err := phases(file, servingPhase)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, at[injectingPhase].Sub(begun).Seconds())
+	}
+	return list, nil
 }
 
 // runWorld runs the problem, with a directory of kept worlds, and returns when it was begun and when its phases were.
@@ -72,35 +113,38 @@ func runWorld(ctx context.Context, r *run, dir, name, first string) (time.Time, 
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() != 4) { // not solved
 		return begun, nil, fmt.Errorf("run %s: %w: %s", worldProblem, err, out)
 	}
-	at, err := phases(results, first)
+	files, err := filepath.Glob(filepath.Join(results, "*.jsonl"))
+	if err != nil || len(files) != 1 {
+		return begun, nil, fmt.Errorf("%s has %d records: %w", results, len(files), err)
+	}
+	_, at, err := phases(files[0], first)
 	return begun, at, err
 }
 
-// phases are when the phases of the one run in a directory began.
-func phases(results, first string) (map[string]time.Time, error) {
-	files, err := filepath.Glob(filepath.Join(results, "*.jsonl"))
-	if err != nil || len(files) != 1 {
-		return nil, fmt.Errorf("%s has %d records: %w", results, len(files), err)
-	}
-	rec, err := record.Read(files[0])
+// phases are when a run was begun, and when its phases were. The first phase is to be one of them.
+func phases(file, first string) (begun time.Time, at map[string]time.Time, err error) {
+	rec, err := record.Read(file)
 	if err != nil {
-		return nil, err
+		return begun, nil, err
 	}
-	at := map[string]time.Time{}
-	for _, e := range rec.Events {
+	at = map[string]time.Time{}
+	for i, e := range rec.Events {
 		var p record.Phase
+		if i == 0 {
+			begun = e.Time
+		}
 		if e.Kind != record.PhaseEvent {
 			continue
 		}
 		if err := e.Decode(&p); err != nil {
-			return nil, err
+			return begun, nil, err
 		}
 		at[p.Name] = e.Time
 	}
 	for _, name := range []string{first, servingPhase, injectingPhase} {
 		if at[name].IsZero() {
-			return nil, fmt.Errorf("%s: there is no phase %q", files[0], name)
+			return begun, nil, fmt.Errorf("%s: there is no phase %q", file, name)
 		}
 	}
-	return at, nil
+	return begun, at, nil
 }
