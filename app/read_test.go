@@ -74,6 +74,7 @@ func TestReadDirErrors(t *testing.T) {
 	for _, tt := range []struct{ name, old, new, want string }{
 		{"field", "title:", "titel:", `:3: unknown field "titel"; did you mean "title"?`},
 		{"missing", "title: Corner Shop\n", "", ": title is missing"},
+		{"heard", "label: app", "heard: [\"/find?q=words\"]\nlabel: app", `:11: heard: "/find?q=words": want a path with {words} for what a user says, as /search?q={words}`},
 		{"name", "name: corner-shop\n", "name: Corner Shop\n", `:2: name "Corner Shop": want small letters, digits and '-'`},
 		{"taken", "name: corner-shop\n", "name: hotel-reservation\n", `:2: name: there is an application "hotel-reservation" already; take another name`},
 		{"namespace", "test-corner-shop", "kube-system", ":4: namespace kube-system is the cluster's; take one of the application's own, such as test-corner-shop"},

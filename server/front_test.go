@@ -508,6 +508,8 @@ func TestRefusals(t *testing.T) {
 		{"POST", "/sessions", `{}`, 422, "which problem?"},
 		{"POST", "/sessions", ``, 422, "which problem?"},
 		{"POST", "/sessions", `{"problem": 3}`, 422, "cannot unmarshal number"},
+		{"POST", "/sessions", `{"problem": "` + faulty + `", "decoys": ["fault", "lure"]}`, 422, `decoys: there is no decoy "lure"; there are fault, telemetry, instruction`},
+		{"POST", "/envs", `{"problem": "` + faulty + `", "decoys": ["faults"]}`, 422, `decoys: there is no decoy "faults"; did you mean "fault"?`},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "maxsteps": 3}`, 422, `did you mean "max_steps"?`},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "max_steps": -3}`, 422, "max_steps -3"},
 		{"POST", "/sessions", `{"problem": "` + faulty + `", "max_time": 1e300}`, 422, "max_time"},

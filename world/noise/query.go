@@ -57,7 +57,11 @@ func (l *Life) report(ctx context.Context, service string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.Disconnect(context.WithoutCancel(ctx)) }()
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = client.Disconnect(ctx)
+	}()
 	largest, size, err := largestCollection(ctx, client)
 	if err != nil {
 		return err
