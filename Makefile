@@ -10,6 +10,11 @@ export RAPID_SEED ?= 1
 # A larger GOGC spares the compiler an eighth of its CPU time. It does not change what is built.
 COMPILE = GOGC=400 $(GO)
 
+# Debugging information, which no binary here keeps, costs the compiler a sixth of its time. Who runs a debugger, or go by
+# hand, has Go's own settings. Flags that the user has set, by `go env -w` as well, stay.
+LEAN = -gcflags=all=-dwarf=false
+export GOFLAGS := $(filter-out $(LEAN),$(shell $(GO) env GOFLAGS)) $(LEAN)
+
 # No symbol table, no debugging information, and no padding between functions, which saves 2 %.
 LDFLAGS = -s -w -funcalign=1
 TOOL = $(COMPILE) tool -modfile=tools/go.mod
