@@ -44,6 +44,7 @@ var benches = []bench{
 	{"many", "environments with a 30-pod application each, side by side", benchMany},
 	{"apps", "applications deployed, and the load one holds", benchApps},
 	{"world", "an environment with application and past, ready for the fault", benchWorld},
+	{"past", "memory and time that the past of an application costs", benchPast},
 	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
 	{"guard", "what the guard adds to an API call", benchGuard},
