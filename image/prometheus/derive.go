@@ -87,7 +87,8 @@ func (s *server) derivation(m *memory) *derivation {
 			return nil, err
 		}
 		defer q.Close()
-		return q.Exec(ctx).Matrix()
+		matrix, err := q.Exec(ctx).Matrix()
+		return kept(matrix), err
 	}
 	join := timeOf(m.cut)
 	for _, g := range s.rules.RuleGroups() {
@@ -110,6 +111,15 @@ func (s *server) derivation(m *memory) *derivation {
 		}
 	}
 	return d
+}
+
+// kept is a copy of what a query has found: the engine uses the memory of its points again once the query is closed.
+func kept(m promql.Matrix) promql.Matrix {
+	m = slices.Clone(m)
+	for i := range m {
+		m[i].Floats = slices.Clone(m[i].Floats)
+	}
+	return m
 }
 
 // series returns what rules have made of the past that matches.
