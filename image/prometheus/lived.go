@@ -81,9 +81,15 @@ func (q *livedQuerier) recollect(ctx context.Context, mint, maxt int64,
 		return nil, nil
 	}
 	for _, name := range q.memory.names(matchers) {
-		for _, r := range q.memory.series[name] {
-			if r.from <= maxt && mint <= r.to+r.rhythm.every && matches(r.labels, matchers) {
-				list = append(list, r.between(mint, maxt))
+		for _, w := range q.memory.series[name] {
+			for _, s := range w.spans() {
+				after := mint - max(w.rhythm.every, defaultInterval.Milliseconds()) // There may be the mark of its end.
+				if s.from > maxt || s.to < after || s.gone == nil && !matches(w.labels, matchers) {
+					continue
+				}
+				if r := w.remember(s); mint <= r.to+r.rhythm.every && matches(r.labels, matchers) {
+					list = append(list, r.between(mint, maxt))
+				}
 			}
 		}
 	}

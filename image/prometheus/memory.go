@@ -23,10 +23,10 @@ const defaultInterval = 5 * time.Second
 // memory is the past of all series. Nothing of it is stored: a sample is a function of its time.
 type memory struct {
 	past   *past.Past
-	origin time.Time // since when there are counters that are of no pod
-	begin  int64     // ms; before it, samples were deleted
-	cut    int64     // ms; from then on, samples are those of the database
-	series map[string][]*remembered
+	origin time.Time             // since when there are counters that are of no pod
+	begin  int64                 // ms; before it, samples were deleted
+	cut    int64                 // ms; from then on, samples are those of the database
+	series map[string][]*witness // by name
 	derive *derivation
 	shelf  *shelf
 	heads  float64            // how many series the database had
@@ -59,7 +59,7 @@ func newMemory(p *past.Past, env *kit.Env, cut time.Time, found map[string]sight
 ) *memory {
 	m := &memory{
 		past: p, origin: env.Started, begin: millis(cut.Add(-past.Window)), cut: millis(cut),
-		series: map[string][]*remembered{}, claims: map[string]float64{},
+		series: map[string][]*witness{}, claims: map[string]float64{},
 	}
 	pods := origins(found)
 	self := "/"
@@ -106,27 +106,44 @@ func newMemory(p *past.Past, env *kit.Env, cut time.Time, found map[string]sight
 			w.who = strings.TrimSuffix(self, env.Hostname) + pods[self].last
 		}
 		w.le, _ = strconv.ParseFloat(s.labels.Get(model.BucketLabel), 64)
-		m.add(w.present(rhythms[key]))
-		if w.isLastState() {
-			continue
+		w.rhythm = rhythms[key]
+		if !w.isLastState() {
+			w.gone, w.address = gone[name], x.address
 		}
-		for _, g := range gone[name] {
-			m.add(w.predecessor(g, x.address, rhythms[key]))
-		}
-	}
-	for _, list := range m.series {
-		slices.SortFunc(list, func(a, b *remembered) int { return labels.Compare(a.labels, b.labels) })
+		m.series[w.name] = append(m.series[w.name], w)
 	}
 	return m
 }
 
-func (m *memory) add(r *remembered) {
-	r.from = max(r.from, m.begin)
-	if r.from > r.to {
-		return
+// span is when a series of the past was there, in ms.
+type span struct {
+	from, to int64
+	gone     *past.Gone // the pod it was of; nil for the series that there is
+}
+
+// spans are when there were series like this one: of its pod, and of those that were in its place before.
+func (w *witness) spans() (list []span) {
+	began := w.started
+	if w.isLastState() {
+		began = w.began // Nothing had ended before.
 	}
-	name := r.labels.Get(model.MetricNameLabel)
-	m.series[name] = append(m.series[name], r)
+	s := span{from: w.begin, to: w.cut}
+	if !began.IsZero() {
+		s.from = max(s.from, millis(began))
+	}
+	list = append(list, s)
+	for i, g := range w.gone {
+		list = append(list, span{max(w.begin, millis(g.From)), millis(g.To) - 1, &w.gone[i]})
+	}
+	return slices.DeleteFunc(list, func(s span) bool { return s.from > s.to })
+}
+
+// remember makes the series of a span.
+func (w *witness) remember(s span) *remembered {
+	if s.gone == nil {
+		return w.present(s)
+	}
+	return w.predecessor(*s.gone, s)
 }
 
 // podOf names the pod that a series is about.
@@ -181,17 +198,16 @@ type witness struct {
 	container string
 	who       string  // the container, in its namespace
 	limit     float64 // of its memory, in bytes; 0 is none
+
+	rhythm  rhythm
+	gone    []past.Gone // the pods that were in the place of its pod before
+	address string      // of its pod
 }
 
 // present is the past of a series that there is.
-func (w *witness) present(r rhythm) *remembered {
-	x := &remembered{labels: w.labels, to: w.cut}
-	if !w.started.IsZero() {
-		x.from = millis(w.started)
-	}
-	if w.isLastState() {
-		x.from = millis(w.began) // Nothing had ended before.
-	}
+func (w *witness) present(s span) *remembered {
+	x := &remembered{labels: w.labels, from: s.from, to: s.to}
+	r := w.rhythm
 	x.rhythm, x.seed = r, hash(w.labels.Get(model.JobLabel), w.labels.Get(model.InstanceLabel))^w.past.Seed
 	if r.every == 0 {
 		x.rhythm.every = defaultInterval.Milliseconds()
@@ -204,11 +220,9 @@ func (w *witness) present(r rhythm) *remembered {
 }
 
 // predecessor is the past of a series of a pod that another one has taken the place of.
-func (w *witness) predecessor(g past.Gone, address string, r rhythm) *remembered {
-	other := w.present(r)
-	x := &remembered{
-		labels: w.of(g, address), from: millis(g.From), to: millis(g.To) - 1, ends: true, rhythm: other.rhythm,
-	}
+func (w *witness) predecessor(g past.Gone, s span) *remembered {
+	other := w.present(s)
+	x := &remembered{labels: w.of(g, w.address), from: s.from, to: s.to, ends: true, rhythm: other.rhythm}
 	x.seed = other.seed ^ hash(g.Pod)
 	if w.labels.Get("instance") != x.labels.Get("instance") { // It was a target of its own.
 		x.rhythm.at += int64(x.seed % uint64(x.rhythm.every))

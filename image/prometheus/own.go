@@ -38,10 +38,12 @@ func newShelf(m *memory, o *options, every time.Duration) *shelf {
 		s.long = x
 	}
 	for _, list := range m.series {
-		for _, r := range list {
-			s.starts, s.ends = append(s.starts, r.from), append(s.ends, r.to)
-			if !r.ends {
-				s.presents++
+		for _, w := range list {
+			for _, x := range w.spans() {
+				s.starts, s.ends = append(s.starts, x.from), append(s.ends, x.to)
+				if x.gone == nil {
+					s.presents++
+				}
 			}
 		}
 	}

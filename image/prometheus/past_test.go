@@ -347,9 +347,11 @@ func TestMemoryHasLived(t *testing.T) {
 	value := func(name string, ago time.Duration) float64 {
 		t.Helper()
 		at := millis(join.Add(-ago))
-		for _, r := range m.series[name] {
-			if r.from <= at && at <= r.to {
-				return r.value(timeOf(at))
+		for _, w := range m.series[name] {
+			for _, s := range w.spans() {
+				if s.from <= at && at <= s.to {
+					return w.remember(s).value(timeOf(at))
+				}
 			}
 		}
 		return math.NaN()
