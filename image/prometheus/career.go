@@ -78,8 +78,6 @@ func (c *career) counted(name string, m *dto.Metric) (past.Lived, bool) {
 		}
 	case "prometheus_tsdb_head_appenders_created_total":
 		return sum(c.targets*c.up/c.every + c.rounds*c.all)
-	case "prometheus_tsdb_head_chunks_created_total":
-		return sum(c.samples / chunkSamples)
 	}
 	return past.Lived{}, false
 }

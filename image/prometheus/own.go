@@ -70,6 +70,17 @@ func (s *shelf) chunks(series float64, t int64) float64 {
 	return math.Round(series * (1 + float64(t-s.headMin(t))/float64(chunkSamples*s.every)))
 }
 
+// removed is how many series are not in the head any more: as many every day as in the one that is known.
+func (s *shelf) removed(t int64) float64 {
+	n, _ := slices.BinarySearch(s.ends, s.headMin(t))
+	return math.Floor(float64(n) * max(1, float64(t-s.origin)/float64(max(1, t-s.began))))
+}
+
+// removedChunks is how many chunks are not in the head any more.
+func (s *shelf) removedChunks(t int64, series float64) float64 {
+	return math.Floor(series * max(0, float64(s.headMin(t)-s.origin)) / float64(s.every*chunkSamples))
+}
+
 // blocks is how many blocks there are.
 func (s *shelf) blocks(t int64) float64 {
 	head := s.headMin(t)
@@ -108,8 +119,15 @@ var figures = map[string]func(s *shelf, t int64, series float64) float64{
 	"prometheus_tsdb_time_retentions_total": func(s *shelf, t int64, _ float64) float64 {
 		return max(0, float64((s.began-s.origin)/s.long))
 	},
+	"prometheus_tsdb_head_series_removed_total": func(s *shelf, t int64, _ float64) float64 { return s.removed(t) },
+	"prometheus_tsdb_head_series_created_total": func(s *shelf, t int64, series float64) float64 {
+		return series + s.more(t) + s.removed(t)
+	},
 	"prometheus_tsdb_head_chunks_removed_total": func(s *shelf, t int64, series float64) float64 {
-		return math.Floor(series * max(0, float64(s.headMin(t)-s.origin)) / float64(s.every*chunkSamples))
+		return s.removedChunks(t, series)
+	},
+	"prometheus_tsdb_head_chunks_created_total": func(s *shelf, t int64, series float64) float64 {
+		return s.chunks(series+s.more(t), t) + s.removedChunks(t, series)
 	},
 	"prometheus_tsdb_reloads_total": func(s *shelf, t int64, _ float64) float64 {
 		return 1 + s.since(t, tidyEvery.Milliseconds())

@@ -311,6 +311,12 @@ func TestDatabaseHasLived(t *testing.T) {
 			t.Errorf("%s is %v, want from %v to %v", name, v, want[0], want[1])
 		}
 	}
+	for _, what := range []string{"series", "chunks"} {
+		is, made := figure("prometheus_tsdb_head_"+what), figure("prometheus_tsdb_head_"+what+"_created_total")
+		if gone := figure("prometheus_tsdb_head_" + what + "_removed_total"); made-gone != is || gone <= 0 {
+			t.Errorf("%v %s were made, %v are gone, and there are %v", made, what, gone, is)
+		}
+	}
 	for ago := time.Duration(0); ago < 20*time.Hour; ago += 37 * time.Minute {
 		if v := a.number(`time() - prometheus_tsdb_head_min_time @ / 1000`, ago); v-ago.Seconds() > 3*3600+60 {
 			t.Errorf("%v ago the head was %v long", ago, time.Duration(v)*time.Second-ago)

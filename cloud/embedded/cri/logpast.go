@@ -60,7 +60,7 @@ func (l *Log) age(p *past.Past, started time.Time, name string) (said manner) {
 	_, _ = h.Write([]byte(name)) // It never fails.
 	r := rand.New(rand.NewPCG(p.Seed, h.Sum64()))
 	examples := usual(p, live)
-	said = manner{examples, slices.Clone(l.told)}
+	said = manner{started, examples, slices.Clone(l.told)}
 	lines := append(l.told, again(p, examples, started, p.Loaded, r)...)
 	lines, rotated := after(old, lines, maxPast, r)
 	if rotated {
@@ -73,6 +73,7 @@ func (l *Log) age(p *past.Past, started time.Time, name string) (said manner) {
 
 // manner is what a program says all the time: lines that come again, and what it has told of the past.
 type manner struct {
+	started  time.Time
 	examples []example
 	told     []cloud.Line
 }
@@ -93,7 +94,9 @@ func (l *Log) ageEnded(p *past.Past, said manner, started, finished time.Time, n
 	if len(l.told) > 0 {
 		said.told = nil
 	}
-	by := finished.Sub(p.Loaded) - time.Duration(r.Int64N(int64(time.Minute)))
+	// What a program does every minute, it does every minute since its start, until its end.
+	by := started.Sub(said.started)
+	by += (finished.Sub(p.Loaded) - by).Truncate(time.Minute) + time.Minute
 	for _, x := range said.told {
 		x.Text = past.Move(x.Text, past.Stamps(x.Text, x.Time), by)
 		x.Time = x.Time.Add(by)
