@@ -80,7 +80,8 @@ func resetWorld(ctx context.Context, r *run) (list []float64, err error) {
 	var env struct{ ID string }
 	err = s.call(ctx, http.MethodPost, "/envs", map[string]any{"problem": worldProblem}, &env)
 	for i := 0; err == nil && i <= r.rounds; i++ {
-		if err = s.call(ctx, http.MethodPost, "/envs/"+env.ID+"/reset", map[string]any{"seed": i + 1}, nil); err == nil {
+		err = s.call(ctx, http.MethodPost, "/envs/"+env.ID+"/reset", map[string]any{"seed": i + 1}, nil)
+		if err == nil {
 			err = s.call(ctx, http.MethodPost, "/envs/"+env.ID+"/step", map[string]any{"action": "submit([])"}, nil)
 		}
 	}
