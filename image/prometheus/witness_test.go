@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
 
 	"github.com/aiopslab/aiopslab/kit/past"
@@ -20,7 +21,7 @@ func TestGenerationsWereFewer(t *testing.T) {
 	}})
 	for _, name := range []string{"kube_deployment_metadata_generation", "kube_deployment_status_observed_generation"} {
 		w := &witness{memory: &memory{past: p}, name: name, sighting: sighting{
-			labels: labels.FromStrings(labels.MetricName, name, "namespace", "shop", "deployment", "cart"), value: 4,
+			labels: labels.FromStrings(model.MetricNameLabel, name, "namespace", "shop", "deployment", "cart"), value: 4,
 		}}
 		at := w.history(now.Add(-time.Minute), 4)
 		for ago, want := range map[time.Duration]float64{time.Hour: 4, 3 * time.Hour: 3, 23 * time.Hour: 2} {
