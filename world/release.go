@@ -130,6 +130,9 @@ func (c *chronicle) oldSet(d *appsv1.Deployment, current *appsv1.ReplicaSet, tem
 	t.Labels[appsv1.DefaultDeploymentUniqueLabelKey] = hash
 	set.Spec.Template = *t
 	set.Status = appsv1.ReplicaSetStatus{ObservedGeneration: 2}
+	if current.Status.TerminatingReplicas != nil { // Where they are counted, who finds none writes one now.
+		set.Status.TerminatingReplicas = new(int32)
+	}
 	shift(set, at.Sub(set.CreationTimestamp.Time))
 	return set
 }

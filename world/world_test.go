@@ -97,6 +97,7 @@ func addShop(h *cloud.History, name string) {
 			Replicas: ptr.To(int32(1)), Template: template,
 			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"pod-template-hash": hash}},
 		},
+		Status: appsv1.ReplicaSetStatus{Replicas: 1, ReadyReplicas: 1, TerminatingReplicas: new(int32)},
 	}
 	set.Labels["pod-template-hash"] = hash
 	set.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment"))}
@@ -286,6 +287,9 @@ func TestReleases(t *testing.T) {
 			seen[hash], seen[n] = true, true
 			if current := *s.Spec.Replicas == 1; current != (n == d.Annotations[revision]) || current != (n == strconv.Itoa(len(sets[d.UID]))) {
 				t.Errorf("%s is revision %s of %d", s.Name, n, len(sets[d.UID]))
+			}
+			if s.Status.TerminatingReplicas == nil { // Its controller would write it when it starts.
+				t.Errorf("the status of %s does not count pods that end", s.Name)
 			}
 		}
 		if d.Generation != d.Status.ObservedGeneration && len(sets[d.UID]) > 1 {
