@@ -32,9 +32,13 @@ the service is refused. An operator removes the selector.`,
 		Targets:   AnyService,
 		TrueFixes: RollBackFixes,
 	}, assignParams{Node: "extra-node"}, func(t Target, p assignParams) (Fault, error) {
-		return Redeploy(t, func(spec map[string]any) error {
+		f, err := redeploy(t, func(spec map[string]any) error {
 			return unstructured.SetNestedField(spec, p.Node, "nodeSelector", v1.LabelHostname)
 		})
+		if err != nil {
+			return nil, err
+		}
+		return &unschedulable{f}, nil
 	}, func(t Target, _ assignParams) []string {
 		return []string{
 			fmt.Sprintf(
@@ -43,3 +47,6 @@ the service is refused. An operator removes the selector.`,
 		}
 	})
 }
+
+// unschedulable is a Deployment whose pods no node takes.
+type unschedulable struct{ *redeployed }

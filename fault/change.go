@@ -51,7 +51,18 @@ func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 	if err != nil {
 		return fmt.Errorf("change %s %s: %w", u.GetKind(), name, err)
 	}
+	e.applied(u)
 	return nil
+}
+
+// applied tells of objects that were applied.
+func (e *Env) applied(objects ...*unstructured.Unstructured) {
+	if e.Applied == nil {
+		return
+	}
+	for _, u := range objects {
+		e.Applied(u)
+	}
 }
 
 // scale applies a Deployment with another number of replicas. For none it waits until its pods are

@@ -44,6 +44,11 @@ type Env struct {
 	// Dress adds to what is applied what everything has that is applied at this time, such as the mark of
 	// a release. It may be nil.
 	Dress func(u *unstructured.Unstructured)
+	// Applied is told of an object that was applied, as it was. It may be nil.
+	Applied func(u *unstructured.Unstructured)
+	// Spare is how many pods a service was given at the moment beside those that it needs. They say nothing of how it
+	// fares: they may only just have been made. It may be nil.
+	Spare func(service string) int
 }
 
 // Fault is a fault that is bound to its target. It remembers what Recover needs; one Fault is for

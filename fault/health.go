@@ -62,6 +62,9 @@ func unsettled(ctx context.Context, e *Env, service string, settle time.Duration
 	case want == 0:
 		return service + " is scaled to 0 pods", nil
 	}
+	if e.Spare != nil {
+		want = max(1, want-e.Spare(service))
+	}
 	pods, err := podsOf(ctx, e, service)
 	if err != nil {
 		return "", err

@@ -3,6 +3,7 @@ package fault
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -87,6 +88,19 @@ func testPodSymptom(t *testing.T) {
 		e := &Env{Client: c, App: a, Injected: time.Now().Add(-time.Second)}
 		if got, err := unsettled(t.Context(), e, "geo", killSettle); err != nil || !strings.HasPrefix(got, tt.want) || tt.want == "" && got != "" {
 			t.Errorf("ready for %v: %q, %v; want %q", tt.ready, got, err, tt.want)
+		}
+	}
+	// A pod to spare need not be ready. One that is needed must.
+	for ready, want := range []string{"0 of 1 pods of geo are ready", ""} {
+		c := fake.NewClientset(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: "geo"}, Spec: appsv1.DeploymentSpec{Replicas: ptr.To[int32](2)}})
+		for i := range ready {
+			p := readyPod(a, "geo", "n1", time.Hour)
+			p.Name = fmt.Sprint("geo-", i)
+			c.Tracker().Add(p)
+		}
+		e := &Env{Client: c, App: a, Spare: func(s string) int { return map[string]int{"geo": 1}[s] }}
+		if got, err := podSymptom(t.Context(), e, "geo"); err != nil || got != want {
+			t.Errorf("%d ready, one to spare: %q, %v; want %q", ready, got, err, want)
 		}
 	}
 	// Not every service is run by a Deployment.

@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 // Reach is what of an application an injection writes or makes anew. Whoever changes the application
@@ -19,6 +21,9 @@ type Reach struct {
 	Touches []string
 	// Settled says that the pods of these must have been ready for a while.
 	Settled bool
+	// Alone are the services to whose number of pods the fault, its symptom or its remedy is tied. Any other may have a
+	// pod more for a while: the new one fares as the others do.
+	Alone []string
 }
 
 // Reaching is an optional power of a [Fault]: it tells its reach.
@@ -40,6 +45,7 @@ func key(u *unstructured.Unstructured) string { return u.GetKind() + "/" + u.Get
 var (
 	_ Reaching = (*redeployed)(nil)
 	_ Reaching = (*scaled)(nil)
+	_ Reaching = (*unschedulable)(nil)
 	_ Reaching = (*misconfigured)(nil)
 	_ Reaching = (*tlsRequired)(nil)
 	_ Reaching = (*revoked)(nil)
@@ -52,7 +58,16 @@ var (
 func (f *redeployed) Reach() Reach { return Reach{Applies: []string{key(f.right)}} }
 
 // Reach implements [Reaching].
-func (f *scaled) Reach() Reach { return Reach{Applies: []string{key(f.right)}} }
+func (f *scaled) Reach() Reach {
+	return Reach{Applies: []string{key(f.right)}, Alone: []string{f.right.GetName()}}
+}
+
+// Reach implements [Reaching]. Each pod that nobody takes has events and an alert of its own.
+func (f *unschedulable) Reach() Reach {
+	r := f.redeployed.Reach()
+	r.Alone = []string{f.right.GetName()}
+	return r
+}
 
 // Reach implements [Reaching].
 func (f *misconfigured) Reach() Reach { return Reach{Applies: []string{key(f.right)}} }
@@ -69,9 +84,30 @@ func (f *revoked) Reach() Reach { return Reach{Touches: append([]string{f.server
 func (f *unregistered) Reach() Reach { return Reach{Touches: append([]string{f.server}, f.clients...)} }
 
 // Reach implements [Reaching].
-func (f *disturbed) Reach() Reach { return Reach{Touches: []string{f.target}, Settled: true} }
+func (f *disturbed) Reach() Reach {
+	r := Reach{Touches: []string{f.target}, Settled: true}
+	if f.shared() {
+		r.Alone = r.Touches
+	}
+	return r
+}
+
+// shared reports whether the pods of a service share what a disturbance does, so that it is less with one more.
+func (f *disturbed) shared() bool {
+	switch d := f.what; {
+	case f.node: // A new pod may be on another node, and well there.
+	case d.Schedule.Ramp > 0: // What grows may not have reached a new pod yet.
+	case d.Stress != nil: // Two have the CPU of two, and one serves while the other was killed for its memory.
+	case d.Network != nil && d.Network.Bandwidth > 0: // Two send twice as much.
+	case d.Pod != nil && d.Pod.Action != cloud.PodFailure: // One serves while the other is killed.
+	default:
+		return false
+	}
+	return true
+}
 
 // Reach implements [Reaching].
 func (f *unbound) Reach() Reach {
-	return Reach{Whole: true, Touches: append(slices.Clone(f.servers), f.clients...)}
+	touches := append(slices.Clone(f.servers), f.clients...)
+	return Reach{Whole: true, Touches: touches, Alone: touches} // They wait, and none of their pods gets ready.
 }

@@ -114,7 +114,11 @@ func (f *unbound) Inject(ctx context.Context, e *Env) error {
 			}
 		}
 	}
-	return c.Apply(ctx, e.App.Namespace, objects)
+	if err := c.Apply(ctx, e.App.Namespace, objects); err != nil {
+		return err
+	}
+	e.applied(objects...)
+	return nil
 }
 
 // keep sees to it that the volumes outlive their claims.

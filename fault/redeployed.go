@@ -14,6 +14,14 @@ type redeployed struct{ right, wrong *unstructured.Unstructured }
 
 // Redeploy makes a fault of a change to the template of a service's pods.
 func Redeploy(t Target, change func(template map[string]any) error) (Fault, error) {
+	f, err := redeploy(t, change)
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+func redeploy(t Target, change func(template map[string]any) error) (*redeployed, error) {
 	o, err := read(t.App)
 	if err != nil {
 		return nil, err

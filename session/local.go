@@ -236,7 +236,7 @@ func (l *Local) inject(ctx context.Context) error {
 // until the agent is done.
 func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
-	env.Injected, env.Dress = time.Time{}, nil
+	env.Injected, env.Dress, env.Applied, env.Spare = time.Time{}, nil, nil, nil
 	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed, Surge: l.surge}
 	if err := l.placeDecoys(ctx, faults); err != nil {
 		return err

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxReleases is how often a workload was released, at most.
+	// maxReleases is how often a workload was released, at most; one that keeps data once more.
 	maxReleases = 6
 	// freshest is how long ago the last release was, at least.
 	freshest = 4 * time.Minute
@@ -40,7 +40,11 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	}
 	current := sets[0]
 	r := c.draw("deployment " + d.Namespace + "/" + d.Name)
-	times := c.releaseTimes(r, d.CreationTimestamp.Time)
+	n := 1 + r.IntN(maxReleases)
+	if keeps(d) { // Others are released once more in the present: being a store is not to show in the number.
+		n++
+	}
+	times := c.releaseTimes(r, n, d.CreationTimestamp.Time)
 	changes := draftChanges(r, &d.Spec.Template, c.HasImage)
 	times = times[max(0, len(times)-len(changes)-1):]
 	times[0] = d.CreationTimestamp.Time
@@ -72,11 +76,10 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	}
 }
 
-// releaseTimes are when a workload was released, first and last included. The last release may be minutes
+// releaseTimes are when a workload was released n times, first and last included. The last release may be minutes
 // or weeks ago; each order of magnitude is as likely.
-func (c *chronicle) releaseTimes(r *rand.Rand, made time.Time) []time.Time {
+func (c *chronicle) releaseTimes(r *rand.Rand, n int, made time.Time) []time.Time {
 	age := c.Now.Sub(made)
-	n := 1 + r.IntN(maxReleases)
 	times := []time.Time{made}
 	if n == 1 || age < 2*freshest {
 		return times

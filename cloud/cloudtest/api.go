@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -143,6 +144,10 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request, p place) {
 		}
 		if r.Method == http.MethodPost {
 			path += "/" + u.GetName()
+		}
+		if v := u.GetResourceVersion(); found && v != "" && v != c.objects[path].GetResourceVersion() {
+			fail(w, apierrors.NewConflict(resource, p.name, errors.New("the object has been modified")))
+			return
 		}
 		c.put(path, u)
 		reply(w, http.StatusOK, c.view(path))

@@ -47,9 +47,11 @@ type Life struct {
 	build   string // of the release
 	parts   []*part
 	reached []string // services that faults reach
+	alone   []string // services that are never scaled, see [fault.Reach]
 
 	mu      sync.Mutex
 	changes []record.Change
+	applied map[string]*unstructured.Unstructured // what was applied last of each Deployment, by name
 
 	certified string // the version of the certificate that nobody else has written since
 
@@ -95,11 +97,8 @@ func (l *Life) note(c record.Change) {
 // A fault that deploys the whole application anew is a release itself. After it, some of what it does not break is
 // released once more.
 func (l *Life) Release(ctx context.Context, injections []Injection) (err error) {
-	whole := false
-	for _, i := range injections {
-		whole = whole || i.Reach.Whole
-		l.reached = slices.Concat(l.reached, i.applied(), i.needs(l.Env.App))
-	}
+	whole := slices.ContainsFunc(injections, func(i Injection) bool { return i.Reach.Whole })
+	l.reach(injections)
 	if l.parts, err = partsOf(l.Env.App); err != nil {
 		return err
 	}
@@ -121,6 +120,17 @@ func (l *Life) Release(ctx context.Context, injections []Injection) (err error) 
 		return l.roll(ctx, plan(r, l.Env.App, l.some(r), nil))
 	}
 	return l.roll(ctx, plan(r, l.Env.App, l.parts, injections))
+}
+
+// reach notes what faults reach.
+func (l *Life) reach(injections []Injection) {
+	for _, i := range injections {
+		needs := i.needs(l.Env.App)
+		l.reached, l.alone = slices.Concat(l.reached, i.applied(), needs), append(l.alone, i.Reach.Alone...)
+		if !i.Reach.Known {
+			l.alone = append(l.alone, needs...)
+		}
+	}
 }
 
 // some are half of the parts that no fault reaches, drawn.
@@ -167,8 +177,17 @@ func (l *Life) deployDressed(ctx context.Context) error {
 	return l.await(ctx, l.Dressed, false)
 }
 
-// wear has everything that is applied from now on dressed for the release, on top of what it wears already.
+// wear has everything that is applied from now on dressed for the release, on top of what it wears already, and
+// remembers it.
 func (l *Life) wear() {
+	l.applied = map[string]*unstructured.Unstructured{}
+	l.Env.Applied = func(u *unstructured.Unstructured) {
+		if u.GetKind() == "Deployment" {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.applied[u.GetName()] = u.DeepCopy()
+		}
+	}
 	under := l.Env.Dress
 	l.Env.Dress = func(u *unstructured.Unstructured) {
 		if under != nil {

@@ -165,7 +165,7 @@ func TestRelease(t *testing.T) {
 			if d.Annotations[buildAnnotation] == "" {
 				t.Errorf("%s has no mark of the release", name)
 			}
-			if rolled := d.Spec.Template.Annotations[buildAnnotation] != ""; rolled != (name != "cache" && name != "db") {
+			if rolled := d.Spec.Template.Annotations[buildAnnotation] != ""; rolled != (name != "db") {
 				t.Errorf("new pods of %s: %v", name, rolled)
 			}
 		}
@@ -360,14 +360,15 @@ func TestWhole(t *testing.T) {
 	})
 }
 
-// While an agent works, services that are well are scaled up and down; those that faults reach, and those
-// that cannot have two pods, are not. When it ends, everything is as it was.
+// While an agent works, services are scaled up and down; those to whose pods a fault is tied, and those that cannot
+// have two pods, are not. When it ends, everything is as it was.
 func TestStir(t *testing.T) {
 	for _, level := range []Level{Calm, Busy} {
 		synctest.Test(t, func(t *testing.T) {
 			x := newTrial(t, level, 5)
 			x.life.Release(t.Context(), []Injection{{ //nolint:errcheck // It does nothing.
-				Reach: fault.Reach{Known: true, Touches: []string{"frontend"}}, Do: func(context.Context) error { return nil },
+				Reach: fault.Reach{Known: true, Touches: []string{"frontend"}, Alone: []string{"frontend"}},
+				Do:    func(context.Context) error { return nil },
 			}})
 			x.life.Changes()
 			if err := x.life.Go(t.Context()); err != nil {
@@ -384,7 +385,7 @@ func TestStir(t *testing.T) {
 			for _, c := range append(late, x.life.Changes()...) {
 				counts[c.Service]++
 			}
-			if len(counts) < 2 || counts["frontend"]+counts["cache"]+counts["db"] > 0 {
+			if len(counts) < 2 || counts["frontend"]+counts["db"] > 0 {
 				t.Errorf("changed were %v", counts)
 			}
 			least, most := 60, 150

@@ -15,7 +15,8 @@ type part struct {
 	// objects are its ConfigMaps, Service and Deployment; what a person would not write again is left out.
 	objects    []*unstructured.Unstructured
 	deployment *unstructured.Unstructured // nil if it has none
-	// rolls says that its pods can be replaced while users are served: it keeps nothing.
+	// rolls says that its pods can be replaced while users are served: it keeps nothing that is not elsewhere, too. It
+	// can also have a pod more.
 	rolls bool
 }
 
@@ -95,12 +96,16 @@ func volumes(u *unstructured.Unstructured) (list []map[string]any) {
 	return list
 }
 
-// rolls reports whether a Deployment's pods can be replaced one by one without anything being lost: those
-// of a service that has no store of its own, in memory or on a disk.
+// rolling are the kinds of services of which nothing is lost with their pods. Services have their data in stores. What
+// is in memcached is in a database as well; whoever does not find it, or nobody to ask, looks there. Redis and MongoDB
+// have the only copy, and who finds others by Consul, or looks at traces, would notice as well.
+var rolling = []string{"service", "memcached"}
+
+// rolls reports whether a Deployment's pods can be replaced one by one without anything being lost.
 func rolls(a *app.App, u *unstructured.Unstructured) bool {
 	s, ok := a.Service(u.GetName())
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type")
-	return ok && s.Kind == "service" && strategy != "Recreate" && replicas(u) > 0 &&
+	return ok && slices.Contains(rolling, s.Kind) && strategy != "Recreate" && replicas(u) > 0 &&
 		!slices.ContainsFunc(volumes(u), func(v map[string]any) bool { return v["persistentVolumeClaim"] != nil })
 }
 

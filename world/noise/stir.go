@@ -30,19 +30,28 @@ const (
 	calmTimeout = 10 * time.Second
 )
 
+// One in so many of the services that can be scaled is, and two at least. They are few: some faults cannot be where
+// services are scaled, and whoever leaves these services out for that has not left out much.
+const (
+	oneIn = 6
+	least = 2
+)
+
 // stir scales services up by a pod, and down again. It never writes what another has written since.
 type stir struct {
 	*Life
-	services []*part
+	services []string
 	// known is the generation of each service's Deployment as it was found or left. One that has another
 	// is somebody else's now.
 	known  map[string]int64
 	raised map[string]bool
 	handed chan struct{} // closed when an agent has its turn
 	once   sync.Once
+
+	spare sync.Map // services that have a pod more, or are about to
 }
 
-// Go begins to scale some of the services that faults do not reach, to work on nodes and to do chores, until Stop.
+// Go begins to scale some services, whether or not a fault is there, to work on nodes and to do chores, until Stop.
 func (l *Life) Go(ctx context.Context) error {
 	if l.Level.quiet() {
 		return nil
@@ -56,13 +65,12 @@ func (l *Life) Go(ctx context.Context) error {
 	for _, d := range list.Items {
 		s.known[d.Name] = d.Generation
 	}
-	rolling := slices.DeleteFunc(slices.Clone(l.parts), func(p *part) bool { return !p.rolls })
-	few := (len(rolling) + 1) / 2
-	for _, i := range r.Perm(len(rolling)) {
-		p := rolling[i]
-		if _, there := s.known[p.service]; there && !slices.Contains(l.reached, p.service) && len(s.services) < few {
-			s.services = append(s.services, p)
+	s.services = s.choose(r)
+	l.Env.Spare = func(service string) int {
+		if _, raised := s.spare.Load(service); raised {
+			return 1
 		}
+		return 0
 	}
 	u, err := newUpkeep(ctx, l)
 	if err != nil {
@@ -92,13 +100,38 @@ func (l *Life) Stop(ctx context.Context) {
 		return
 	}
 	l.stop()
-	for _, p := range l.stir.services {
-		if l.stir.raised[p.service] {
-			l.stir.scale(ctx, p)
+	for _, name := range l.stir.services {
+		if l.stir.raised[name] {
+			l.stir.scale(ctx, name)
 		}
 	}
+	l.stir.spare.Clear()
 	l.upkeep.end(ctx)
 	l.stop, l.stir, l.upkeep = nil, nil, nil
+}
+
+// choose draws the services that are scaled. Whether one is chosen does not depend on where a fault is, but for those
+// that cannot have a pod more because of it.
+func (s *stir) choose(r *rand.Rand) (names []string) {
+	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool { return !p.rolls })
+	for _, i := range r.Perm(len(parts)) {
+		name := parts[i].service
+		_, there := s.known[name]
+		if there && !slices.Contains(s.alone, name) && len(names) < max(least, (len(parts)+oneIn-1)/oneIn) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// last is a Deployment as it was applied last, by the release or by a fault.
+func (s *stir) last(name string) *unstructured.Unstructured {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if u := s.applied[name]; u != nil {
+		return u.DeepCopy()
+	}
+	return nil
 }
 
 func (s *stir) run(ctx context.Context, r *rand.Rand) {
@@ -125,38 +158,44 @@ func (s *stir) run(ctx context.Context, r *rand.Rand) {
 
 // scale gives a service a pod more, or takes it away again. A change that fails is not made: nobody
 // depends on it.
-func (s *stir) scale(ctx context.Context, p *part) {
+func (s *stir) scale(ctx context.Context, name string) {
 	// One that is begun is finished, or nobody would know what was left.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calmTimeout)
 	defer cancel()
 	deployments := s.Env.Client.AppsV1().Deployments(s.Env.App.Namespace)
-	n, what := replicas(p.deployment), "scale down"
-	if !s.raised[p.service] {
+	u := s.last(name)
+	if u == nil {
+		return
+	}
+	n, what := replicas(u), "scale down"
+	if !s.raised[name] {
 		n, what = n+1, "scale up"
 	}
+	_ = unstructured.SetNestedField(u.Object, n, "spec", "replicas")
+	s.spare.Store(name, true)
+	defer func() {
+		if !s.raised[name] {
+			s.spare.Delete(name)
+		}
+	}()
 	for range stirTries {
-		d, err := deployments.Get(ctx, p.service, metav1.GetOptions{})
-		if err != nil || d.Generation != s.known[p.service] {
+		d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+		if err != nil || d.Generation != s.known[name] {
 			return
 		}
-		u := p.deployment.DeepCopy()
-		if s.Env.Dress != nil {
-			s.Env.Dress(u)
-		}
-		_ = unstructured.SetNestedField(u.Object, n, "spec", "replicas")
 		u.SetResourceVersion(d.ResourceVersion) // Whoever has written it since comes first.
 		data, err := u.MarshalJSON()
 		if err != nil {
 			return
 		}
-		d, err = deployments.Patch(ctx, p.service, types.ApplyPatchType, data,
+		d, err = deployments.Patch(ctx, name, types.ApplyPatchType, data,
 			metav1.PatchOptions{FieldManager: manifest.FieldManager, Force: ptr.To(true)})
 		if apierrors.IsConflict(err) {
 			continue
 		}
 		if err == nil {
-			s.known[p.service], s.raised[p.service] = d.Generation, !s.raised[p.service]
-			s.note(record.Change{What: what, Service: p.service})
+			s.known[name], s.raised[name] = d.Generation, !s.raised[name]
+			s.note(record.Change{What: what, Service: name})
 		}
 		return
 	}
