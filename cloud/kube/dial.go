@@ -1,0 +1,37 @@
+package kube
+
+import (
+	"context"
+	"net"
+	"strconv"
+)
+
+// Dial implements cloud.Cloud. Addresses of nodes are dialled from this machine, all others through the API server.
+func (c *Cloud) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	switch network {
+	case "tcp", "tcp4", "tcp6":
+	default:
+		return nil, &net.OpError{Op: "dial", Net: network, Err: net.UnknownNetworkError(network)}
+	}
+	to := name(address)
+	t, err := c.names.resolve(ctx, address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: to, Err: err}
+	}
+	if t.pod == "" {
+		var d net.Dialer
+		return d.DialContext(ctx, network, net.JoinHostPort(t.host, strconv.Itoa(t.port)))
+	}
+	conn, err := c.pool.dial(ctx, t, to)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: to, Err: err}
+	}
+	return conn, nil
+}
+
+// name is an address as it was dialled.
+type name string
+
+func (name) Network() string { return "tcp" }
+
+func (n name) String() string { return string(n) }
