@@ -27,6 +27,12 @@ const tooLate = 500 * time.Millisecond
 // Overloaded reports whether the machine was too busy for this look to count.
 func (l Look) Overloaded() bool { return l.Late > tooLate }
 
+// Exemplary reports whether a look shows so well a system that others may be compared with it on another day. One that
+// was slow, or served not everybody, because the machine was busy would let a broken system pass later.
+func (l Look) Exemplary() bool {
+	return !l.Overloaded() && l.Load.Total.Failed == 0 && l.Load.Total.P95 <= latencySlack
+}
+
 // Workload is a Deployment, StatefulSet or DaemonSet.
 type Workload struct {
 	Kind     string `json:"kind"`

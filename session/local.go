@@ -165,16 +165,13 @@ func (l *Local) setUp(ctx context.Context) (err error) {
 }
 
 // tellMade tells of the application that was deployed, once it has proved to serve its users, if there is anything
-// to tell that was not known. How it looks on a machine that is too busy is not worth knowing.
+// to tell that was not known.
 func (l *Local) tellMade() {
-	key := l.setting.Problem.Document.Load.Key()
-	if l.Made == nil || l.stage.snapshot == nil || l.baseline.Overloaded() {
+	if l.Made == nil || l.stage.snapshot == nil {
 		return
 	}
-	if r := l.stage.revival; r != nil {
-		if _, known := r.Made.Healthy[key]; known {
-			return
-		}
+	if r := l.stage.revival; r != nil && len(l.stage.healthy) <= len(r.Made.Healthy) {
+		return
 	}
 	l.Made(l.stage.app, Made{Snapshot: l.stage.snapshot, Healthy: maps.Clone(l.stage.healthy)})
 	l.Made = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/cloudtest"
+	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/kit/past"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -102,6 +103,48 @@ func TestRevived(t *testing.T) {
 		}
 		if h.relived != 1 || h.recalled != 4 {
 			t.Errorf("relived %d, recalled %d", h.relived, h.recalled)
+		}
+	})
+}
+
+// How an application looks on a busy machine, slow or with users who are not served, is not kept, and no later run is
+// compared with it: what is broken would pass.
+func TestBusyDayIsNotKept(t *testing.T) {
+	results := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newShop(t)
+		defer w.Local.Close()
+		w.Local.Cloud = &historian{Cloud: w.Cloud}
+		var told []Made
+		w.Made = func(_ *app.App, m Made) { told = append(told, m) }
+		slow := atomic.Bool{}
+		slow.Store(true)
+		w.Serve("frontend.test-shop:80", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			if slow.Load() {
+				time.Sleep(4 * time.Second)
+			}
+		}))
+		p := shopProblem(problem.Detection)
+		run := func() (baseline time.Duration) {
+			s := Session{
+				Problem: p, Agent: scripted(agent.Call("submit", "Yes")), Environment: w.Local, Results: results,
+				Progress: func(kind string, data any) {
+					if look, ok := data.(grade.Look); ok && kind == record.BaselineEvent {
+						baseline = look.Load.Total.P95
+					}
+				},
+			}
+			if o, err := s.Run(t.Context()); err != nil || o.Verdict.Class != Solved {
+				t.Fatalf("%+v: %v", o, err)
+			}
+			return baseline
+		}
+		if p95 := run(); p95 < 3*time.Second || len(told) != 1 || len(told[0].Healthy) != 0 {
+			t.Errorf("on the busy day 95 %% within %v; told of %+v", p95, told)
+		}
+		slow.Store(false)
+		if p95 := run(); p95 > time.Second {
+			t.Errorf("on the next day the baseline is that of the busy one: 95 %% within %v", p95)
 		}
 	})
 }

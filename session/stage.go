@@ -137,9 +137,19 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 	}
 	// What led to alerts was in the first look, too.
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
-		s.healthy[l.Key()] = baseline
+		s.remember(l, baseline)
 	}
 	return baseline, err
+}
+
+// remember notes how the application looks under a load when it is well. On a day on which the machine is busy that is
+// good for the run that sees it, and no other.
+func (s *Stage) remember(l *problem.Load, look grade.Look) {
+	if look.Exemplary() {
+		s.healthy[l.Key()] = look
+	} else {
+		delete(s.healthy, l.Key())
+	}
 }
 
 // serve puts the application under load, as it was deployed, and waits until it is well.
@@ -158,7 +168,8 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 		return baseline, err
 	}
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
-		s.healthy[l.Key()], s.served = baseline, baseline.Serving
+		s.remember(l, baseline)
+		s.served = baseline.Serving
 	}
 	return baseline, err
 }
