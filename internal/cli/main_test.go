@@ -45,8 +45,8 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	os.Setenv("AIOPSLAB_NOISE", "none") // It takes seconds; who tests it says so.
-	os.Setenv("AIOPSLAB_WORLDS", "off") // Tests do not depend on one another.
+	os.Setenv("AIOPSLAB_NOISE", "none")                        // It takes seconds; who tests it says so.
+	os.Setenv("AIOPSLAB_WORLDS", filepath.Join(dir, "worlds")) // An application is deployed once, not for each test.
 	code := m.Run()
 	if err := shared.stop(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "the shared environment:", err)

@@ -68,7 +68,7 @@ func setUp(e *testscript.Env, cache string) error {
 	e.Setenv("KUBECONFIG", "")
 	e.Setenv("AIOPSLAB_SEED", "1")
 	e.Setenv("AIOPSLAB_NOISE", "none")
-	e.Setenv("AIOPSLAB_WORLDS", "off")
+	e.Setenv("AIOPSLAB_WORLDS", os.Getenv("AIOPSLAB_WORLDS"))
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		return err
