@@ -1,30 +1,28 @@
 package past
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// layouts are the ways in which programs write the time into their logs. Each must say which day it is.
-var layouts = []struct {
-	pattern *regexp.Regexp
-	layout  string
-}{
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z`), "2006-01-02T15:04:05.000000000Z"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z`), "2006-01-02T15:04:05.000000Z"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`), "2006-01-02T15:04:05.000Z"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00`), "2006-01-02T15:04:05.000-07:00"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "2006-01-02T15:04:05Z"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00`), "2006-01-02T15:04:05-07:00"},
-	{regexp.MustCompile(`\d\d/[A-Z][a-z]{2}/\d{4}:\d\d:\d\d:\d\d \+0000`), "02/Jan/2006:15:04:05 -0700"},
-	{regexp.MustCompile(`\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d\.\d{3}`), "02 Jan 2006 15:04:05.000"},
-	{regexp.MustCompile(`\d{4}/\d\d/\d\d \d\d:\d\d:\d\d`), "2006/01/02 15:04:05"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3}`), "2006-01-02 15:04:05.000"},
-	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "2006-01-02 15:04:05"},
-	{regexp.MustCompile(`\b\d{10}[.:]\d{6}\b`), epoch},
+// layouts are the ways in which programs write the time into their logs, each with its shape: 0 stands for a digit, A for
+// a capital and a for a small letter. Each must say which day it is.
+var layouts = []struct{ shape, layout string }{
+	{"0000-00-00T00:00:00.000000000Z", "2006-01-02T15:04:05.000000000Z"},
+	{"0000-00-00T00:00:00.000000Z", "2006-01-02T15:04:05.000000Z"},
+	{"0000-00-00T00:00:00.000Z", "2006-01-02T15:04:05.000Z"},
+	{"0000-00-00T00:00:00.000+00:00", "2006-01-02T15:04:05.000-07:00"},
+	{"0000-00-00T00:00:00Z", "2006-01-02T15:04:05Z"},
+	{"0000-00-00T00:00:00+00:00", "2006-01-02T15:04:05-07:00"},
+	{"00/Aaa/0000:00:00:00 +0000", "02/Jan/2006:15:04:05 -0700"},
+	{"00 Aaa 0000 00:00:00.000", "02 Jan 2006 15:04:05.000"},
+	{"0000/00/00 00:00:00", "2006/01/02 15:04:05"},
+	{"0000-00-00 00:00:00.000", "2006-01-02 15:04:05.000"},
+	{"0000-00-00 00:00:00", "2006-01-02 15:04:05"},
+	{"0000000000.000000", epoch},
+	{"0000000000:000000", epoch},
 }
 
 // epoch is the layout of seconds since 1970, with microseconds after a point or a colon.
@@ -47,19 +45,61 @@ func Stamps(text string, written time.Time) (list []Stamp) {
 		if l.layout != epoch && len(list) > 0 {
 			continue // A shorter form may be a part of what was found.
 		}
-		for _, at := range l.pattern.FindAllStringIndex(text, -1) {
-			t, err := parse(l.layout, text[at[0]:at[1]])
+		for from := range text {
+			to := from + len(l.shape)
+			if !shaped(text[from:], l.shape) || l.layout == epoch && (inWord(text, from-1) || inWord(text, to)) {
+				continue
+			}
+			t, err := parse(l.layout, text[from:to])
 			if err != nil || t.Sub(written).Abs() > near {
 				continue
 			}
 			if late := written.Sub(t); late >= 0 && late < precision(l.layout) {
 				t = written // It is that time, cut off.
 			}
-			list = append(list, Stamp{t, at[0], at[1], l.layout})
+			list = append(list, Stamp{t, from, to, l.layout})
 		}
 	}
 	slices.SortFunc(list, func(a, b Stamp) int { return a.from - b.from })
 	return list
+}
+
+// shaped reports whether a text begins with a shape.
+func shaped(text, shape string) bool {
+	if len(text) < len(shape) {
+		return false
+	}
+	for i := range len(shape) {
+		c := text[i]
+		switch shape[i] {
+		case '0':
+			if c < '0' || c > '9' {
+				return false
+			}
+		case 'A':
+			if c < 'A' || c > 'Z' {
+				return false
+			}
+		case 'a':
+			if c < 'a' || c > 'z' {
+				return false
+			}
+		default:
+			if c != shape[i] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// inWord reports whether there is a letter or a digit at an index.
+func inWord(text string, i int) bool {
+	if i < 0 || i >= len(text) {
+		return false
+	}
+	c := text[i]
+	return c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z'
 }
 
 // precision is how finely a layout tells the time.

@@ -32,3 +32,14 @@ func TestMove(t *testing.T) {
 		}
 	}
 }
+
+func BenchmarkStamps(b *testing.B) {
+	written := time.Date(2026, 11, 16, 15, 20, 3, 680_000_000, time.UTC)
+	const text = `{"t":{"$date":"2026-11-16T15:20:03.680+00:00"},"s":"I",  "c":"STORAGE",  "id":22430,   "ctx":"WTCheckpointThread",` +
+		`"msg":"WiredTiger message","attr":{"message":"[1794842403:680123][1:0x7f], WT_SESSION.checkpoint: saving"}}`
+	for b.Loop() {
+		if len(Stamps(text, written)) != 2 {
+			b.Fatal("not found")
+		}
+	}
+}
