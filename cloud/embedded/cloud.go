@@ -45,6 +45,9 @@ const (
 	// gcPercent favours memory over time, from the start: a lazier collector would save a tenth of
 	// its CPU time, and leave the heap in pieces that can never be given back.
 	gcPercent = 75
+	// startMemory is how much a cluster that starts from a snapshot may use before it collects anything. Nearly all
+	// that such a start makes stays, so there is little to collect; under load the heap is as big anyway.
+	startMemory = 512 << 20
 )
 
 // Cloud is a cluster inside the process.
@@ -86,6 +89,10 @@ func Start(ctx context.Context, opts Options) (*Cloud, error) {
 		return nil, err
 	}
 	debug.SetGCPercent(gcPercent)
+	if opts.Snapshot != nil {
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+		defer debug.SetMemoryLimit(debug.SetMemoryLimit(startMemory))
+	}
 	c := &Cloud{opts: opts}
 	if err := c.start(ctx); err != nil {
 		err = cmp.Or(c.Err(), err)
