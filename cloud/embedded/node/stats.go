@@ -24,11 +24,12 @@ const (
 func (k *kubelet) summary() *statsapi.Summary {
 	n := k.node
 	at := metav1.NewTime(n.fleet.cfg.Clock.Now())
+	disk := k.diskStats(at)
 	s := &statsapi.Summary{}
 	var cpu float64
 	var used time.Duration
 	for _, p := range k.machine.runtime.Stats() {
-		ps := k.convertStats(at, &p)
+		ps := k.convertStats(&p, disk)
 		for _, c := range p.Containers {
 			cpu += c.CPURate
 			used += c.CPU
@@ -48,8 +49,8 @@ func (k *kubelet) summary() *statsapi.Summary {
 			WorkingSetBytes: ptr.To(uint64(memory)), RSSBytes: ptr.To(uint64(memory)), PageFaults: ptr.To(uint64(0)),
 			MajorPageFaults: ptr.To(uint64(0)),
 		},
-		Network: networkStats(at, k.machine.host.Counters()), Fs: k.diskStats(at),
-		Runtime: &statsapi.RuntimeStats{ImageFs: k.diskStats(at), ContainerFs: k.diskStats(at)},
+		Network: networkStats(at, k.machine.host.Counters()), Fs: &disk,
+		Runtime: &statsapi.RuntimeStats{ImageFs: &disk, ContainerFs: &disk},
 		Rlimit: &statsapi.RlimitStats{
 			Time: at, MaxPID: ptr.To(int64(4194304)),
 			NumOfRunningProcesses: ptr.To(int64(100)),
@@ -60,10 +61,12 @@ func (k *kubelet) summary() *statsapi.Summary {
 
 func nano(cores float64) *uint64 { return ptr.To(uint64(cores * 1e9)) }
 
-func (k *kubelet) diskStats(at metav1.Time) *statsapi.FsStats {
+// diskStats is what is used of the node's disk. It looks at every file, so it is asked for once, and what is told of
+// parts of the disk are copies of it.
+func (k *kubelet) diskStats(at metav1.Time) statsapi.FsStats {
 	const inodes = 1 << 22
 	_, files := k.machine.tree.Used()
-	return &statsapi.FsStats{
+	return statsapi.FsStats{
 		Time: at, CapacityBytes: ptr.To(uint64(k.machine.disk.Total)), UsedBytes: ptr.To(uint64(k.machine.disk.Used())),
 		AvailableBytes: ptr.To(uint64(max(0, k.machine.disk.Total-k.machine.disk.Used()))),
 		Inodes:         ptr.To(uint64(inodes)), InodesUsed: ptr.To(uint64(files)),
@@ -78,7 +81,14 @@ func networkStats(at metav1.Time, c *vnet.Counters) *statsapi.NetworkStats {
 	}}
 }
 
-func (k *kubelet) convertStats(at metav1.Time, p *cri.PodStats) *statsapi.PodStats {
+// partOf is a part of a disk that has so many bytes and files.
+func partOf(disk statsapi.FsStats, bytes, files int64) *statsapi.FsStats {
+	disk.UsedBytes, disk.InodesUsed = ptr.To(uint64(bytes)), ptr.To(uint64(files))
+	return &disk
+}
+
+func (k *kubelet) convertStats(p *cri.PodStats, disk statsapi.FsStats) *statsapi.PodStats {
+	at := disk.Time
 	s := &statsapi.PodStats{
 		PodRef:    statsapi.PodReference{Name: p.Name, Namespace: p.Namespace, UID: p.UID},
 		StartTime: metav1.NewTime(p.Created), Network: networkStats(at, p.Network),
@@ -88,22 +98,19 @@ func (k *kubelet) convertStats(at metav1.Time, p *cri.PodStats) *statsapi.PodSta
 	var memory, layer int64
 	for _, c := range p.Containers {
 		cpu, used, memory, layer = cpu+c.CPURate, used+c.CPU, memory+c.Memory, layer+c.Files
-		root := k.diskStats(at)
-		root.UsedBytes, root.InodesUsed = ptr.To(uint64(c.Files)), ptr.To(uint64(c.FileCount))
-		logs := k.diskStats(at)
-		logs.UsedBytes, logs.InodesUsed = ptr.To(uint64(0)), ptr.To(uint64(0))
 		s.Containers = append(s.Containers, statsapi.ContainerStats{
 			Name: c.Name, StartTime: metav1.NewTime(c.Started),
 			CPU: &statsapi.CPUStats{
 				Time: at, UsageNanoCores: nano(c.CPURate),
 				UsageCoreNanoSeconds: ptr.To(uint64(c.CPU)),
 			},
-			Memory: containerMemory(at, c.Memory, c.MemoryLimit), Rootfs: root, Logs: logs,
+			Memory: containerMemory(at, c.Memory, c.MemoryLimit),
+			Rootfs: partOf(disk, c.Files, int64(c.FileCount)), Logs: partOf(disk, 0, 0),
 		})
 	}
 	s.CPU = &statsapi.CPUStats{Time: at, UsageNanoCores: nano(cpu), UsageCoreNanoSeconds: ptr.To(uint64(used))}
 	s.Memory = containerMemory(at, memory, 0)
-	k.volumeStats(at, s, layer)
+	k.volumeStats(s, disk, layer)
 	return s
 }
 
@@ -119,7 +126,7 @@ func containerMemory(at metav1.Time, used, limit int64) *statsapi.MemoryStats {
 }
 
 // volumeStats adds a pod's volumes. Those that are gone with it count as its ephemeral storage.
-func (k *kubelet) volumeStats(at metav1.Time, s *statsapi.PodStats, layer int64) {
+func (k *kubelet) volumeStats(s *statsapi.PodStats, disk statsapi.FsStats, layer int64) {
 	ephemeral := layer
 	var w *worker
 	for _, o := range k.all() {
@@ -141,17 +148,15 @@ func (k *kubelet) volumeStats(at metav1.Time, s *statsapi.PodStats, layer int64)
 			} else if v.PersistentVolumeClaim == nil && v.HostPath == nil && v.Ephemeral == nil {
 				ephemeral += bytes
 			}
-			f := k.diskStats(at)
-			f.UsedBytes, f.InodesUsed = ptr.To(uint64(bytes)), ptr.To(uint64(files))
-			vs := statsapi.VolumeStats{FsStats: *f, Name: v.Name}
+			vs := statsapi.VolumeStats{FsStats: *partOf(disk, bytes, int64(files)), Name: v.Name}
 			if c := v.PersistentVolumeClaim; c != nil {
 				vs.PVCRef = &statsapi.PVCReference{Name: c.ClaimName, Namespace: pod.Namespace}
 			}
 			s.VolumeStats = append(s.VolumeStats, vs)
 		}
 	}
-	s.EphemeralStorage = k.diskStats(at)
-	s.EphemeralStorage.UsedBytes = ptr.To(uint64(ephemeral))
+	disk.UsedBytes = ptr.To(uint64(ephemeral))
+	s.EphemeralStorage = &disk
 }
 
 // podStats returns what one pod uses.
@@ -159,7 +164,7 @@ func (k *kubelet) podStats(pod *v1.Pod) *statsapi.PodStats {
 	at := metav1.NewTime(k.node.fleet.cfg.Clock.Now())
 	for _, p := range k.machine.runtime.Stats() {
 		if p.UID == string(pod.UID) {
-			return k.convertStats(at, &p)
+			return k.convertStats(&p, k.diskStats(at))
 		}
 	}
 	return &statsapi.PodStats{PodRef: statsapi.PodReference{
