@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// layouts are the ways in which programs write the time into their logs, each with its shape: 0 stands for a digit, A for
-// a capital and a for a small letter. Each must say which day it is.
+// layouts are the ways in which programs write the time into their logs, each with its shape: 0 stands for a digit, A
+// for a capital and a for a small letter. Each must say which day it is.
 var layouts = []struct{ shape, layout string }{
 	{"0000-00-00T00:00:00.000000000Z", "2006-01-02T15:04:05.000000000Z"},
 	{"0000-00-00T00:00:00.000000Z", "2006-01-02T15:04:05.000000Z"},
