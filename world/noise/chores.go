@@ -17,11 +17,18 @@ type chore struct {
 
 // chores are all that are done.
 func (l *Life) chores() []chore {
-	return []chore{
+	list := []chore{
 		{4, 6 * time.Second, 3 * time.Minute, 40 * time.Second, l.renew},
 		{5, 8 * time.Second, time.Minute, 15 * time.Second, l.query},
 		{6, 10 * time.Second, time.Minute, 20 * time.Second, l.surge},
 	}
+	if l.Env.Chaos != nil {
+		list = append(list, chore{7, 12 * time.Second, 4 * time.Minute, 40 * time.Second, l.restart})
+	}
+	if l.Level == Busy { // An alert is something wrong, if only with a pod of no use: not where it is calm.
+		list = append(list, chore{8, 4 * time.Second, 0, time.Minute, l.check})
+	}
+	return list
 }
 
 // run does it until the context ends.

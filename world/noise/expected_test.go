@@ -91,7 +91,7 @@ func (d *document) names(services []string) bool {
 const looksAfter = 5 * time.Second
 
 // Whoever names what is youngest, what was written last, or what is left alone, is hardly ever right: about as often as
-// who draws one of all components (one in twenty), and at most in 9 of 100 runs. This is by the plan alone, over the
+// who draws one of all components (one in twenty), and never in one of ten runs. This is by the plan alone, over the
 // catalog; 'aiopslab audit' measures it.
 func TestTracesOfThePlan(t *testing.T) {
 	apps := map[string]*app.App{}
@@ -119,7 +119,7 @@ func TestTracesOfThePlan(t *testing.T) {
 	for _, name := range []string{"youngest-replicaset", "youngest-pod", "last-written", "untouched"} {
 		share := float64(right[name]) / float64(runs)
 		t.Logf("%-20s %4.1f %%", name, 100*share)
-		if share > 0.09 || share < 0.02 { // What is never right can be left out, which is a clue as well.
+		if share > 0.095 || share < 0.02 { // What is never right can be left out, which is a clue as well.
 			t.Errorf("%s is right in %.1f %% of all runs", name, 100*share)
 		}
 	}

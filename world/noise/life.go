@@ -53,7 +53,10 @@ type Life struct {
 	changes []record.Change
 	applied map[string]*unstructured.Unstructured // what was applied last of each Deployment, by name
 
-	certified string // the version of the certificate that nobody else has written since
+	certified string        // the version of the certificate that nobody else has written since
+	stirred   []string      // the services that are scaled
+	restarted []string      // pods whose containers were killed
+	handed    chan struct{} // closed when an agent has its turn
 
 	stop   func() // of what Go began; nil if nothing goes on
 	stir   *stir
@@ -290,20 +293,18 @@ func (l *Life) await(ctx context.Context, services []string, settled bool) error
 }
 
 func (l *Life) rolledOut(ctx context.Context, service string, settled bool) (bool, error) {
-	ns, client := l.Env.App.Namespace, l.Env.Client
-	d, err := client.AppsV1().Deployments(ns).Get(ctx, service, metav1.GetOptions{})
+	ns := l.Env.App.Namespace
+	d, err := l.Env.Client.AppsV1().Deployments(ns).Get(ctx, service, metav1.GetOptions{})
 	if err != nil || !ready(d) || !settled {
 		return err == nil && ready(d), err
 	}
-	pods, err := client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{
-		LabelSelector: l.Env.App.Label + "=" + service,
-	})
+	pods, err := l.podsOf(ctx, service)
 	if err != nil {
 		return false, err
 	}
-	for _, p := range pods.Items {
+	for _, p := range pods {
 		since, ready := fault.ReadySince(&p)
-		if p.DeletionTimestamp == nil && (!ready || !since.Before(time.Now().Truncate(time.Second))) {
+		if !ready || !since.Before(time.Now().Truncate(time.Second)) {
 			return false, nil
 		}
 	}

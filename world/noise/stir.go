@@ -31,21 +31,20 @@ const (
 )
 
 // One in so many of the services that can be scaled is, and two at least. They are few: some faults cannot be where
-// services are scaled, and whoever leaves these services out for that has not left out much.
+// services are scaled, and whoever leaves these services out for that has not left out much. Nor are they so few that the
+// users of one of them notice how often it is scaled.
 const (
-	oneIn = 6
+	oneIn = 4
 	least = 2
 )
 
 // stir scales services up by a pod, and down again. It never writes what another has written since.
 type stir struct {
 	*Life
-	services []string
 	// known is the generation of each service's Deployment as it was found or left. One that has another
 	// is somebody else's now.
 	known  map[string]int64
 	raised map[string]bool
-	handed chan struct{} // closed when an agent has its turn
 	once   sync.Once
 
 	spare sync.Map // services that have a pod more, or are about to
@@ -57,7 +56,7 @@ func (l *Life) Go(ctx context.Context) error {
 		return nil
 	}
 	r := l.draw(2)
-	s := &stir{Life: l, known: map[string]int64{}, raised: map[string]bool{}, handed: make(chan struct{})}
+	s := &stir{Life: l, known: map[string]int64{}, raised: map[string]bool{}}
 	list, err := l.Env.Client.AppsV1().Deployments(l.Env.App.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -65,7 +64,7 @@ func (l *Life) Go(ctx context.Context) error {
 	for _, d := range list.Items {
 		s.known[d.Name] = d.Generation
 	}
-	s.services = s.choose(r)
+	l.stirred, l.handed = s.choose(r), make(chan struct{})
 	l.Env.Spare = func(service string) int {
 		if _, raised := s.spare.Load(service); raised {
 			return 1
@@ -78,7 +77,7 @@ func (l *Life) Go(ctx context.Context) error {
 	}
 	going, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	var done sync.WaitGroup
-	if len(s.services) > 0 {
+	if len(s.stirred) > 0 {
 		done.Go(func() { s.run(going, r) })
 	}
 	done.Go(func() { u.run(going) })
@@ -90,7 +89,7 @@ func (l *Life) Go(ctx context.Context) error {
 // HandOver says that the agent's turn begins.
 func (l *Life) HandOver() {
 	if l.stir != nil {
-		l.stir.once.Do(func() { close(l.stir.handed) })
+		l.stir.once.Do(func() { close(l.handed) })
 	}
 }
 
@@ -100,7 +99,7 @@ func (l *Life) Stop(ctx context.Context) {
 		return
 	}
 	l.stop()
-	for _, name := range l.stir.services {
+	for _, name := range l.stirred {
 		if l.stir.raised[name] {
 			l.stir.scale(ctx, name)
 		}
@@ -145,7 +144,7 @@ func (s *stir) run(ctx context.Context, r *rand.Rand) {
 	for {
 		select {
 		case <-timer.C:
-			s.scale(ctx, s.services[r.IntN(len(s.services))])
+			s.scale(ctx, s.stirred[r.IntN(len(s.stirred))])
 			wait = min(longest, time.Duration(float64(wait)*stirGrowth))
 		case <-handed:
 			wait, handed = stirEvery, nil

@@ -50,7 +50,7 @@ func (x *trial) live(t *testing.T, lasting time.Duration, injections ...Injectio
 }
 
 // scaled are the services that are scaled.
-func (x *trial) scaled() []string { return slices.Clone(x.life.stir.services) }
+func (x *trial) scaled() []string { return slices.Clone(x.life.stirred) }
 
 // Every service that can have a pod more is as likely to be scaled as any other. One to whose pods a fault is tied is
 // not, and another takes its place.
