@@ -25,9 +25,9 @@ const (
 	checker = "kubectl-run"
 )
 
-// check has somebody try by hand, from a pod of his own, whether the frontend answers, on a wrong port. The pod fails, an
-// alert tells of it, and after a while he takes it away. No user notices. It comes only when an agent has its turn: an
-// alert before that would be what he is called for.
+// check has somebody try by hand, from a pod of his own, whether the frontend answers, on a wrong port. The pod fails,
+// an alert tells of it, and after a while he takes it away. No user notices. It comes only when an agent has its turn:
+// an alert before that would be what he is called for.
 func (l *Life) check(ctx context.Context, r *rand.Rand) {
 	select {
 	case <-l.handed:

@@ -14,9 +14,9 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// restart has the container of a cache killed, once for each pod: the kubelet starts it again at once, and the pod tells
-// of it for as long as it is there. Whoever asks the cache meanwhile looks into the database. A second time there would
-// be a back-off, and an alert of it. A cache that a fault reaches, or that is scaled, is left alone.
+// restart has the container of a cache killed, once for each pod: the kubelet starts it again at once, and the pod
+// tells of it for as long as it is there. Whoever asks the cache meanwhile looks into the database. A second time there
+// would be a back-off, and an alert of it. A cache that a fault reaches, or that is scaled, is left alone.
 func (l *Life) restart(ctx context.Context, r *rand.Rand) {
 	// What is begun is finished: the cache is back when it is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calmTimeout)

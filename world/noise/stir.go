@@ -31,8 +31,8 @@ const (
 )
 
 // One in so many of the services that can be scaled is, and two at least. They are few: some faults cannot be where
-// services are scaled, and whoever leaves these services out for that has not left out much. Nor are they so few that the
-// users of one of them notice how often it is scaled.
+// services are scaled, and whoever leaves these services out for that has not left out much. Nor are they so few that
+// the users of one of them notice how often it is scaled.
 const (
 	oneIn = 4
 	least = 2
