@@ -74,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the context %s: %w", name, err)
 	}
-	c, err := New(config)
+	c, err := connect(config)
 	if err != nil {
 		return nil, fmt.Errorf("the context %s: %w", name, err)
 	}
@@ -85,8 +85,8 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 	return c, nil
 }
 
-// New returns the cluster that a configuration points to, without asking it anything.
-func New(config *rest.Config) (*Cloud, error) {
+// connect returns the cluster that a configuration points to, without asking it anything.
+func connect(config *rest.Config) (*Cloud, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // The API server has a limit of its own.
 	client, err := kubernetes.NewForConfig(config)
