@@ -23,6 +23,7 @@ var forms = map[string]string{
 	"bool":     "true or false",
 	"level":    alternatives(logs.Levels),
 	"format":   alternatives(logs.Formats),
+	"cloud":    alternatives(cloudNames),
 	"noise":    alternatives(noise.Levels()),
 	"decoy":    alternatives(decoy.Kinds()) + ", or several with commas between them",
 }
