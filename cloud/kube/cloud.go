@@ -20,6 +20,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -28,6 +29,9 @@ import (
 
 // openTimeout is how long a cluster may take to say that it is there.
 const openTimeout = 15 * time.Second
+
+// requestTimeout is how long one request of the lab's own may take.
+const requestTimeout = 30 * time.Second
 
 // Options say which cluster.
 type Options struct {
@@ -46,6 +50,11 @@ type Cloud struct {
 	config *rest.Config
 	names  *names
 	pool   *pool
+
+	// What the lab itself looks at and changes, and the time by which it does.
+	client kubernetes.Interface
+	meta   metadata.Interface
+	clock  *clock
 }
 
 var _ cloud.Cloud = (*Cloud)(nil)
@@ -93,13 +102,21 @@ func connect(config *rest.Config) (*Cloud, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cloud{config: config, names: newNames(client), pool: newPool(client, config)}, nil
+	c := &Cloud{config: config, names: newNames(client), pool: newPool(client, config), clock: &clock{}}
+	own := rest.CopyConfig(config)
+	own.Wrap(c.clock.listen)
+	own.Timeout = requestTimeout
+	if c.client, err = kubernetes.NewForConfig(own); err != nil {
+		return nil, err
+	}
+	c.meta, err = metadata.NewForConfig(own)
+	return c, err
 }
 
 func (c *Cloud) greet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("no answer within %v", openTimeout))
 	defer cancel()
-	v, err := c.names.client.Discovery().ServerVersionWithContext(ctx)
+	v, err := c.client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
 		return err
 	}

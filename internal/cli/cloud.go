@@ -82,7 +82,7 @@ func (f *cloudFlags) open(ctx context.Context) (*kube.Cloud, error) {
 	}
 	c, err := kube.Open(ctx, o)
 	return c, fail(ExitEnvironment, err,
-		"Try 'kubectl cluster-info' with the same --context and --kubeconfig; 'kubectl config get-contexts' lists them.")
+		"Try 'kubectl cluster-info' with the same context; 'kubectl config get-contexts' lists what there is.")
 }
 
 // contexts are the names that --context can have, or none if there is no kubeconfig.
