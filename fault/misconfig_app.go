@@ -2,6 +2,8 @@ package fault
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/term"
@@ -9,6 +11,9 @@ import (
 
 // faultyBuilds are images with a bug, by the command of the service they are a build of.
 var faultyBuilds = map[string]string{"geo": "yinfangchen/geo:app3"}
+
+// Builds are the images with a bug that faults use.
+func Builds() []string { return slices.Sorted(maps.Values(faultyBuilds)) }
 
 type misconfigAppParams struct {
 	Image string `yaml:"image" doc:"the image; by default the faulty build of the service"`

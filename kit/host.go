@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -38,6 +39,32 @@ func HostEnv() *Env {
 	}
 	env.OnNotify(sync.OnceValue(hostSignals))
 	return env
+}
+
+// RunHost runs a program in the Env of this process, as the main program of a real container, and returns its exit
+// code. SIGTERM and SIGINT end its context unless it has taken the signals.
+func RunHost(ctx context.Context, p Program, env *Env) int {
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	in := make(chan os.Signal, 1)
+	signal.Notify(in, syscall.SIGTERM, syscall.SIGINT)
+	var taken atomic.Bool
+	env.OnNotify(sync.OnceValue(func() <-chan syscall.Signal {
+		taken.Store(true)
+		out := hostSignals()
+		signal.Stop(in)
+		return out
+	}))
+	go func() {
+		select {
+		case s := <-in:
+			if !taken.Load() {
+				end(Killed{Signal: s.(syscall.Signal)})
+			}
+		case <-ctx.Done():
+		}
+	}()
+	return Run(ctx, p, env)
 }
 
 // hostSignals takes the signals programs handle, until the process ends.
@@ -179,6 +206,13 @@ func (hostProcesses) Start(ctx context.Context, env *Env) (Process, error) {
 	cmd.Args[0] = env.Args[0]
 	cmd.Env, cmd.Dir = env.Environ(), env.Dir
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = env.Stdin, env.Stdout, env.Stderr
+	// What ended the program that started it ends it too: a database that is told to stop closes its files.
+	cmd.Cancel = func() error {
+		if killed, ok := errors.AsType[Killed](context.Cause(ctx)); ok {
+			return cmd.Process.Signal(killed.Signal)
+		}
+		return cmd.Process.Kill()
+	}
 	if err := cmd.Start(); err != nil {
 		return nil, &ExecError{Name: env.Args[0], Err: err}
 	}

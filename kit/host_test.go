@@ -26,19 +26,35 @@ func TestMain(m *testing.M) {
 	if !ok {
 		os.Exit(m.Run())
 	}
-	os.Exit(Run(context.Background(), p, HostEnv()))
+	os.Exit(RunHost(context.Background(), p, HostEnv()))
 }
 
 var hostPrograms = map[string]Program{
 	"fail":  func(context.Context, *Env) error { return errors.New("out of luck") },
 	"panic": func(context.Context, *Env) error { panic("boom") },
-	"signals": func(_ context.Context, env *Env) error {
+	"signals": func(ctx context.Context, env *Env) error {
 		signals := env.Notify()
 		for range 4 {
 			io.WriteString(env.Stdout, "ready\n")
 			io.WriteString(env.Stdout, (<-signals).String()+"\n")
 		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return Exit(7)
+	},
+	"wait": func(ctx context.Context, env *Env) error {
+		io.WriteString(env.Stdout, "ready\n")
+		<-ctx.Done()
+		return ctx.Err()
+	},
+	// A program that takes no notice of the end, but of the signal.
+	"careful": func(_ context.Context, env *Env) error {
+		signals := env.Notify()
+		io.WriteString(env.Stdout, "ready\n")
+		<-signals
+		io.WriteString(env.Stdout, "closed\n")
+		return nil
 	},
 }
 
@@ -109,6 +125,55 @@ func TestHostSignals(t *testing.T) {
 	}
 	if code := p.Wait(); code != 7 {
 		t.Errorf("exit %d", code)
+	}
+}
+
+// lines is a writer that sends what it is given, by line.
+type lines chan string
+
+func (l lines) Write(p []byte) (int, error) {
+	for line := range strings.Lines(string(p)) {
+		l <- line
+	}
+	return len(p), nil
+}
+
+// TestHostKilled ends a program that handles no signals.
+func TestHostKilled(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		env, _, stderr := testEnv(t)
+		env.Vars[hostProgram] = "wait"
+		out := make(lines, 8)
+		env.Stdout = out
+		p, err := env.Procs.Start(t.Context(), env.Child(os.Args[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-out
+		if err := env.Procs.Signal(p.PID(), sig); err != nil {
+			t.Fatal(err)
+		}
+		if code := p.Wait(); code != ExitSignal+int(sig) || stderr.Len() > 0 {
+			t.Errorf("%v: exit %d, %s", sig, code, stderr)
+		}
+	}
+}
+
+// TestHostCause ends a program with what ended its starter, so that it can close its files.
+func TestHostCause(t *testing.T) {
+	env, _, _ := testEnv(t)
+	env.Vars[hostProgram] = "careful"
+	out := make(lines, 8)
+	env.Stdout = out
+	ctx, end := context.WithCancelCause(t.Context())
+	p, err := env.Procs.Start(ctx, env.Child(os.Args[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-out
+	end(Killed{Signal: syscall.SIGTERM})
+	if code := p.Wait(); len(out) != 1 || <-out != "closed\n" {
+		t.Errorf("it ended with %d before it could close its files", code)
 	}
 }
 

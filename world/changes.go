@@ -28,11 +28,7 @@ func draftChanges(r *rand.Rand, t *v1.PodTemplateSpec, exists func(image string)
 		addAnnotation("app.kubernetes.io/build", strconv.FormatUint(r.Uint64()>>24, 16)),
 		scaleRequest(r),
 	}
-	var images []string
-	for image, ok := olderTag(t.Spec.Containers[0].Image); ok && len(images) < maxOlderImages && exists(image); {
-		images = append(images, image)
-		image, ok = olderTag(image)
-	}
+	images := Earlier(t.Spec.Containers[0].Image, exists)
 	list = append(list, make([]change, len(images))...)
 	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	for i, c := range list {
@@ -41,6 +37,15 @@ func draftChanges(r *rand.Rand, t *v1.PodTemplateSpec, exists func(image string)
 		}
 	}
 	return list
+}
+
+// Earlier are the images of the releases before, the last one first, as far as there are such images.
+func Earlier(image string, exists func(image string) bool) (images []string) {
+	for image, ok := olderTag(image); ok && len(images) < maxOlderImages && exists(image); {
+		images = append(images, image)
+		image, ok = olderTag(image)
+	}
+	return images
 }
 
 func addEnv(name, value string) change {

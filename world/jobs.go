@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// jobImage is what the job of a namespace runs, if there is such an image.
-	jobImage = "busybox:1.36"
+	// JobImage is what the job of a namespace runs, if there is such an image.
+	JobImage = "busybox:1.36"
 	jobName  = "connectivity-check"
 	// jobsKept is how many finished jobs a CronJob keeps unless it says otherwise.
 	jobsKept = 3
@@ -29,7 +29,7 @@ const (
 // schedule gives every namespace in which things change a job that is run once a day, with the jobs that are left of
 // the last days. Their pods have been cleaned up.
 func (c *chronicle) schedule() {
-	if !c.HasImage(jobImage) {
+	if !c.HasImage(JobImage) {
 		return
 	}
 	for _, n := range c.changing() {
@@ -89,7 +89,7 @@ func jobSpec() batchv1.JobSpec {
 		PodReplacementPolicy: ptr.To(batchv1.TerminatingOrFailed),
 		Template: v1.PodTemplateSpec{Spec: v1.PodSpec{
 			Containers: []v1.Container{{
-				Name: "check", Image: jobImage,
+				Name: "check", Image: JobImage,
 				Command:                []string{"sh", "-c", "nc -z -w 5 kubernetes.default 443 && echo reached"},
 				TerminationMessagePath: v1.TerminationMessagePathDefault, ImagePullPolicy: v1.PullIfNotPresent,
 				TerminationMessagePolicy: v1.TerminationMessageReadFile,

@@ -15,8 +15,9 @@ import (
 
 const (
 	// checkName is how the pods are called in which somebody tries whether something can be reached.
-	checkName  = "connectivity-check"
-	checkImage = "busybox:1.36"
+	checkName = "connectivity-check"
+	// CheckImage is what they run.
+	CheckImage = "busybox:1.36"
 	// checkPort is one that nobody listens on.
 	checkPort = 81
 	// checkKept is how long such a pod is there: longer than it takes for an alert of a failed pod.
@@ -39,7 +40,7 @@ func (l *Life) check(ctx context.Context, r *rand.Rand) {
 	_, err := pods.Create(ctx, &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"run": name}},
 		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
-			Name: name, Image: checkImage,
+			Name: name, Image: CheckImage,
 			Command: []string{"nc", "-z", "-w", "2", l.Env.App.Frontend.Service, fmt.Sprint(checkPort)},
 		}}},
 	}, metav1.CreateOptions{FieldManager: checker})

@@ -1,0 +1,94 @@
+package builtin
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/internal/manifest"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/world"
+	"github.com/aiopslab/aiopslab/world/noise"
+)
+
+// References are the images that a cluster may be asked to run, in full and sorted: those of the applications and of
+// the telemetry, their earlier releases, and those that faults, jobs and checks use. What a registry does not have is
+// left out: it comes from elsewhere, or a fault means it not to be there.
+func References(l *problem.Library, registry *kit.Registry) ([]string, error) {
+	found := map[string]bool{}
+	exists := func(ref string) bool {
+		full, _, err := registry.Resolve(ref)
+		if err == nil {
+			found[full] = true
+		}
+		return err == nil
+	}
+	telemetry, err := manifest.Read(observe.Manifests())
+	if err != nil {
+		return nil, err
+	}
+	for _, ref := range imagesIn(telemetry) {
+		exists(ref)
+	}
+	for _, a := range l.Apps {
+		objects, err := manifest.Read(a.Manifests)
+		if err != nil {
+			return nil, fmt.Errorf("application %s: %w", a.Name, err)
+		}
+		for _, ref := range imagesIn(objects) {
+			exists(ref)
+			world.Earlier(ref, exists)
+		}
+	}
+	for _, p := range l.Problems {
+		for _, s := range p.Faults() {
+			var params struct {
+				Image string `yaml:"image"`
+			}
+			if s.Params.Decode(&params) == nil && params.Image != "" {
+				exists(params.Image)
+			}
+		}
+	}
+	for _, ref := range append(fault.Builds(), world.JobImage, noise.CheckImage) {
+		exists(ref)
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// imagesIn are the images of the containers in objects.
+func imagesIn(objects []*unstructured.Unstructured) []string {
+	var list []string
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for _, key := range []string{"containers", "initContainers"} {
+				containers, _, _ := unstructured.NestedSlice(v, key)
+				for _, c := range containers {
+					if m, ok := c.(map[string]any); ok {
+						if image, _ := m["image"].(string); image != "" {
+							list = append(list, image)
+						}
+					}
+				}
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	for _, u := range objects {
+		walk(u.Object)
+	}
+	return list
+}
