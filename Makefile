@@ -29,13 +29,16 @@ LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image ki
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1
 
-.PHONY: help build run test race lint ci fix bench hostile docs-test conformance clean
+.PHONY: help build labapp run test race lint ci fix bench hostile docs-test conformance clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
 
 build: ## build bin/aiopslab
 	$(COMPILE) build -buildvcs=auto -ldflags='$(LDFLAGS)' -o bin/aiopslab ./cmd/aiopslab
+
+labapp: ## build bin/labapp, which containers of `aiopslab images build` run
+	$(COMPILE) build -ldflags='$(LDFLAGS)' -o bin/labapp ./cmd/labapp
 
 run: build ## watch an agent work on an incident, and its verdict
 	bin/aiopslab run $(PROBLEM) --hand-over alert

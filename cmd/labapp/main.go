@@ -1,5 +1,7 @@
-// Command labapp runs any service of the lab's applications as an ordinary process: it is the entry
-// point of their container images on a real cluster.
+// Command labapp is what real containers of the lab's images run: `aiopslab images build` makes the images of it. It
+// has their programs and nothing else: no problem, and no answer.
+//
+// Anywhere else it runs any service of the lab's applications as an ordinary process:
 //
 //	labapp frontend          # of HotelReservation
 //	labapp text-service      # of SocialNetwork
@@ -12,18 +14,21 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/signal"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/aiopslab/aiopslab/image/inside"
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
+	"github.com/aiopslab/aiopslab/internal/builtin/images"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
 func main() {
 	env := kit.HostEnv()
+	if image, ok := inside.Image(env); ok {
+		os.Exit(inside.Main(context.Background(), env, kit.NewRegistry(images.All()...), image))
+	}
 	programs := map[string]kit.Program{}
 	for _, image := range apps.Images(nil) {
 		for file, p := range image.Programs {
@@ -41,9 +46,5 @@ func main() {
 			strings.Join(slices.Sorted(maps.Keys(programs)), ", "))
 		os.Exit(2)
 	}
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	go func() { cancel(kit.Killed{Signal: (<-signals).(syscall.Signal)}) }()
-	os.Exit(kit.Run(ctx, p, env))
+	os.Exit(kit.RunHost(context.Background(), p, env))
 }

@@ -17,16 +17,8 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"github.com/aiopslab/aiopslab/image/inside"
 	"github.com/aiopslab/aiopslab/kit"
-)
-
-// Where an image has what the lab adds to it.
-const (
-	home = "/usr/lib/lab"
-	// Program is the binary that all programs are links to.
-	Program = home + "/run"
-	// Marker is the file that has the name of the image.
-	Marker = home + "/image"
 )
 
 // layer is a layer that is in memory.
@@ -76,14 +68,14 @@ func binaryLayer(file string) (v1.Layer, error) {
 	}
 	return newLayer(func(w *tar.Writer) error {
 		t := tree{}
-		for dir := path.Dir(Program); dir != "/"; dir = path.Dir(dir) {
+		for dir := path.Dir(inside.Program); dir != "/"; dir = path.Dir(dir) {
 			t[dir] = entry{mode: 0o755, kind: tar.TypeDir}
 		}
 		if err := t.write(w); err != nil {
 			return err
 		}
 		header := tar.Header{
-			Typeflag: tar.TypeReg, Name: Program[1:], Size: fi.Size(), Mode: 0o755,
+			Typeflag: tar.TypeReg, Name: inside.Program[1:], Size: fi.Size(), Mode: 0o755,
 			ModTime: made, Format: tar.FormatPAX,
 		}
 		if err := w.WriteHeader(&header); err != nil {
@@ -140,12 +132,12 @@ func files(i *kit.Image) (tree, error) {
 		if e, taken := t[name]; taken {
 			return nil, fmt.Errorf("%s is a program and a %s", name, e)
 		}
-		if err := t.add(name, entry{kind: tar.TypeSymlink, mode: 0o777, content: Program}); err != nil {
+		if err := t.add(name, entry{kind: tar.TypeSymlink, mode: 0o777, content: inside.Program}); err != nil {
 			return nil, err
 		}
 	}
-	t[home] = entry{kind: tar.TypeDir, mode: 0o755}
-	t[Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.Names[0] + "\n"}
+	t[inside.Home] = entry{kind: tar.TypeDir, mode: 0o755}
+	t[inside.Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.Names[0] + "\n"}
 	return t, t.complete()
 }
 
@@ -165,7 +157,7 @@ func (t tree) add(name string, e entry) error {
 	if name != path.Clean(name) || !path.IsAbs(name) || name == "/" || strings.ContainsRune(name, 0) {
 		return fmt.Errorf("%q is no absolute path of a file", name)
 	}
-	if name == home || strings.HasPrefix(name, home+"/") {
+	if name == inside.Home || strings.HasPrefix(name, inside.Home+"/") {
 		return fmt.Errorf("%s is where the lab's own files are; take another name", name)
 	}
 	if old, taken := t[name]; taken && (old.kind == tar.TypeDir) != (e.kind == tar.TypeDir) {

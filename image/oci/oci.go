@@ -3,7 +3,7 @@
 // An image of the lab is a set of Go functions under the names of programs ([kit.Image]). All of them are linked into
 // one static binary. A real image is two layers: the binary, which all images share, and what makes the one image
 // different: a link to the binary for each program, its files, and a file that says which image it is. Started by
-// the name of a program, the binary reads that file and runs the function; see [Inside].
+// the name of a program, the binary reads that file and runs the function: see package inside.
 //
 //	set, err := oci.Build("bin/aiopslab", registry, []string{"mongo:4.4.6", "redis:6.2.4"})
 //	err = set.WriteArchive(file)

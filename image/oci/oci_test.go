@@ -22,6 +22,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/validate"
 	"go.uber.org/goleak"
 
+	"github.com/aiopslab/aiopslab/image/inside"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
@@ -274,8 +275,8 @@ func TestRefused(t *testing.T) {
 		{name: "the root", image: withFile("/"), want: "is no absolute path"},
 		{name: "a name that ends early", image: withFile("/etc/x\x00y"), want: "is no absolute path"},
 		{name: "two slashes", image: withFile("/etc//x"), want: "is no absolute path"},
-		{name: "the marker", image: withFile(Marker), want: "is where the lab's own files are"},
-		{name: "the program", image: withProgram(Program), want: "is where the lab's own files are"},
+		{name: "the marker", image: withFile(inside.Marker), want: "is where the lab's own files are"},
+		{name: "the program", image: withProgram(inside.Program), want: "is where the lab's own files are"},
 		{name: "a file that is a directory", image: withFile("/tmp"), want: "/tmp is a directory and a file"},
 		{name: "a file in a file", image: withFile("/etc/passwd/x"), want: "/etc/passwd/x cannot be in /etc/passwd, which is a file"},
 		{name: "a program in a file", image: withProgram("/etc/file/x"), want: "cannot be in /etc/file, which is a file"},

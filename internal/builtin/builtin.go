@@ -23,6 +23,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
+	"github.com/aiopslab/aiopslab/internal/builtin/images"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/shell"
@@ -46,7 +47,7 @@ func (p Parts) AllAgents() []agent.Entry {
 
 // AllImages are the images that an environment can run.
 func (p Parts) AllImages() *kit.Registry {
-	return kit.NewRegistry(slices.Concat(images(), p.Images)...)
+	return kit.NewRegistry(slices.Concat(images.All(), p.Images)...)
 }
 
 // Commands are what the nodes of an environment have of their own.
@@ -69,7 +70,7 @@ func (p Parts) Library() (*problem.Library, error) {
 // Check returns an error that lists the program's own parts without a name, or with one that is taken.
 func (p Parts) Check() error {
 	if len(p.Images) > 0 {
-		r := kit.NewRegistry(images()...)
+		r := kit.NewRegistry(images.All()...)
 		for _, i := range p.Images {
 			if err := r.Register(i); err != nil {
 				return err

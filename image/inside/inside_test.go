@@ -1,20 +1,20 @@
-package oci
+package inside
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
-	"io/fs"
-	"maps"
 	"path"
-	"slices"
 	"strings"
 	"testing"
+
+	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // says is a program that prints its name and arguments.
 func says(name string) kit.Program {
@@ -27,31 +27,23 @@ func says(name string) kit.Program {
 // container is the process of a container that has the files of an image.
 func container(t *testing.T, i kit.Image, args ...string) (env *kit.Env, out *bytes.Buffer) {
 	t.Helper()
-	content, err := files(&i)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content[Program] = entry{kind: tar.TypeReg, mode: 0o755}
 	out = &bytes.Buffer{}
 	env = kittest.New(t).Machine("box", "10.0.0.1").Env(args...)
 	env.Vars = map[string]string{"PATH": "/sbin:/bin"}
 	env.Dir, env.Stdout, env.Stderr = "/bin", out, out
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		e := content[name]
-		if err := env.MkdirAll(path.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		switch e.kind {
-		case tar.TypeDir:
-			err = env.MkdirAll(name, fs.FileMode(e.mode))
-		case tar.TypeSymlink:
-			err = env.FS.Symlink(e.content, name)
-		default:
-			err = env.WriteFile(name, []byte(e.content), fs.FileMode(e.mode))
-		}
+	check := func(err error) {
+		t.Helper()
 		if err != nil {
 			t.Fatal(err)
 		}
+	}
+	check(env.MkdirAll(Home, 0o755))
+	check(env.MkdirAll("/tmp", 0o755))
+	check(env.WriteFile(Marker, []byte(i.Names[0]+"\n"), 0o644))
+	check(env.WriteFile(Program, nil, 0o755))
+	for name := range i.Programs {
+		check(env.MkdirAll(path.Dir(name), 0o755))
+		check(env.FS.Symlink(Program, name))
 	}
 	return env, out
 }
@@ -99,7 +91,7 @@ func TestInside(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			name, ok := Inside(env)
+			name, ok := Image(env)
 			if name != "example/box" || !ok {
 				t.Fatalf("inside %q, %v", name, ok)
 			}
@@ -112,14 +104,14 @@ func TestInside(t *testing.T) {
 
 func TestOutside(t *testing.T) {
 	env := kittest.New(t).Machine("laptop", "10.0.0.1").Env("aiopslab")
-	if name, ok := Inside(env); ok {
+	if name, ok := Image(env); ok {
 		t.Errorf("inside %q", name)
 	}
 }
 
 // TestUnknownImage runs a binary that lacks the image it was put into.
 func TestUnknownImage(t *testing.T) {
-	i := kit.Image{Names: []string{"example/box"}, Programs: map[string]kit.Program{"/bin/sh": nothing}}
+	i := kit.Image{Names: []string{"example/box"}, Programs: map[string]kit.Program{"/bin/sh": says("sh")}}
 	env, out := container(t, i, "sh")
 	code := Main(t.Context(), env, kit.NewRegistry(), "example/box")
 	if code != kit.ExitNotRunnable || !strings.HasPrefix(out.String(), "example/box: this program has no such image") {

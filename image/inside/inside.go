@@ -1,4 +1,12 @@
-package oci
+// Package inside runs the programs of the lab's images in real containers, of images that package oci has made.
+//
+// In such a container every program is a link to one binary, and a file says which image it is:
+//
+//	env := kit.HostEnv()
+//	if image, ok := inside.Image(env); ok {
+//		os.Exit(inside.Main(ctx, env, registry, image))
+//	}
+package inside
 
 import (
 	"context"
@@ -12,8 +20,17 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Inside returns the name of the image, as Build wrote it, if the process of env is in a container of one.
-func Inside(env *kit.Env) (name string, ok bool) {
+// Where an image has what the lab adds to it.
+const (
+	Home = "/usr/lib/lab"
+	// Program is the binary that all programs are links to.
+	Program = Home + "/run"
+	// Marker is the file that has the name of the image.
+	Marker = Home + "/image"
+)
+
+// Image returns the name of the image if the process of env is in a container of one.
+func Image(env *kit.Env) (name string, ok bool) {
 	data, err := env.ReadFile(Marker)
 	if err != nil {
 		return "", false

@@ -1,4 +1,6 @@
-package builtin
+// Package images lists the built-in images, for programs that need nothing else of what is built in: what runs in a
+// real container has no problems in it, nor their answers.
+package images
 
 import (
 	"github.com/aiopslab/aiopslab/image/alpine"
@@ -23,8 +25,8 @@ import (
 	"github.com/aiopslab/aiopslab/shell"
 )
 
-// images are what the containers of an environment can run.
-func images() []kit.Image {
+// All are what the containers of an environment can run.
+func All() []kit.Image {
 	tools := shell.Tools()
 	return append([]kit.Image{
 		// What every cluster has.
