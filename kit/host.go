@@ -3,7 +3,6 @@ package kit
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"net"
 	"os"
 	"os/exec"
@@ -80,32 +79,6 @@ func hostSignals() <-chan syscall.Signal {
 	return out
 }
 
-type hostFS struct{}
-
-// hostFile is a file of the operating system, which can be locked.
-type hostFile struct{ *os.File }
-
-func (hostFS) OpenFile(name string, flag int, perm fs.FileMode) (File, error) {
-	f, err := os.OpenFile(name, flag, perm)
-	if err != nil {
-		return nil, err
-	}
-	return hostFile{f}, nil
-}
-func (hostFS) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
-func (hostFS) Lstat(name string) (fs.FileInfo, error)     { return os.Lstat(name) }
-func (hostFS) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
-func (hostFS) Readlink(name string) (string, error)       { return os.Readlink(name) }
-func (hostFS) Mkdir(name string, perm fs.FileMode) error  { return os.Mkdir(name, perm) }
-func (hostFS) Remove(name string) error                   { return os.Remove(name) }
-func (hostFS) Rename(oldname, newname string) error       { return os.Rename(oldname, newname) }
-func (hostFS) Link(oldname, newname string) error         { return os.Link(oldname, newname) }
-func (hostFS) Symlink(target, name string) error          { return os.Symlink(target, name) }
-func (hostFS) Chmod(name string, mode fs.FileMode) error  { return os.Chmod(name, mode) }
-func (hostFS) Chown(name string, uid, gid int) error      { return os.Chown(name, uid, gid) }
-func (hostFS) Chtimes(name string, mtime time.Time) error { return os.Chtimes(name, mtime, mtime) }
-func (hostFS) StatFS(name string) (FSInfo, error)         { return hostStatFS(name) }
-
 type hostNetwork struct{}
 
 func (hostNetwork) Listen(network, address string) (net.Listener, error) {
@@ -146,7 +119,14 @@ func (hostCPU) Use(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-func (hostCPU) Info() CPUInfo { return CPUInfo{Cores: runtime.NumCPU()} }
+func (hostCPU) Info() CPUInfo {
+	info := CPUInfo{Cores: runtime.NumCPU()}
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
+		info.Used = time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	}
+	return info
+}
 
 // hostMemory really holds the memory, so that the container's real limit kills it.
 type hostMemory struct {
@@ -181,12 +161,12 @@ func (m *hostMemory) Add(n int64) error {
 
 func (m *hostMemory) Info() MemoryInfo {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	return MemoryInfo{Used: m.used}
+	used := m.used
+	m.mu.Unlock()
+	return hostMemoryInfo(used)
 }
 
-// hostProcesses starts real processes. It lists only the program itself: in a container there is
-// as a rule nothing else.
+// hostProcesses starts and shows real processes.
 type hostProcesses struct{}
 
 type hostProcess struct {
@@ -232,11 +212,6 @@ func hostExitCode(err error) int {
 	return 0
 }
 
-func (hostProcesses) List() []ProcessInfo {
-	return []ProcessInfo{{
-		PID: os.Getpid(), Parent: os.Getppid(), Args: os.Args,
-		User: User{UID: os.Getuid(), GID: os.Getgid()},
-	}}
-}
+func (hostProcesses) List() []ProcessInfo { return hostList() }
 
 func (hostProcesses) Signal(pid int, sig syscall.Signal) error { return syscall.Kill(pid, sig) }

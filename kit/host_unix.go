@@ -4,6 +4,7 @@ package kit
 
 import (
 	"io/fs"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +15,14 @@ func hostStatFS(name string) (FSInfo, error) {
 		return FSInfo{}, &fs.PathError{Op: "statfs", Path: name, Err: err}
 	}
 	return FSInfo{Total: int64(s.Blocks) * int64(s.Bsize), Free: int64(s.Bavail) * int64(s.Bsize)}, nil
+}
+
+func hostOwner(fi fs.FileInfo) *Owner {
+	s, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok {
+		return &Owner{Links: 1}
+	}
+	return &Owner{UID: int(s.Uid), GID: int(s.Gid), Inode: s.Ino, Links: int(s.Nlink)}
 }
 
 func (f hostFile) TryLock() error {
