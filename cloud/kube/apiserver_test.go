@@ -105,11 +105,15 @@ func (s *apiServer) get(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		return
 	}
-	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{}}}
+	items := []any{}
 	for _, p := range slices.Sorted(maps.Keys(s.objects)) {
 		if o := s.objects[p]; collection(p) == r.URL.Path && selector.Matches(labels.Set(o.GetLabels())) {
-			list.Items = append(list.Items, *o)
+			items = append(items, o.Object)
 		}
+	}
+	list := map[string]any{"metadata": map[string]any{}, "items": items} // Who asks knows of which kind.
+	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
+		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
 	}
 	reply(w, http.StatusOK, list)
 }

@@ -47,6 +47,8 @@ type Cloud struct {
 	// Version is what the API server says of itself.
 	Version version.Info
 
+	cluster string // its name in the kubeconfig
+
 	config *rest.Config
 	names  *names
 	pool   *pool
@@ -87,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the context %s: %w", name, err)
 	}
-	c.Context = name
+	c.Context, c.cluster = name, raw.Contexts[name].Cluster
 	if err := c.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", name, err), c.Close())
 	}

@@ -1,0 +1,60 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/distribution/reference"
+	v1 "k8s.io/api/core/v1"
+)
+
+// listedImages is how many images a node lists at most, unless it is told otherwise: the biggest.
+const listedImages = 50
+
+// images looks which images the nodes have. Whether they can pull the others cannot be known from here.
+func (e *examination) images(context.Context) Finding {
+	const check = "images"
+	if len(e.demand.images) == 0 || e.nodes == nil {
+		return Finding{}
+	}
+	var missing []string
+	full := false // a node may have more than it lists
+	for _, image := range e.demand.images {
+		for _, n := range e.nodes {
+			if takesPods(&n) && !hasImage(&n, image) {
+				missing = append(missing, image)
+				full = full || len(n.Status.Images) >= listedImages
+				break
+			}
+		}
+	}
+	all := count(len(e.demand.images), "image")
+	if len(missing) == 0 {
+		return Finding{check, OK, fmt.Sprintf("all nodes have the %s", all), ""}
+	}
+	where := "on every node, and whether they can be pulled is not known"
+	if full {
+		where = fmt.Sprintf("among those that every node lists, which are its %d biggest", listedImages)
+	}
+	return Finding{
+		check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
+		"Load those of the lab (aiopslab/...) onto the nodes; the others come from public registries.",
+	}
+}
+
+func hasImage(n *v1.Node, image string) bool {
+	want := fullName(image)
+	return slices.ContainsFunc(n.Status.Images, func(i v1.ContainerImage) bool {
+		return slices.ContainsFunc(i.Names, func(name string) bool { return fullName(name) == want })
+	})
+}
+
+// fullName is the name of an image with registry and tag.
+func fullName(image string) string {
+	named, err := reference.ParseNormalizedNamed(image)
+	if err != nil {
+		return image
+	}
+	return reference.TagNameOnly(named).String()
+}
