@@ -36,21 +36,24 @@ func HostEnv() *Env {
 		Started: time.Now(),
 		Scratch: filepath.Join(os.TempDir(), "lab-"+strconv.Itoa(os.Getpid())),
 	}
-	env.OnNotify(sync.OnceValue(hostSignals))
+	env.OnNotify(sync.OnceValue(func() <-chan syscall.Signal { return hostSignals(context.Background()) }))
 	return env
 }
 
 // RunHost runs a program in the Env of this process, as the main program of a real container, and returns its exit
 // code. SIGTERM and SIGINT end its context unless it has taken the signals.
 func RunHost(ctx context.Context, p Program, env *Env) int {
+	running, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	in := make(chan os.Signal, 1)
 	signal.Notify(in, syscall.SIGTERM, syscall.SIGINT)
+	defer signal.Stop(in)
 	var taken atomic.Bool
 	env.OnNotify(sync.OnceValue(func() <-chan syscall.Signal {
 		taken.Store(true)
-		out := hostSignals()
+		out := hostSignals(running)
 		signal.Stop(in)
 		return out
 	}))
@@ -66,14 +69,23 @@ func RunHost(ctx context.Context, p Program, env *Env) int {
 	return Run(ctx, p, env)
 }
 
-// hostSignals takes the signals programs handle, until the process ends.
-func hostSignals() <-chan syscall.Signal {
+// hostSignals takes the signals programs handle, until ctx ends.
+func hostSignals(ctx context.Context) <-chan syscall.Signal {
 	in, out := make(chan os.Signal, 8), make(chan syscall.Signal)
 	signal.Notify(in, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
 	go func() {
-		for s := range in {
-			out <- s.(syscall.Signal)
+		defer signal.Stop(in)
+		for {
+			select {
+			case s := <-in:
+				select {
+				case out <- s.(syscall.Signal):
+				case <-ctx.Done():
+				}
+			case <-ctx.Done():
+				return
+			}
 		}
 	}()
 	return out

@@ -43,6 +43,8 @@ func TestInvocation(t *testing.T) {
 		{name: "standard input", stdin: "echo a\nif true\nthen\necho b\nfi\n", args: []string{"sh"}, out: "a\nb\n"},
 		{name: "standard input with parameters", stdin: "echo $1 $2\n", args: []string{"sh", "-s", "x", "y"}, out: "x y\n"},
 		{name: "standard input is shared", stdin: "read x\ndata\necho \"got $x\"\ncat\nrest\n", args: []string{"sh"}, out: "got data\nrest\n"},
+		{name: "a last line without an end", stdin: "echo a\necho b", args: []string{"sh"}, out: "a\nb\n"},
+		{name: "one line without an end", stdin: "exit 5", args: []string{"sh"}, code: 5},
 		{name: "exit in standard input", stdin: "exit 5\necho not\n", args: []string{"sh"}, code: 5},
 		{name: "syntax error in standard input", stdin: "echo a\nfi\n", args: []string{"sh"}, out: "a\n", err: "sh: syntax error: `fi` can only be used to end an `if`\n", code: 2},
 		{name: "no command", args: []string{"sh", "-c"}, err: "sh: -c requires an argument\n", code: 2},

@@ -11,7 +11,6 @@ package inside
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -51,6 +50,8 @@ func Main(ctx context.Context, env *kit.Env, registry *kit.Registry, name string
 		fmt.Fprintf(env.Stderr, "%s: not found\n", env.Args[0])
 		return kit.ExitNotFound
 	}
+	env.Procs = newProcesses(env, image)
+	defer terminal(env)()
 	return kit.RunHost(ctx, p, env)
 }
 
@@ -64,24 +65,28 @@ func program(env *kit.Env, image *kit.Image) kit.Program {
 	if err != nil { // Who starts a process may call it what they like.
 		return byName(image, env.Args[0])
 	}
+	if p := linked(env, image, file); p != nil {
+		return p
+	}
+	return byName(image, file)
+}
+
+// linked is the program that a file is, or is a link to; nil if there is none.
+func linked(env *kit.Env, image *kit.Image, file string) kit.Program {
 	for range maxLinks {
-		if p := image.Programs[file]; p != nil {
-			return p
-		}
-		fi, err := env.FS.Lstat(file)
-		if err != nil || fi.Mode()&fs.ModeSymlink == 0 {
-			break
-		}
 		target, err := env.FS.Readlink(file)
 		if err != nil {
-			break
+			return nil
+		}
+		if target == Program { // Otherwise somebody has put another file there.
+			return image.Programs[file]
 		}
 		if !path.IsAbs(target) {
 			target = path.Join(path.Dir(file), target)
 		}
 		file = path.Clean(target)
 	}
-	return byName(image, file)
+	return nil
 }
 
 // byName is the program whose file has the name of another.

@@ -176,7 +176,7 @@ func (s *Shell) startup(ctx context.Context, inv *invocation) {
 // the command to read.
 func (s *Shell) evalInput(ctx context.Context) {
 	parser := newParser()
-	parser.InteractiveSeq(guarded(&lineByLine{ctx, s}))(untilFalse(func(stmts []*syntax.Stmt, err error) bool {
+	parser.InteractiveSeq(guarded(&lineByLine{ctx: ctx, s: s}))(untilFalse(func(stmts []*syntax.Stmt, err error) bool {
 		for i := 0; i < len(stmts) && err == nil; i++ {
 			_, err = survey(stmts[i])
 		}
@@ -191,8 +191,9 @@ func (s *Shell) evalInput(ctx context.Context) {
 // lineByLine is standard input as the parser sees it. It keeps the context because an io.Reader is
 // given none.
 type lineByLine struct {
-	ctx context.Context
-	s   *Shell
+	ctx  context.Context
+	s    *Shell
+	open bool // in the middle of a line
 }
 
 func (l *lineByLine) Read(p []byte) (int, error) {
@@ -202,9 +203,14 @@ func (l *lineByLine) Read(p []byte) (int, error) {
 			if n > 0 {
 				return n, nil
 			}
+			if l.open { // The parser waits for the end of a line, and a last one may have none.
+				l.open, p[0] = false, '\n'
+				return 1, nil
+			}
 			return 0, io.EOF
 		}
-		if p[n] = b; b == '\n' {
+		p[n] = b
+		if l.open = b != '\n'; !l.open {
 			return n + 1, nil
 		}
 	}
