@@ -25,7 +25,7 @@ func terminal(env *kit.Env) (restore func()) {
 	resize := make(chan kit.TerminalSize, 1)
 	send := func() {
 		width, height, err := term.GetSize(int(out.Fd()))
-		if err != nil {
+		if err != nil || width == 0 { // A terminal that nobody sees has no size.
 			return
 		}
 		select { // Only the last size counts.
