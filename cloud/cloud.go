@@ -72,6 +72,32 @@ func DirectConfig(c Cloud) *rest.Config {
 	return c.RESTConfig()
 }
 
+// Shared is an optional power of a Cloud: it is somebody's, and the lab is a guest in it.
+type Shared interface {
+	// Tenancy says what the lab may use there.
+	Tenancy() Tenancy
+}
+
+// Tenancy is what is the lab's in a cluster that others use as well.
+type Tenancy struct {
+	// Run tells what is made for one run from what is made for another. It can be a part of names.
+	Run string
+	// Namespaces are those that the lab has made. Nothing in others is touched or reached.
+	Namespaces []string
+	// Labels are those of everything that the lab makes outside of them.
+	Labels map[string]string
+}
+
+// TenancyOf returns what the lab may use of a cloud, or nil if all of it is the lab's.
+func TenancyOf(c Cloud) *Tenancy {
+	s, ok := c.(Shared)
+	if !ok {
+		return nil
+	}
+	t := s.Tenancy()
+	return &t
+}
+
 // Gate answers the requests that reach the cluster's APIs over a wire: from pods, by Dial, or from
 // the machine that the cloud runs on.
 type Gate struct {

@@ -57,6 +57,7 @@ func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams,
 	if k.Targets == nil {
 		k.Targets = AnyService
 	}
+	k.Needs = NeedsChaos
 	return Define(k, defaults, func(t Target, p P) (Fault, error) {
 		common := shared(p)
 		if o, err := read(t.App); err != nil {

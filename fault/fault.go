@@ -36,6 +36,8 @@ type Env struct {
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	Chaos  cloud.Chaos // nil where the cloud has none
 	App    *app.App
+	// Guest says that the cluster is somebody's: nothing outside of the application's namespace is the lab's to change.
+	Guest bool
 	// Load is what the application's users get at the moment.
 	Load func() workload.Snapshot
 	// Injected is when the injection of faults began. Faults have not touched a pod that has been ready since
@@ -81,6 +83,8 @@ type Kind struct {
 	Title       string // one line
 	Description string // what is done, how it shows, what an operator can do about it
 	Cause       Cause
+	// Needs is what a cluster must have for it besides its API.
+	Needs Need
 	// Params is a pointer to a struct with the defaults, whose yaml tags name the parameters and
 	// whose doc tags explain them.
 	Params func() any
@@ -95,4 +99,31 @@ type Kind struct {
 	// TrueFixes are the blunt remedies, see [Remedies], which truly fix this fault, with the reason.
 	// MayFix are those that fix it if they are lucky. Every other one must fail.
 	TrueFixes, MayFix map[string]string
+}
+
+// Need is what a fault needs of a cluster besides its API.
+type Need int
+
+const (
+	// NeedsNothing is that any cluster will do.
+	NeedsNothing Need = iota
+	// NeedsChaos is that pods can be disturbed: see [cloud.Chaos].
+	NeedsChaos
+	// NeedsOwnCluster is that nobody else uses the cluster.
+	NeedsOwnCluster
+)
+
+// Lacks says why a cloud cannot have the fault, or "" if it can.
+func (k *Kind) Lacks(c cloud.Cloud) string {
+	switch k.Needs {
+	case NeedsChaos:
+		if _, ok := c.(cloud.Chaos); !ok {
+			return k.Name + " disturbs pods, which this cluster has no means for"
+		}
+	case NeedsOwnCluster:
+		if cloud.TenancyOf(c) != nil {
+			return k.Name + " changes what belongs to the whole cluster, and this one is not the lab's alone"
+		}
+	}
+	return ""
 }

@@ -29,6 +29,7 @@ the databases stay Pending, and nothing that needs them works. The data is still
 clears the claimRef of the volumes, or makes the claims anew without the names. Without a target it
 hits all volumes; with one, the others are bound again.`,
 		Cause:   Cause{term.Virtualization, term.OperationError},
+		Needs:   NeedsOwnCluster,
 		Targets: func(a *app.App) []string { return append([]string{""}, withVolumes(a)...) },
 	}, none{}, func(t Target, _ none) (Fault, error) {
 		o, err := read(t.App)

@@ -15,15 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
-	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
-	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
-	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -34,13 +26,10 @@ import (
 const (
 	// DefaultUser is the user that an agent acts as.
 	DefaultUser = "sre"
-	// DefaultGroup is the agent's group. It has all rights.
+	// DefaultGroup is the agent's group.
 	DefaultGroup = "sre-team"
 
 	headerTimeout = 30 * time.Second
-	// rightsTimeout is how long the API server may take to learn of a binding.
-	rightsTimeout = 30 * time.Second
-	rightsPoll    = 10 * time.Millisecond
 	idleTimeout   = 2 * time.Minute
 )
 
@@ -54,6 +43,11 @@ type Options struct {
 	// User and Groups are the identity that the agent acts with; by default DefaultUser and DefaultGroup.
 	User   string
 	Groups []string
+	// Namespaces are where the agent may do everything; none for everywhere. Outside of them it may read what
+	// everybody who uses a cluster has to know.
+	Namespaces []string
+	// Labels are those of what the guard makes outside of namespaces.
+	Labels map[string]string
 	// Hide is what the agent cannot see, beside what Builtin returns and the lab's own user.
 	Hide []Rule
 	// Journal is called for every write, one at a time and in order, when the API server has answered
@@ -98,7 +92,7 @@ type Guard struct {
 	total            atomic.Int64 // requests so far
 }
 
-// Start gives the agent's group its rights in the cluster and listens on a port of the loopback
+// Start gives the agent's groups their rights in the cluster and listens on a port of the loopback
 // interface. The guard lives until Close, whatever becomes of ctx.
 func Start(ctx context.Context, o Options) (*Guard, error) {
 	g, err := newGuard(ctx, o)
@@ -201,63 +195,6 @@ func (g *Guard) connect() (err error) {
 	open(direct, &g.asLabDirect)
 	open(anyone(direct), &g.asAnyoneDirect)
 	return err
-}
-
-// prepare binds the agent's groups to all rights if nobody did, and returns the lab's own name.
-func (g *Guard) prepare(ctx context.Context) (user string, err error) {
-	rbac, err := rbacclient.NewForConfig(g.opts.Upstream)
-	if err != nil {
-		return "", err
-	}
-	for _, group := range g.opts.Groups {
-		_, err := rbac.ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: group},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
-			Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-		}, metav1.CreateOptions{})
-		if err != nil && !apierrors.IsAlreadyExists(err) {
-			return "", fmt.Errorf("give the group %s its rights: %w", group, err)
-		}
-	}
-	if err := g.awaitRights(ctx); err != nil {
-		return "", err
-	}
-	authentication, err := authenticationclient.NewForConfig(g.opts.Upstream)
-	if err != nil {
-		return "", err
-	}
-	r, err := authentication.SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{},
-		metav1.CreateOptions{})
-	if err != nil {
-		return "", fmt.Errorf("ask who the lab is: %w", err)
-	}
-	return r.Status.UserInfo.Username, nil
-}
-
-// awaitRights waits until the API server knows of the agent's rights: it reads bindings from a cache.
-func (g *Guard) awaitRights(ctx context.Context) error {
-	authorization, err := authorizationclient.NewForConfig(g.opts.Upstream)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
-	defer cancel()
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User: g.opts.User, Groups: g.opts.Groups,
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "*", Group: "*", Resource: "*"},
-	}}
-	for {
-		r, err := authorization.SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		if err == nil && r.Status.Allowed {
-			return nil
-		}
-		select {
-		case <-time.After(rightsPoll):
-		case <-ctx.Done():
-			return fmt.Errorf("%s of %v did not get its rights: %w", g.opts.User, g.opts.Groups,
-				errors.Join(err, ctx.Err()))
-		}
-	}
 }
 
 // Address returns where the guard listens, as host:port.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
@@ -37,6 +38,8 @@ func Manifests() fs.FS {
 
 // Observer reads the telemetry of one cluster. It is safe for concurrent use.
 type Observer struct {
+	// Tenancy is what Deploy may use of the cluster, and watch; nil for all of it.
+	Tenancy    *cloud.Tenancy
 	config     *rest.Config
 	client     kubernetes.Interface
 	http       *http.Client
@@ -68,8 +71,11 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 // Close closes idle connections.
 func (o *Observer) Close() { o.http.CloseIdleConnections() }
 
-// server is the name of Prometheus' Deployment.
-const server = "prometheus-server"
+// The names of the Deployments.
+const (
+	server       = "prometheus-server"
+	stateMetrics = "prometheus-kube-state-metrics"
+)
 
 // Deploy applies the manifests and waits until Prometheus and kube-state-metrics are ready. Prometheus is started
 // after watched has returned. So it does not see, and alert on, pods that are not ready because they have just
@@ -82,6 +88,12 @@ func (o *Observer) Deploy(ctx context.Context, watched func(context.Context) err
 	c, err := manifest.NewClient(o.config)
 	if err != nil {
 		return err
+	}
+	if t := o.Tenancy; t != nil {
+		c.Labels = t.Labels
+		if objects, err = confine(objects, t.Namespaces, t.Run); err != nil {
+			return err
+		}
 	}
 	var first, last []*unstructured.Unstructured
 	for _, u := range objects {

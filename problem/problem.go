@@ -26,6 +26,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/term"
 )
@@ -185,6 +186,17 @@ func (p *Problem) Bind() ([]fault.Fault, error) {
 		list = append(list, f)
 	}
 	return list, nil
+}
+
+// Lacks says why the problem cannot be run in a cloud, or "" if it can. A healthy twin can be run where its document's
+// faults can, or it would be known by that.
+func (p *Problem) Lacks(c cloud.Cloud) string {
+	for _, s := range p.Document.Faults {
+		if why := s.kind.Lacks(c); why != "" {
+			return why
+		}
+	}
+	return ""
 }
 
 func (s *FaultSpec) bind(a *app.App) (fault.Fault, error) {

@@ -43,11 +43,14 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	if err := os.Mkdir(root, 0o700); err != nil {
 		return nil, err
 	}
-	a.guard, err = guard.Start(ctx, guard.Options{
+	o := guard.Options{
 		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
 		Log: l.setting.Log,
-	})
-	if err != nil {
+	}
+	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
+		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels
+	}
+	if a.guard, err = guard.Start(ctx, o); err != nil {
 		return nil, err
 	}
 	l.putUpGate(a.guard)

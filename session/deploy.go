@@ -27,6 +27,7 @@ func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
 		return err
 	}
 	defer o.Close()
+	o.Tenancy = cloud.TenancyOf(c)
 	return o.Deploy(ctx, func(ctx context.Context) error { return deployApp(ctx, c, a) })
 }
 
@@ -38,6 +39,9 @@ func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {
 	client, err := manifest.NewClient(cloud.DirectConfig(c))
 	if err != nil {
 		return err
+	}
+	if t := cloud.TenancyOf(c); t != nil {
+		client.Labels = t.Labels
 	}
 	if err := client.Apply(ctx, a.Namespace, objects); err != nil {
 		return err

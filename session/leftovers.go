@@ -57,34 +57,14 @@ const morePods = 10
 // actors lists what acts by itself.
 func (s *Stage) actors(ctx context.Context) (actors, error) {
 	a := actors{left: map[string]actor{}, templates: map[string]v1.PodSpec{}}
-	all := metav1.ListOptions{}
-	jobs, err := s.client.BatchV1().Jobs("").List(ctx, all)
-	if err != nil {
-		return a, err
+	namespaces := s.namespaces
+	if namespaces == nil {
+		namespaces = []string{metav1.NamespaceAll}
 	}
-	for _, j := range jobs.Items {
-		if !slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
-			return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue
-		}) {
-			a.left["job "+j.Namespace+"/"+j.Name] = runner
+	for _, ns := range namespaces {
+		if err := s.addActors(ctx, ns, &a); err != nil {
+			return a, err
 		}
-	}
-	crons, err := s.client.BatchV1().CronJobs("").List(ctx, all)
-	if err != nil {
-		return a, err
-	}
-	for _, c := range crons.Items {
-		a.left["cronjob "+c.Namespace+"/"+c.Name] = actor{cronHold, true}
-	}
-	scalers, err := s.client.AutoscalingV2().HorizontalPodAutoscalers("").List(ctx, all)
-	if err != nil {
-		return a, err
-	}
-	for _, h := range scalers.Items {
-		a.left["autoscaler "+h.Namespace+"/"+h.Name] = trigger
-	}
-	if err := s.addPods(ctx, &a); err != nil {
-		return a, err
 	}
 	workloads, err := s.workloads(ctx)
 	for _, w := range workloads {
@@ -93,10 +73,41 @@ func (s *Stage) actors(ctx context.Context) (actors, error) {
 	return a, err
 }
 
+// addActors adds those of a namespace.
+func (s *Stage) addActors(ctx context.Context, ns string, a *actors) error {
+	all := metav1.ListOptions{}
+	jobs, err := s.client.BatchV1().Jobs(ns).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs.Items {
+		if !slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+			return (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) && c.Status == v1.ConditionTrue
+		}) {
+			a.left["job "+j.Namespace+"/"+j.Name] = runner
+		}
+	}
+	crons, err := s.client.BatchV1().CronJobs(ns).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, c := range crons.Items {
+		a.left["cronjob "+c.Namespace+"/"+c.Name] = actor{cronHold, true}
+	}
+	scalers, err := s.client.AutoscalingV2().HorizontalPodAutoscalers(ns).List(ctx, all)
+	if err != nil {
+		return err
+	}
+	for _, h := range scalers.Items {
+		a.left["autoscaler "+h.Namespace+"/"+h.Name] = trigger
+	}
+	return s.addPods(ctx, ns, a)
+}
+
 // addPods adds who runs pods: each controller by name, and each pod that has none. Jobs are listed already.
-func (s *Stage) addPods(ctx context.Context, a *actors) error {
+func (s *Stage) addPods(ctx context.Context, ns string, a *actors) error {
 	left := a.left
-	pods, err := s.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	pods, err := s.client.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}

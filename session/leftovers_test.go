@@ -135,3 +135,17 @@ func TestActors(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+// What others have in a cluster in which the lab is a guest is not taken for the agent's.
+func TestActorsOfAGuest(t *testing.T) {
+	theirs, mine := pod("theirs", v1.PodRunning), pod("mine", v1.PodRunning)
+	theirs.Namespace = "production"
+	stage := &Stage{
+		app: &app.App{Namespace: "test"}, client: fake.NewSimpleClientset(theirs, mine),
+		namespaces: []string{"test", "observe"},
+	}
+	a, err := stage.actors(t.Context())
+	if err != nil || a.pods != 1 || len(a.left) != 1 || a.left["pod test/mine"] != runner {
+		t.Errorf("%+v, %v", a, err)
+	}
+}

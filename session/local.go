@@ -101,6 +101,9 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	l.calm(ctx)
 	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
 	l.runOn.Store(0)
+	if why := s.Problem.Lacks(l.Cloud); why != "" {
+		return a, errors.New(why)
+	}
 	if err := l.setUp(ctx); err != nil {
 		return a, err
 	}

@@ -35,8 +35,10 @@ type Stage struct {
 	app      *app.App
 	client   kubernetes.Interface
 	observer *observe.Observer
-	env      *fault.Env
-	load     *Load // nil until the first run
+	// namespaces are those that are looked at, where not all are the lab's; nil for all.
+	namespaces []string
+	env        *fault.Env
+	load       *Load // nil until the first run
 	// healthy is how the application looks when it is well, under each load it has had, by its key.
 	healthy map[string]grade.Look
 	served  []grade.Serving // who answered when it was well; nil until then
@@ -109,6 +111,9 @@ func openStage(c cloud.Cloud, a *app.App) (*Stage, error) {
 		Load: func() workload.Snapshot { return *s.load.Snapshot() },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)
+	if t := cloud.TenancyOf(c); t != nil {
+		s.env.Guest, s.namespaces = true, t.Namespaces
+	}
 	return s, nil
 }
 

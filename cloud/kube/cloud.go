@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/version"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/aiopslab/aiopslab/cloud"
 )
@@ -33,11 +35,16 @@ const openTimeout = 15 * time.Second
 // requestTimeout is how long one request of the lab's own may take.
 const requestTimeout = 30 * time.Second
 
-// Options say which cluster.
+// Options say which cluster, and what of it.
 type Options struct {
 	// Kubeconfig is a file; empty for where kubectl looks: $KUBECONFIG, then ~/.kube/config.
 	Kubeconfig string
 	Context    string // of the file; empty for the current one
+	// Config is a kubeconfig itself, as Resolve returns it, instead of a file.
+	Config []byte
+	// Run and Namespaces are those of a claim: see [cloud.Tenancy]. Without namespaces, all can be reached.
+	Run        string
+	Namespaces []string
 }
 
 // Cloud is a cluster that a kubeconfig points to.
@@ -48,6 +55,7 @@ type Cloud struct {
 	Version version.Info
 
 	cluster string // its name in the kubeconfig
+	run     string // of a tenancy
 
 	config *rest.Config
 	names  *names
@@ -59,41 +67,78 @@ type Cloud struct {
 	clock  *clock
 }
 
-var _ cloud.Cloud = (*Cloud)(nil)
+var (
+	_ cloud.Cloud  = (*Cloud)(nil)
+	_ cloud.Shared = (*Cloud)(nil)
+)
 
 // Open reads a kubeconfig and asks the cluster for its version. The cluster is left as it is, by Close as well.
 func Open(ctx context.Context, o Options) (*Cloud, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.Kubeconfig
-	file := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
-		&clientcmd.ConfigOverrides{CurrentContext: o.Context})
-	raw, err := file.RawConfig()
+	raw, err := o.read()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, err
 	}
-	name := o.Context
-	if name == "" {
-		name = raw.CurrentContext
-	}
-	if name == "" {
-		return nil, errors.New("the kubeconfig has no current context: name one")
-	}
-	if raw.Contexts[name] == nil {
-		return nil, fmt.Errorf("the kubeconfig has no context %q", name)
-	}
-	config, err := file.ClientConfig()
+	config, err := clientcmd.NewDefaultClientConfig(*raw, &clientcmd.ConfigOverrides{}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("the context %s: %w", name, err)
+		return nil, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
 	}
 	c, err := connect(config)
 	if err != nil {
-		return nil, fmt.Errorf("the context %s: %w", name, err)
+		return nil, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
 	}
-	c.Context, c.cluster = name, raw.Contexts[name].Cluster
+	c.Context, c.cluster = raw.CurrentContext, raw.Contexts[raw.CurrentContext].Cluster
+	c.run, c.names.allowed = o.Run, o.Namespaces
 	if err := c.greet(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", name, err), c.Close())
+		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", c.Context, err), c.Close())
 	}
 	return c, nil
+}
+
+// Resolve returns what another process needs to open the same cluster: a kubeconfig with one context, and with the
+// contents of the files that it names. Plugin says that a program is run to get credentials.
+func Resolve(o Options) (config []byte, plugin bool, err error) {
+	raw, err := o.read()
+	if err != nil {
+		return nil, false, err
+	}
+	if err := clientcmdapi.FlattenConfig(raw); err != nil {
+		return nil, false, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
+	}
+	for _, user := range raw.AuthInfos {
+		plugin = plugin || user.Exec != nil
+	}
+	config, err = clientcmd.Write(*raw)
+	return config, plugin, err
+}
+
+// read returns the kubeconfig with nothing but the context that is meant, which is its current one.
+func (o Options) read() (*clientcmdapi.Config, error) {
+	raw, err := o.load()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if o.Context != "" {
+		raw.CurrentContext = o.Context
+	}
+	switch name := raw.CurrentContext; {
+	case name == "":
+		return nil, errors.New("the kubeconfig has no current context: name one")
+	case raw.Contexts[name] == nil:
+		return nil, fmt.Errorf("the kubeconfig has no context %q", name)
+	}
+	if err := clientcmdapi.MinifyConfig(raw); err != nil {
+		return nil, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
+	}
+	return raw, nil
+}
+
+func (o Options) load() (*clientcmdapi.Config, error) {
+	if o.Config != nil {
+		return clientcmd.Load(o.Config)
+	}
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = o.Kubeconfig
+	return rules.Load()
 }
 
 // connect returns the cluster that a configuration points to, without asking it anything.
@@ -128,6 +173,13 @@ func (c *Cloud) greet(ctx context.Context) error {
 
 // RESTConfig implements cloud.Cloud.
 func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Tenancy implements cloud.Shared.
+func (c *Cloud) Tenancy() cloud.Tenancy {
+	return cloud.Tenancy{
+		Run: c.run, Namespaces: slices.Clone(c.names.allowed), Labels: map[string]string{RunLabel: c.run},
+	}
+}
 
 // Close ends all connections. Nothing changes in the cluster.
 func (c *Cloud) Close() error {

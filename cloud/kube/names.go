@@ -33,9 +33,10 @@ type target struct {
 
 // names finds out where the addresses of a cluster lead: what its DNS and its kube-proxy do.
 type names struct {
-	client kubernetes.Interface
-	stop   chan struct{}
-	closed sync.Once
+	client  kubernetes.Interface
+	allowed []string // the namespaces that can be reached; none for all
+	stop    chan struct{}
+	closed  sync.Once
 
 	mu         sync.Mutex
 	namespaces map[string]*namespace
@@ -66,7 +67,7 @@ func (n *names) resolve(ctx context.Context, address string) (t target, err erro
 		return n.resolveIP(ctx, ip.Unmap().String(), int(port))
 	}
 	service, space, pod, ok := split(host)
-	if !ok {
+	if !ok || !n.may(space) {
 		return t, unknown(host)
 	}
 	s, err := n.service(ctx, space, service)
@@ -153,7 +154,13 @@ func (n *names) endpoint(ctx context.Context, s *v1.Service, port int32, chosen 
 	return list[rand.IntN(len(list))], nil
 }
 
-// resolveIP finds the pod, the service or the machine that has an address.
+// may reports whether what is in a namespace can be reached.
+func (n *names) may(space string) bool {
+	return len(n.allowed) == 0 || slices.Contains(n.allowed, space)
+}
+
+// resolveIP finds the pod, the service or the machine that has an address. Where not everything can be reached, a
+// machine is no more than the node ports of services that can.
 func (n *names) resolveIP(ctx context.Context, ip string, port int) (t target, err error) {
 	pods, err := n.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{
 		FieldSelector: fields.OneTermEqualSelector("status.podIP", ip).String(),
@@ -162,7 +169,7 @@ func (n *names) resolveIP(ctx context.Context, ip string, port int) (t target, e
 		return t, fmt.Errorf("find the pod at %s: %w", ip, err)
 	}
 	for _, p := range pods.Items {
-		if p.Status.PodIP == ip && !p.Spec.HostNetwork && p.Status.Phase == v1.PodRunning {
+		if p.Status.PodIP == ip && !p.Spec.HostNetwork && p.Status.Phase == v1.PodRunning && n.may(p.Namespace) {
 			return target{namespace: p.Namespace, pod: p.Name, port: port}, nil
 		}
 	}
@@ -170,6 +177,7 @@ func (n *names) resolveIP(ctx context.Context, ip string, port int) (t target, e
 	if err != nil {
 		return t, fmt.Errorf("find the service at %s: %w", ip, err)
 	}
+	services.Items = slices.DeleteFunc(services.Items, func(s v1.Service) bool { return !n.may(s.Namespace) })
 	for _, s := range services.Items {
 		if slices.Contains(s.Spec.ClusterIPs, ip) {
 			return n.endpoint(ctx, &s, int32(port), nil)
@@ -179,14 +187,21 @@ func (n *names) resolveIP(ctx context.Context, ip string, port int) (t target, e
 	if err != nil {
 		return t, fmt.Errorf("find the node at %s: %w", ip, err)
 	}
-	for _, node := range nodes.Items {
-		for _, a := range node.Status.Addresses {
-			if a.Address == ip {
-				return target{host: ip, port: port}, nil
+	is := func(a v1.NodeAddress) bool { return a.Address == ip }
+	if !slices.ContainsFunc(nodes.Items, func(n v1.Node) bool { return slices.ContainsFunc(n.Status.Addresses, is) }) {
+		return t, syscall.EHOSTUNREACH
+	}
+	if len(n.allowed) == 0 {
+		return target{host: ip, port: port}, nil
+	}
+	for _, s := range services.Items {
+		for _, p := range s.Spec.Ports {
+			if p.NodePort == int32(port) && p.Protocol != v1.ProtocolUDP {
+				return n.endpoint(ctx, &s, p.Port, nil)
 			}
 		}
 	}
-	return t, syscall.EHOSTUNREACH
+	return t, syscall.ECONNREFUSED
 }
 
 // watch returns what is watched of a namespace, once all of it is known.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -79,6 +80,8 @@ func order(u *unstructured.Unstructured) int {
 
 // Client applies objects to one cluster. It remembers what kinds of objects the cluster has.
 type Client struct {
+	// Labels are given to objects that are in no namespace.
+	Labels  map[string]string
 	dynamic dynamic.Interface
 	mapper  meta.RESTMapper
 }
@@ -95,7 +98,7 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{dyn, restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
+	return &Client{dynamic: dyn, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(d))}, nil
 }
 
 // Apply creates or changes objects, as kubectl apply --server-side does. Namespaced objects without
@@ -134,7 +137,7 @@ func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Un
 	return nil
 }
 
-// resource is where an object lives, and the object with its namespace.
+// resource is where an object lives, and the object with its namespace, or the labels of what has none.
 func (c *Client) resource(namespace string,
 	u *unstructured.Unstructured,
 ) (dynamic.ResourceInterface, *unstructured.Unstructured, error) {
@@ -144,6 +147,15 @@ func (c *Client) resource(namespace string,
 		return nil, u, err
 	}
 	if m.Scope.Name() != meta.RESTScopeNameNamespace {
+		if len(c.Labels) > 0 {
+			u = u.DeepCopy()
+			labels := u.GetLabels()
+			if labels == nil {
+				labels = map[string]string{}
+			}
+			maps.Copy(labels, c.Labels)
+			u.SetLabels(labels)
+		}
 		return c.dynamic.Resource(m.Resource), u, nil
 	}
 	if u.GetNamespace() == "" {

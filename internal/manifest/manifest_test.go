@@ -14,7 +14,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/aiopslab/aiopslab/cloud/cloudtest"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -141,6 +143,33 @@ func TestApply(t *testing.T) {
 	}
 	if err := m.Apply(t.Context(), "shop", objects); err != nil {
 		t.Errorf("it cannot be applied again: %v", err)
+	}
+}
+
+// What is in no namespace is labelled, besides its own labels, so that who owns the cluster can tell whose it is.
+func TestApplyWithLabels(t *testing.T) {
+	m, c, _ := client(t)
+	m.Labels = map[string]string{"run": "r1"}
+	objects := parse(t, shop)
+	if err := m.Apply(t.Context(), "shop", objects); err != nil {
+		t.Fatal(err)
+	}
+	k, err := kubernetes.NewForConfig(c.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	role, err := k.RbacV1().ClusterRoles().Get(t.Context(), "reader", metav1.GetOptions{})
+	if err != nil || role.Labels["run"] != "r1" {
+		t.Errorf("the role has the labels %v: %v", role.Labels, err)
+	}
+	settings, err := k.CoreV1().ConfigMaps("shop").Get(t.Context(), "settings", metav1.GetOptions{})
+	if err != nil || settings.Labels["run"] != "" {
+		t.Errorf("what is in a namespace has the labels %v: %v", settings.Labels, err)
+	}
+	for _, u := range objects {
+		if u.GetLabels()["run"] != "" {
+			t.Error("the caller's object was changed")
+		}
 	}
 }
 

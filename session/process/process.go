@@ -279,5 +279,19 @@ func (e *Environment) Open(ctx context.Context) error {
 
 // OpenFor starts the cluster for a run with an application, which may be in it already, if it was kept.
 func (e *Environment) OpenFor(ctx context.Context, a *app.App, seed uint64) error {
-	return e.call(ctx, "open", openParams{e.Dir, wanted(e.logger()), &runParams{a.Name, a.Archive, seed}}, nil)
+	return e.call(ctx, "open", openParams{
+		Dir: e.Dir, Log: wanted(e.logger()), Run: &runParams{a.Name, a.Archive, seed},
+	}, nil)
+}
+
+// Cluster is one that is there already, and what of it is the environment's.
+type Cluster struct {
+	Kubeconfig []byte   `json:"kubeconfig"` // with one context
+	Run        string   `json:"run"`        // what is made there is marked with it
+	Namespaces []string `json:"namespaces"` // that were made for it
+}
+
+// OpenOn uses a cluster that is there. What is made there is the caller's to remove.
+func (e *Environment) OpenOn(ctx context.Context, c Cluster) error {
+	return e.call(ctx, "open", openParams{Dir: e.Dir, Log: wanted(e.logger()), On: &c}, nil)
 }

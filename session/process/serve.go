@@ -36,6 +36,8 @@ type Opening struct {
 	// App and Seed are of the run that it is started for. App is nil if the cluster is to be bare.
 	App  *app.App
 	Seed uint64
+	// On is a cluster that is there already, to be used instead.
+	On *Cluster
 }
 
 // Answers is where the process of an environment writes what its supervisor reads. What the process
@@ -128,7 +130,7 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			return nil, err
 		}
 		s.log = newRemote(s.out, p.Log)
-		o := Opening{Dir: p.Dir, Log: s.log}
+		o := Opening{Dir: p.Dir, Log: s.log, On: p.On}
 		if p.Run != nil {
 			go s.host.Library() //nolint:errcheck // Who asks for it next gets the error; it takes a while to read.
 			if o.App, err = findApp(s.host.Apps, p.Run.App, p.Run.Archive); err != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -150,5 +151,26 @@ func TestServeNonsense(t *testing.T) {
 		if err := <-w.served; err == nil {
 			t.Errorf("%q was understood", line)
 		}
+	}
+}
+
+// An environment is told which cluster to use, and what of it.
+func TestOpenOn(t *testing.T) {
+	var got *Cluster
+	w := serve(t, Host{Open: func(_ context.Context, o Opening) (*session.Local, error) {
+		got = o.On
+		return nil, errors.New("nobody answers there")
+	}})
+	want := Cluster{Kubeconfig: []byte("kind: Config"), Run: "r1", Namespaces: []string{"shop", "observe"}}
+	params, err := json.Marshal(openParams{On: &want})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.send(`{"id": 1, "method": "open", "params": ` + string(params) + `}`)
+	if m := w.answer(); m.Error == nil || m.Error.Text != "nobody answers there" {
+		t.Errorf("%+v", m)
+	}
+	if got == nil || !reflect.DeepEqual(*got, want) {
+		t.Errorf("it was told %+v", got)
 	}
 }

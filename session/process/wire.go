@@ -61,6 +61,7 @@ type (
 		Dir string      `json:"dir"`
 		Log *slog.Level `json:"log,omitempty"` // from which on it is to log; nil for nothing
 		Run *runParams  `json:"run,omitempty"` // what it is opened for, if that may change how
+		On  *Cluster    `json:"on,omitempty"`  // the cluster, if it is there already
 	}
 	runParams struct {
 		App     string `json:"app"`

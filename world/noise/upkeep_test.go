@@ -86,3 +86,22 @@ func TestUpkeepOfTheOnlyNode(t *testing.T) {
 		x.life.Stop(t.Context())
 	})
 }
+
+// Nodes of a cluster in which the lab is a guest are not its to work on.
+func TestUpkeepOfAGuest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newTrial(t, Busy, 7)
+		x.life.Env.Guest = true
+		x.addNodes(t, "a", "b", "c")
+		if err := x.life.Go(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			time.Sleep(time.Second)
+			if now := x.cordoned(t); len(now) > 0 {
+				t.Fatalf("cordoned are %v", now)
+			}
+		}
+		x.life.Stop(t.Context())
+	})
+}
