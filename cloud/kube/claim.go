@@ -24,6 +24,10 @@ var (
 	ErrInUse = errors.New("another run uses it")
 )
 
+// podsMay is the label by which a namespace says what its pods may do to the machines they run on. At "baseline" there
+// is no way from a pod to its node.
+const podsMay = "pod-security.kubernetes.io/enforce"
+
 // Claim is a run's right to its namespaces: it has made them, and nobody else of the lab uses them until Close.
 type Claim struct {
 	cloud *Cloud
@@ -103,7 +107,8 @@ func (c *Claim) take(ctx context.Context, name string) error {
 func (c *Claim) create(ctx context.Context, name string) error {
 	created, err := c.cloud.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: name, Labels: map[string]string{RunLabel: c.run}, Annotations: c.annotations(name),
+			Name: name, Annotations: c.annotations(name),
+			Labels: map[string]string{RunLabel: c.run, podsMay: "baseline"},
 		},
 	}, metav1.CreateOptions{})
 	switch {

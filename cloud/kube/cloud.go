@@ -94,21 +94,29 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 	return c, nil
 }
 
-// Resolve returns what another process needs to open the same cluster: a kubeconfig with one context, and with the
-// contents of the files that it names. Plugin says that a program is run to get credentials.
-func Resolve(o Options) (config []byte, plugin bool, err error) {
+// Resolved is what another process needs to open a cluster.
+type Resolved struct {
+	// Config is a kubeconfig with one context, and with the contents of the files that it names.
+	Config  []byte
+	Context string // its name
+	Plugin  bool   // a program is run to get credentials
+}
+
+// Resolve reads a kubeconfig, and asks the cluster nothing.
+func Resolve(o Options) (r Resolved, err error) {
 	raw, err := o.read()
 	if err != nil {
-		return nil, false, err
+		return r, err
 	}
+	r.Context = raw.CurrentContext
 	if err := clientcmdapi.FlattenConfig(raw); err != nil {
-		return nil, false, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
+		return r, fmt.Errorf("the context %s: %w", r.Context, err)
 	}
 	for _, user := range raw.AuthInfos {
-		plugin = plugin || user.Exec != nil
+		r.Plugin = r.Plugin || user.Exec != nil
 	}
-	config, err = clientcmd.Write(*raw)
-	return config, plugin, err
+	r.Config, err = clientcmd.Write(*raw)
+	return r, err
 }
 
 // read returns the kubeconfig with nothing but the context that is meant, which is its current one.

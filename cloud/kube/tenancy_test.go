@@ -106,28 +106,27 @@ contexts: [{name: a, context: {cluster: c, user: u}}, {name: b, context: {cluste
 		}
 	}
 	o := Options{Kubeconfig: filepath.Join(dir, "config")}
-	b, plugin, err := Resolve(o)
-	if err != nil || plugin {
-		t.Fatal(plugin, err)
+	r, err := Resolve(o)
+	if err != nil || r.Plugin || r.Context != "a" {
+		t.Fatal(r, err)
 	}
-	got, err := clientcmd.Load(b)
+	got, err := clientcmd.Load(r.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if ca := string(got.Clusters["c"].CertificateAuthorityData); ca != "a certificate" {
 		t.Errorf("the certificate is %q", ca)
 	}
-	if len(got.Contexts) != 1 || strings.Contains(string(b), "192.0.2.2") {
-		t.Errorf("it tells of other clusters:\n%s", b)
+	if len(got.Contexts) != 1 || strings.Contains(string(r.Config), "192.0.2.2") {
+		t.Errorf("it tells of other clusters:\n%s", r.Config)
 	}
 	o.Context = "b"
-	b, plugin, err = Resolve(o)
-	if err != nil || !plugin || strings.Contains(string(b), "secret-of-u") {
-		t.Errorf("%v, %v:\n%s", plugin, err, b)
+	if r, err = Resolve(o); err != nil || !r.Plugin || strings.Contains(string(r.Config), "secret-of-u") {
+		t.Errorf("%v:\n%s", err, r.Config)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Open(ctx, Options{Config: b}); err == nil || !strings.Contains(err.Error(), "the cluster of context b") {
+	if _, err := Open(ctx, Options{Config: r.Config}); err == nil || !strings.Contains(err.Error(), "the cluster of context b") {
 		t.Error(err)
 	}
 }

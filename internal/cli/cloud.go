@@ -81,9 +81,11 @@ func (f *cloudFlags) open(ctx context.Context) (*kube.Cloud, error) {
 		return nil, err
 	}
 	c, err := kube.Open(ctx, o)
-	return c, fail(ExitEnvironment, err,
-		"Try 'kubectl cluster-info' with the same context; 'kubectl config get-contexts' lists what there is.")
+	return c, fail(ExitEnvironment, err, clusterHint)
 }
+
+// clusterHint is what to do about a cluster that cannot be reached.
+const clusterHint = "Try 'kubectl cluster-info' with the same context; 'kubectl config get-contexts' lists what there is."
 
 // contexts are the names that --context can have, or none if there is no kubeconfig.
 func (f *cloudFlags) contexts() []string {

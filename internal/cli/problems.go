@@ -85,6 +85,7 @@ type problemRow struct {
 	Origin  string `json:"origin"`
 	Faulty  bool   `json:"faulty"`
 	Summary string `json:"summary"`
+	Lacks   string `json:"lacks,omitempty"` // why the cluster that was asked for cannot have it
 }
 
 func rowOf(p *problem.Problem) problemRow {
@@ -92,20 +93,48 @@ func rowOf(p *problem.Problem) problemRow {
 	if p.Healthy {
 		summary = "nothing is wrong"
 	}
-	return problemRow{p.ID, string(p.Task), p.App.Name, string(p.Origin), p.Faulty(), summary}
+	return problemRow{
+		ID: p.ID, Task: string(p.Task), App: p.App.Name, Origin: string(p.Origin), Faulty: p.Faulty(), Summary: summary,
+	}
+}
+
+// listProblems is a list of problems, with why they cannot be run in a cluster if they are to be run in one.
+func listProblems(rows []problemRow, onCluster bool) list[problemRow] {
+	l := list[problemRow]{
+		rows: rows, name: func(r problemRow) string { return r.ID },
+		header: "ID\tTASK\tAPP\tORIGIN\tWHAT IS WRONG",
+		line: func(r problemRow) string {
+			return strings.Join([]string{r.ID, r.Task, r.App, r.Origin, r.Summary}, "\t")
+		},
+	}
+	if onCluster {
+		short := l.line
+		l.header += "\tNOT THERE BECAUSE"
+		l.line = func(r problemRow) string { return short(r) + "\t" + r.Lacks }
+	}
+	return l
 }
 
 func newProblems(s *State) *cobra.Command {
 	var output, task, suite string
+	var on cloudFlags
 	c := &cobra.Command{
 		Use:   "problems [TEXT]",
 		Short: "List the problems, or those whose id has a text in it",
+		Long: `List the problems, or those whose id has a text in it. With --cloud kubeconfig, the
+cluster is asked what it has, and the last column tells why a problem cannot be
+run there.`,
 		Example: `  aiopslab problems
   aiopslab problems mongodb
-  aiopslab problems --task mitigation -o name`,
+  aiopslab problems --task mitigation -o name
+  aiopslab problems --cloud kubeconfig --context kind-lab`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
 			l, err := s.library()
+			if err != nil {
+				return err
+			}
+			lacks, err := on.lacking(c.Context())
 			if err != nil {
 				return err
 			}
@@ -116,24 +145,21 @@ func newProblems(s *State) *cobra.Command {
 			rows := []problemRow{}
 			for _, p := range problems {
 				if (task == "" || string(p.Task) == task) && (len(args) == 0 || strings.Contains(p.ID, args[0])) {
-					rows = append(rows, rowOf(p))
+					row := rowOf(p)
+					row.Lacks = lacks(p)
+					rows = append(rows, row)
 				}
 			}
 			if len(rows) == 0 {
 				return fail(ExitUsage, errors.New("no problem is like that"),
 					"Run 'aiopslab problems' to see them all.")
 			}
-			return list[problemRow]{
-				rows: rows, name: func(r problemRow) string { return r.ID },
-				header: "ID\tTASK\tAPP\tORIGIN\tWHAT IS WRONG",
-				line: func(r problemRow) string {
-					return strings.Join([]string{r.ID, r.Task, r.App, r.Origin, r.Summary}, "\t")
-				},
-			}.print(s.Stdout, output)
+			return listProblems(rows, on.onCluster()).print(s.Stdout, output)
 		},
 	}
 	c.Flags().StringVar(&task, "task", "", "only those of a `task`: "+strings.Join(taskNames(), ", "))
 	c.Flags().StringVar(&suite, "suite", "all", "only those of a `suite`: "+strings.Join(suiteNames(), ", "))
+	on.add(c)
 	outputFlag(c, &output, listFormats...)
 	completeFlag(c, "task", taskNames)
 	completeFlag(c, "suite", suiteNames)

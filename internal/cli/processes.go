@@ -43,7 +43,7 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	if err != nil {
 		return nil, err
 	}
-	env, err := startEnvironment(p.state, dir, p.ceiling, log)
+	env, err := startEnvironment(p.state, dir, hosting{ceiling: p.ceiling}, log)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err

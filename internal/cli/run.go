@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,6 +44,7 @@ type runFlags struct {
 	verbose bool
 	models  modelFlags
 	cage    cageFlags
+	cloud   cloudFlags
 }
 
 // add adds the flags that running and playing have in common.
@@ -95,6 +97,8 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	f.noise.add(c)
 	f.decoys.add(c)
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
+	f.cloud.add(c)
+	f.cloud.addIKnow(c)
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
 	completeFlag(c, "task", taskNames)
@@ -216,9 +220,14 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err := f.models.check(ctx, s); err != nil {
 		return nil, err
 	}
+	g, err := newGuest(&f.cloud)
+	if err != nil {
+		return nil, err
+	}
 	hideArguments(s, p)
 	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
+	t.progress(g.begins())
 	began, id, seed := false, session.NewID(), f.seed
 	if seed == 0 {
 		seed = session.NewSeed()
@@ -227,11 +236,23 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if f.cage.off {
 		defer forgetWorlds(s)
 	}
+	defer func() {
+		switch left := g.leave(t.progress); {
+		case left == nil:
+		case err == nil: // The verdict stands.
+			report(s.Stderr, left)
+		default:
+			err = errors.Join(err, left)
+		}
+	}()
 	open := func(ctx context.Context, env *process.Environment) error { return env.Open(ctx) }
-	if keepsWorlds(s, f.cage.off) {
+	switch {
+	case g != nil:
+		open = func(ctx context.Context, env *process.Environment) error { return g.open(ctx, id, p, env) }
+	case keepsWorlds(s, f.cage.off):
 		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p.App, seed) }
 	}
-	err = withEnvironment(ctx, s, f.memory.bytes, log, t.progress, open,
+	err = withEnvironment(ctx, s, hosting{f.memory.bytes, g.keeps}, log, t.progress, open,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,

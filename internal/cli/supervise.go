@@ -21,9 +21,16 @@ import (
 // interrupted is what a command returns that was stopped before it had anything to tell.
 const interrupted = exitStatus(ExitSignal + int(syscall.SIGINT))
 
+// hosting is how the process of an environment is started.
+type hosting struct {
+	ceiling int64 // of its memory
+	// keeps reports whether it needs a variable of this process that is private otherwise. It may be nil.
+	keeps func(variable string) bool
+}
+
 // withEnvironment calls f with an environment in a process of its own, which open opens, and takes it down. The context
 // that f gets ends with the first signal; the second kills this process, and the environment with it.
-func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Logger, progress func(string),
+func withEnvironment(ctx context.Context, s *State, h hosting, log *slog.Logger, progress func(string),
 	open, f func(ctx context.Context, env *process.Environment) error,
 ) (err error) {
 	ctx, cancel := untilSignal(ctx, func() { progress("stopping; press Ctrl-C again to stop at once") })
@@ -44,7 +51,7 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Log
 			err = fmt.Errorf("clean up: %w", rerr)
 		}
 	}()
-	env, err := startEnvironment(s, dir, ceiling, log)
+	env, err := startEnvironment(s, dir, h, log)
 	if err != nil {
 		return fail(ExitEnvironment, err, "")
 	}
@@ -56,10 +63,11 @@ func withEnvironment(ctx context.Context, s *State, ceiling int64, log *slog.Log
 }
 
 // startEnvironment starts the process of an environment, with its files in a directory.
-func startEnvironment(s *State, dir string, ceiling int64, log *slog.Logger) (*process.Environment, error) {
+func startEnvironment(s *State, dir string, h hosting, log *slog.Logger) (*process.Environment, error) {
+	withheld := func(variable string) bool { return private(variable) && (h.keeps == nil || !h.keeps(variable)) }
 	env, err := process.Start(process.Options{
-		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: ceiling,
-		Env: slices.DeleteFunc(os.Environ(), private), Log: log,
+		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: h.ceiling,
+		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the environment: %w", err)
@@ -97,6 +105,9 @@ func openEnvironment(ctx context.Context, env *process.Environment,
 		}
 		if f, ok := errors.AsType[*process.Failure](err); ok {
 			return fail(ExitEnvironment, err, f.Hint)
+		}
+		if _, ok := errors.AsType[*failure](err); ok {
+			return err
 		}
 		return fail(ExitEnvironment, err, "")
 	case <-ctx.Done():

@@ -83,7 +83,6 @@ func (t *transcript) begin(p *problem.Problem, a agent.Entry) {
 	if t.detail != quiet {
 		fmt.Fprintf(t.w, "%s  %s by %s\n", t.paint(bold, name), p.Task, a.Name)
 	}
-	t.progress("starting a cluster")
 }
 
 func (t *transcript) progress(step string) { t.line("%s", step) }

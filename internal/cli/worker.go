@@ -9,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
+	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
@@ -35,14 +37,14 @@ func work(ctx context.Context, s *State) error {
 		}
 		return ""
 	}}
-	var c *embedded.Cloud
+	var c cloud.Cloud
 	h.Open = func(ctx context.Context, o process.Opening) (*session.Local, error) {
-		var err error
 		l := &session.Local{Scratch: o.Dir, Self: toolCommand(s)}
-		if c, err = startFor(ctx, s, o, l); err != nil {
+		var err error
+		if l.Cloud, err = openCloud(ctx, s, o, l); err != nil {
 			return nil, err
 		}
-		l.Cloud = c
+		c = l.Cloud
 		return l, nil
 	}
 	err := process.Serve(ctx, s.Stdin, process.Answers(), h)
@@ -52,6 +54,18 @@ func work(ctx context.Context, s *State) error {
 		err = errors.Join(err, c.Close())
 	}
 	return err
+}
+
+// openCloud starts a cluster, or uses one that is there.
+func openCloud(ctx context.Context, s *State, o process.Opening, l *session.Local) (cloud.Cloud, error) {
+	if o.On == nil {
+		return startFor(ctx, s, o, l)
+	}
+	c, err := kube.Open(ctx, kube.Options{Config: o.On.Kubeconfig, Run: o.On.Run, Namespaces: o.On.Namespaces})
+	if err != nil {
+		return nil, fail(ExitEnvironment, err, clusterHint)
+	}
+	return c, nil
 }
 
 // workerOptions are those of a cluster in a process of its own.
