@@ -146,7 +146,8 @@ func parseSocket(network, line string) (Socket, bool) {
 	if remote, ok := parseAddr(network, fields[2]); ok && fields[2][strings.IndexByte(fields[2], ':'):] != ":0000" {
 		s.Remote = remote
 	}
-	if n, err := strconv.ParseUint(fields[3], 16, 8); err == nil && network == "tcp" && n > 0 && int(n) <= len(tcpStates) {
+	n, err := strconv.ParseUint(fields[3], 16, 8)
+	if err == nil && network == "tcp" && n > 0 && int(n) <= len(tcpStates) {
 		s.State = tcpStates[n-1]
 	}
 	return s, true

@@ -14,7 +14,8 @@ var wide = []string{"namespaces", "nodes", "nodes/metrics", "persistentvolumes"}
 
 // confine changes what is deployed for a cluster that others use as well: it watches the given namespaces and the
 // nodes, and has no rights elsewhere. What is in no namespace has a name of its own.
-func confine(objects []*unstructured.Unstructured, namespaces []string, run string) ([]*unstructured.Unstructured, error) {
+func confine(objects []*unstructured.Unstructured, namespaces []string, run string,
+) ([]*unstructured.Unstructured, error) {
 	var list []*unstructured.Unstructured
 	for _, u := range objects {
 		u = u.DeepCopy()

@@ -85,7 +85,8 @@ func (f *cloudFlags) open(ctx context.Context) (*kube.Cloud, error) {
 }
 
 // clusterHint is what to do about a cluster that cannot be reached.
-const clusterHint = "Try 'kubectl cluster-info' with the same context; 'kubectl config get-contexts' lists what there is."
+const clusterHint = "Try 'kubectl cluster-info' with the same context; " +
+	"'kubectl config get-contexts' lists what there is."
 
 // contexts are the names that --context can have, or none if there is no kubeconfig.
 func (f *cloudFlags) contexts() []string {

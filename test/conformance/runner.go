@@ -60,7 +60,11 @@ func (r *runner) build(ctx context.Context, progress io.Writer) error {
 		pkg  string
 	}{
 		{"ginkgo", []string{"build"}, "github.com/onsi/ginkgo/v2/ginkgo"},
-		{"e2e.test", []string{"test", "-c", "-vet=off", "-ldflags=-s -w " + stamp(version)}, "k8s.io/kubernetes/test/e2e"},
+		{
+			"e2e.test",
+			[]string{"test", "-c", "-vet=off", "-ldflags=-s -w " + stamp(version)},
+			"k8s.io/kubernetes/test/e2e",
+		},
 	} {
 		out := filepath.Join(r.dir, b.name)
 		if _, err := os.Stat(out); err == nil {
