@@ -107,7 +107,7 @@ func (s *apiServer) get(w http.ResponseWriter, r *http.Request) {
 	}
 	items := []any{}
 	for _, p := range slices.Sorted(maps.Keys(s.objects)) {
-		if o := s.objects[p]; collection(p) == r.URL.Path && selector.Matches(labels.Set(o.GetLabels())) {
+		if o := s.objects[p]; (collection(p) == r.URL.Path || path.Dir(p) == r.URL.Path) && selector.Matches(labels.Set(o.GetLabels())) {
 			items = append(items, o.Object)
 		}
 	}

@@ -231,40 +231,6 @@ func TestReplaced(t *testing.T) {
 	})
 }
 
-// What cannot be removed is named, with the reason that the cluster gives.
-func TestStuck(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, c := newServer(t)
-		a := claim(t, c, "r1", "shop", "well")
-		s.add(t, roles, thing("kept", "r1"))
-		s.lingering[spaces+"/shop"] = 1 << 30
-		s.before = func(w http.ResponseWriter, r *http.Request) bool {
-			if r.Method == http.MethodDelete && strings.HasPrefix(r.URL.Path, roles) {
-				refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden)
-				return true
-			}
-			return false
-		}
-		s.mu.Lock()
-		merge(s.objects[spaces+"/shop"].Object, map[string]any{"status": map[string]any{"conditions": []any{
-			map[string]any{"type": "A", "status": "True", "message": "a finalizer remains"},
-			map[string]any{"type": "B", "status": "False", "message": "all is well"},
-		}}})
-		s.mu.Unlock()
-		err := a.Close(t.Context())
-		for _, want := range []string{
-			"remove namespaces/shop: still there after 3m0s; a finalizer remains", "remove clusterroles/kept: ",
-		} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("no %q in: %v", want, err)
-			}
-		}
-		if err != nil && (strings.Contains(err.Error(), "/well") || s.has(spaces+"/well")) {
-			t.Errorf("%v; there is %v", err, s.paths())
-		}
-	})
-}
-
 func TestClaimErrors(t *testing.T) {
 	s, c := newServer(t)
 	for _, run := range []string{"", "a b", strings.Repeat("x", 64), "a=b,c"} {

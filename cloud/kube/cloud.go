@@ -161,6 +161,7 @@ func connect(config *rest.Config) (*Cloud, error) {
 	own := rest.CopyConfig(config)
 	own.Wrap(c.clock.listen)
 	own.Timeout = requestTimeout
+	own.WarningHandler = rest.NoWarnings{} // They would be printed.
 	if c.client, err = kubernetes.NewForConfig(own); err != nil {
 		return nil, err
 	}

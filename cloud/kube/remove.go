@@ -139,8 +139,9 @@ func (c *Cloud) delete(ctx context.Context, o object) error {
 // awaitGone waits until objects are gone or the limit is over, and names those that are gone. What nobody has asked to
 // go is not waited for.
 func (c *Cloud) awaitGone(ctx, limit context.Context, objects []object) (gone []string, err error) {
-	for {
+	for start := time.Now(); ; {
 		var left []object
+		stuck := time.Since(start) >= stuckTime
 		for _, o := range objects {
 			m, gerr := c.meta.Resource(o.kind).Get(ctx, o.name, metav1.GetOptions{})
 			switch {
@@ -150,10 +151,16 @@ func (c *Cloud) awaitGone(ctx, limit context.Context, objects []object) (gone []
 				err = errors.Join(err, fmt.Errorf("wait until %v is gone: %w", o, gerr))
 			case m.DeletionTimestamp != nil: // Else its removal was refused, which was told.
 				left = append(left, o)
+				if stuck {
+					c.unfasten(ctx, o, m)
+				}
 			}
 		}
 		if objects = left; len(objects) == 0 {
 			return gone, err
+		}
+		if stuck {
+			start = time.Now() // What came after that has its time too.
 		}
 		select {
 		case <-time.After(pollTime):
