@@ -101,6 +101,24 @@ func (g *guest) keeps(variable string) bool {
 	}, func(prefix string) bool { return strings.HasPrefix(variable, prefix) })
 }
 
+// args are the flags, for a run in another process.
+func (f *cloudFlags) args() []string {
+	if !f.onCluster() {
+		return nil
+	}
+	args := []string{"--cloud", f.cloud}
+	if f.context != "" {
+		args = append(args, "--context", f.context)
+	}
+	if f.kubeconfig != "" {
+		args = append(args, "--kubeconfig", f.kubeconfig)
+	}
+	if f.iKnow {
+		args = append(args, "--i-know")
+	}
+	return args
+}
+
 // lacking asks the cluster that is meant what it has, and returns why it cannot have a problem. A new cluster can have
 // all of them.
 func (f *cloudFlags) lacking(ctx context.Context) (func(p *problem.Problem) string, error) {

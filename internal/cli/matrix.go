@@ -50,6 +50,7 @@ type matrix struct {
 	results string
 	output  string
 	memory  memoryFlag
+	cloud   cloudFlags
 }
 
 // add adds the flags of the commands that run a matrix. Verb is what they do with problems, and kept when
@@ -128,7 +129,7 @@ func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n i
 	ctx, cancel := untilSignal(ctx, func() {})
 	defer cancel()
 	program := self(s)
-	args := slices.Concat(s.dirs.args(), s.logs.args(),
+	args := slices.Concat(s.dirs.args(), s.logs.args(), m.cloud.args(),
 		[]string{
 			"--noise", string(level), "--decoy", m.decoys.String(), "--results", results,
 			"--max-memory", m.memory.String(), "--quiet", "-o", "json",

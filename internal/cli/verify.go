@@ -48,8 +48,9 @@ Of a suite, some localizations are also answered by exploits, which do not look
 at the system's health; see 'aiopslab audit'. None may be above chance, with a
 bar that is as much higher as there are exploits.
 
-Every run has a cluster and a process of its own. The exit status is 0 only if
-all of it holds.`,
+Every run has a cluster and a process of its own; with --cloud kubeconfig the
+runs take place on a cluster that you have, one after another, as far as it can
+have the problems. The exit status is 0 only if all of it holds.`,
 		Example: `  aiopslab verify scale_pod_zero_social_net-mitigation-1
   aiopslab verify --suite mitigation -j 4
   aiopslab verify --agents oracle --audit 10`,
@@ -66,8 +67,29 @@ all of it holds.`,
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run, each time with the next seed")
 	flags.IntVar(&f.audit, "audit", 5,
 		"how many localizations exploits are tried on; none by default if problems or agents are named")
+	f.cloud.add(c)
+	f.cloud.addIKnow(c)
 	completeFlag(c, "agents", func() []string { return provers })
 	return c
+}
+
+// onCluster has the runs take place on a cluster that is there: one at a time, because they use the same namespaces,
+// of the problems that can be run there, and without an audit: there is no past that an exploit could read.
+func (f *verifyFlags) onCluster(ctx context.Context, problems []*problem.Problem, out io.Writer,
+) (list []*problem.Problem, err error) {
+	lacks, err := f.cloud.lacking(ctx)
+	if err != nil || !f.cloud.onCluster() {
+		return problems, err
+	}
+	f.workers, f.audit = 1, 0
+	for _, p := range problems {
+		if why := lacks(p); why != "" {
+			fmt.Fprintf(out, "not run: %s: %s\n", p.ID, why)
+			continue
+		}
+		list = append(list, p)
+	}
+	return list, nil
 }
 
 // cells are the matrix of the problems.
@@ -121,6 +143,10 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if err != nil {
 		return err
 	}
+	out, start := f.progress(s), time.Now()
+	if problems, err = f.onCluster(ctx, problems, out); err != nil {
+		return err
+	}
 	var cells []*cell
 	for i := range f.repeat {
 		for _, c := range f.cells(problems) {
@@ -128,7 +154,6 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 			cells = append(cells, c)
 		}
 	}
-	out, start := f.progress(s), time.Now()
 	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"),
 		f.workers)
 	bad := 0
