@@ -18,6 +18,9 @@ type Need struct {
 	Images     []string                     // beside those of the objects
 }
 
+// AllImages are the images that are needed.
+func (n Need) AllImages() []string { return n.demand().images }
+
 // demand is what a need comes to.
 type demand struct {
 	pods   []amount // what each requests

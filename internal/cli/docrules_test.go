@@ -16,6 +16,8 @@ type docRule struct {
 var docRules = []docRule{
 	{command: regexp.MustCompile(`: make `), never: "the targets are there; to run them is to build or to test the whole of it"},
 	{command: regexp.MustCompile(`: go test `), never: "make test does"},
+	{command: regexp.MustCompile(`--cloud kubeconfig|: aiopslab cleanup`), never: "the cluster is the reader's; TestScripts has one"},
+	{command: regexp.MustCompile(`: aiopslab doctor$`), always: true},
 	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
 	{command: regexp.MustCompile(`--model (qwen|openai/meta)`), never: "the model is somebody else's"},
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},

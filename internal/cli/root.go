@@ -102,7 +102,7 @@ up in a second: no Docker, no root, nothing to install.
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newReport(s),
 		newFaults(s), newAgents(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
-		newLoad(s), newReset(s), newVersion(s), newTool(s))
+		newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))
 	root.AddCommand(newServe(s), newWorker(s))
 	for _, c := range root.Commands() {
 		s.dirs.add(c, s)
