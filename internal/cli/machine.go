@@ -64,7 +64,8 @@ func checkProcessors(n int) kube.Finding {
 		Check: "processors", Level: kube.OK, Text: fmt.Sprintf("%d, for about as many runs side by side", n),
 	}
 	if n < 2 {
-		found.Level, found.Text, found.Do = kube.Warning, "there is one: a run takes longer to start", "Run one at a time."
+		found.Level, found.Text = kube.Warning, "there is one: a run takes longer to start"
+		found.Do = "Run one at a time."
 	}
 	return found
 }
@@ -97,7 +98,7 @@ func checkWorlds(dir string) kube.Finding {
 	}
 	if err != nil {
 		found.Level, found.Text = kube.Warning, fmt.Sprintf("deployed applications cannot be kept in %s: %v", dir, err)
-		found.Do = fmt.Sprintf("Name another directory with %s; without one a run takes longer to start.", worldsVariable)
+		found.Do = "Name another directory with " + worldsVariable + "; without one a run takes longer to start."
 	}
 	return found
 }
