@@ -32,7 +32,7 @@ type examination struct {
 }
 
 // Examine looks whether the lab can do what is needed on the cluster, and changes nothing in it. It says so of what
-// cannot be known. It asks a few dozen questions, one after the other.
+// cannot be known.
 func (c *Cloud) Examine(ctx context.Context, need Need) []Finding {
 	e := &examination{Cloud: c, need: need, demand: need.demand()}
 	e.gather(ctx)

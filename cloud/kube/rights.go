@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -73,24 +74,46 @@ func (e *examination) rights(ctx context.Context) []Finding {
 	return found
 }
 
+// asked is how many questions about rights are asked at once.
+const asked = 16
+
 // lacks returns those of the rights that the user does not have, as in "delete namespaces".
-func (e *examination) lacks(ctx context.Context, rights []right) (missing []string, err error) {
-	for _, r := range rights {
-		for _, verb := range strings.Split(r.verbs, ",") {
-			resource, sub, _ := strings.Cut(r.resource, "/")
-			review, err := e.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
-				&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-					ResourceAttributes: &authorizationv1.ResourceAttributes{
-						Verb: verb, Group: r.group, Resource: resource, Subresource: sub,
-					},
-				}}, metav1.CreateOptions{})
-			if err != nil {
-				return nil, err
+func (e *examination) lacks(ctx context.Context, rights []right) ([]string, error) {
+	var all []string
+	var group errgroup.Group
+	group.SetLimit(asked)
+	missing := make([][]string, len(rights))
+	for i, r := range rights {
+		group.Go(func() error {
+			for _, verb := range strings.Split(r.verbs, ",") {
+				may, err := e.may(ctx, verb, r)
+				if err != nil {
+					return err
+				}
+				if !may {
+					missing[i] = append(missing[i], verb+" "+r.resource)
+				}
 			}
-			if !review.Status.Allowed {
-				missing = append(missing, verb+" "+r.resource)
-			}
-		}
+			return nil
+		})
 	}
-	return missing, nil
+	err := group.Wait()
+	for _, list := range missing {
+		all = append(all, list...)
+	}
+	return all, err
+}
+
+func (e *examination) may(ctx context.Context, verb string, r right) (bool, error) {
+	resource, sub, _ := strings.Cut(r.resource, "/")
+	review, err := e.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+		&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Group: r.group, Resource: resource, Subresource: sub,
+			},
+		}}, metav1.CreateOptions{})
+	if err != nil {
+		return false, err
+	}
+	return review.Status.Allowed, nil
 }
