@@ -16,6 +16,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/image/inside"
 	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/internal/cli"
 	"github.com/aiopslab/aiopslab/kit"
@@ -33,6 +34,10 @@ type Parts struct {
 
 // Main does what the command line says, with these parts besides the built-in ones, and exits.
 func Main(p Parts) {
+	env := kit.HostEnv()
+	if image, ok := inside.Image(env); ok { // It is a program of that image, and nothing else.
+		os.Exit(inside.Main(context.Background(), env, builtin.Parts(p).AllImages(), image))
+	}
 	s := cli.Process()
 	s.Parts = builtin.Parts(p)
 	os.Exit(cli.Main(context.Background(), s))

@@ -24,7 +24,7 @@ func init() {
 	docPrograms = map[string]func([]string, bool) error{
 		"aiopslab": checkLab, "kubectl": checkKubectl, "make": checkMake, "go": checkPaths, "python3": checkPaths, "sh": checkSh,
 		"claude": behindDash, "./my-test.sh": free, "./test.sh": free, "curl": free, "jq": free, "export": free, "submit": free, "source": free,
-		"labapp": free, "pip": checkPaths,
+		"labapp": free, "pip": checkPaths, "kind": free, "docker": free, "ctr": free,
 	}
 }
 

@@ -20,6 +20,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`: aiopslab doctor$`), always: true},
 	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
 	{command: regexp.MustCompile(`--model (qwen|openai/meta)`), never: "the model is somebody else's"},
+	{command: regexp.MustCompile(`images build --(push|containerd)`), never: "there is no registry and no containerd; package oci has stand-ins"},
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
 	{command: regexp.MustCompile(`: aiopslab audit`), never: "it takes hours; TestScripts/audit is a short one"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 1$`), with: "withmodel"},

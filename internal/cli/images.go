@@ -38,6 +38,7 @@ from a registry that has no such image. docs/images.md tells how to add one.`,
 		},
 	}
 	outputFlag(c, &output, listFormats...)
+	c.AddCommand(newImagesBuild(s))
 	return c
 }
 

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/problem"
@@ -36,14 +37,17 @@ func (f *ownFlags) add(c *cobra.Command, s *State) {
 	if !slices.Contains(problemCommands, c.Name()) && !slices.Contains(appCommands, c.Name()) {
 		return
 	}
-	flags := c.Flags()
+	f.addTo(c.Flags(), s, slices.Contains(problemCommands, c.Name()))
+}
+
+// addTo adds the flags, those of problems if a command names them.
+func (f *ownFlags) addTo(flags *pflag.FlagSet, s *State, problems bool) {
 	flags.StringVar(&f.apps, "apps", s.Env(appsVariable),
 		"`directory` of applications of your own; by default $"+appsVariable)
-	if slices.Contains(appCommands, c.Name()) {
-		return
+	if problems {
+		flags.StringVar(&f.problems, "problems", s.Env(problemsVariable),
+			"`directory` of problems of your own; by default $"+problemsVariable)
 	}
-	flags.StringVar(&f.problems, "problems", s.Env(problemsVariable),
-		"`directory` of problems of your own; by default $"+problemsVariable)
 }
 
 // base is the applications and the faults that commands can name, and the program's problems. What is wrong with the
