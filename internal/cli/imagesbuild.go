@@ -47,7 +47,7 @@ aiopslab itself. The same program gives the same bytes.`,
 	flags.StringVar(&f.push, "push", "", "`prefix` of a registry to push to, as registry.example/lab")
 	flags.BoolVar(&f.plainHTTP, "plain-http", false, "speak HTTP to the registry; one on this machine needs no flag")
 	flags.StringVar(&f.containerd, "containerd", "", "`socket` of a containerd to import into, with its program ctr")
-	flags.StringVar(&f.namespace, "namespace", oci.DefaultNamespace, "`namespace` of containerd; Kubernetes uses k8s.io")
+	flags.StringVar(&f.namespace, "namespace", oci.DefaultNamespace, "`namespace` of containerd; Kubernetes has k8s.io")
 	flags.StringVar(&f.binary, "binary", "", "static Linux `program` that calls lab.Main; by default as above")
 	s.dirs.addTo(flags, s, true)
 	return c
@@ -126,7 +126,8 @@ func (s *State) deliverImages(ctx context.Context, f *imagesBuildFlags, set *oci
 	}
 	if f.push != "" {
 		if err := set.Push(ctx, f.push, f.plainHTTP, func(string) {}); err != nil {
-			return fail(ExitError, err, "'docker login' keeps who may push; --plain-http is for a registry without TLS.")
+			return fail(ExitError, err,
+				"'docker login' keeps who may push; --plain-http is for a registry without TLS.")
 		}
 		done = append(done, "in "+f.push)
 	}
