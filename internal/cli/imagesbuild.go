@@ -114,9 +114,6 @@ func (s *State) deliverImages(ctx context.Context, f *imagesBuildFlags, set *oci
 	if f.file == "-" {
 		out = s.Stderr
 	}
-	for _, i := range images {
-		fmt.Fprintf(out, "%s %s\n", i.Ref, i.Digest)
-	}
 	var done []string
 	if f.file != "" {
 		if err := writeArchive(s.Stdout, f.file, set); err != nil {
@@ -136,6 +133,9 @@ func (s *State) deliverImages(ctx context.Context, f *imagesBuildFlags, set *oci
 			return err
 		}
 		done = append(done, "in the containerd at "+f.containerd)
+	}
+	for _, i := range images {
+		fmt.Fprintf(out, "%s %s\n", i.Ref, i.Digest)
 	}
 	for _, where := range done {
 		fmt.Fprintf(out, "%d images for linux/%s are %s.\n", len(images), set.Architecture(), where)
