@@ -24,7 +24,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails $(AGAIN)
 # portable.
 LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
 	shell workload world $(addprefix internal/,builtin kuberc logs manifest nesting socketpair strict term thought token) \
-	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud ./cloud/kube
+	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud ./cloud/kube ./test/fidelity
 
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1

@@ -104,7 +104,10 @@ func NewClient(cfg *rest.Config) (*Client, error) {
 // Apply creates or changes objects, as kubectl apply --server-side does. Namespaced objects without
 // a namespace go to the given one, which is created if need be.
 func (c *Client) Apply(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
-	if namespace != "" {
+	has := slices.ContainsFunc(objects, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() == "Namespace" && u.GetName() == namespace
+	})
+	if namespace != "" && !has {
 		ns := &unstructured.Unstructured{}
 		ns.SetAPIVersion("v1")
 		ns.SetKind("Namespace")

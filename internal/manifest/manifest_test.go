@@ -173,6 +173,19 @@ func TestApplyWithLabels(t *testing.T) {
 	}
 }
 
+// A namespace that is among the objects is applied as it is there, and once: a second time without its labels would
+// take them away.
+func TestApplyNamespaceAmongObjects(t *testing.T) {
+	m, _, writes := client(t)
+	objects := parse(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {a: b}}")
+	if err := m.Apply(t.Context(), "shop", objects); err != nil {
+		t.Fatal(err)
+	}
+	if got := writes(); len(got) != 1 {
+		t.Errorf("%d writes: %v", len(got), got)
+	}
+}
+
 // What cannot be applied is named, and what comes after it is not begun.
 func TestApplyFails(t *testing.T) {
 	m, c, writes := client(t)
