@@ -142,14 +142,17 @@ func (p *player) reached(ctx context.Context, ns string, until []string) (bool, 
 	case "init":
 		return any(func(c v1.ContainerStatus) bool { return c.Name == "prepare" && c.State.Running != nil }), nil
 	case "phase":
-		return slices.ContainsFunc(pods.Items, func(pod v1.Pod) bool { return string(pod.Status.Phase) == until[1] }), nil
+		is := func(pod v1.Pod) bool { return string(pod.Status.Phase) == until[1] }
+		return slices.ContainsFunc(pods.Items, is), nil
 	case "event":
 		events, err := p.client.CoreV1().Events(ns).List(ctx, all)
-		return err == nil && slices.ContainsFunc(events.Items, func(e v1.Event) bool { return e.Reason == until[1] }), err
+		is := func(e v1.Event) bool { return e.Reason == until[1] }
+		return err == nil && slices.ContainsFunc(events.Items, is), err
 	case "deployment":
 		list, err := p.client.AppsV1().Deployments(ns).List(ctx, all)
 		return err == nil && slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool {
-			return slices.ContainsFunc(d.Status.Conditions, func(c appsv1.DeploymentCondition) bool { return c.Reason == until[1] })
+			is := func(c appsv1.DeploymentCondition) bool { return c.Reason == until[1] }
+			return slices.ContainsFunc(d.Status.Conditions, is)
 		}), err
 	case "job":
 		list, err := p.client.BatchV1().Jobs(ns).List(ctx, all)
