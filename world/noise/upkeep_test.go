@@ -69,39 +69,24 @@ func TestUpkeep(t *testing.T) {
 	}
 }
 
-// There would be no place for new pods, were the only node cordoned.
-func TestUpkeepOfTheOnlyNode(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := newTrial(t, Busy, 7)
-		x.addNodes(t, "a")
-		if err := x.life.Go(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for range 60 {
-			time.Sleep(time.Second)
-			if now := x.cordoned(t); len(now) > 0 {
-				t.Fatalf("cordoned are %v", now)
+// The only node is left alone, since there would be no place for new pods, and so are those of a cluster in which the
+// lab is a guest.
+func TestNoUpkeep(t *testing.T) {
+	for guest, nodes := range map[bool][]string{false: {"a"}, true: {"a", "b", "c"}} {
+		synctest.Test(t, func(t *testing.T) {
+			x := newTrial(t, Busy, 7)
+			x.life.Env.Guest = guest
+			x.addNodes(t, nodes...)
+			if err := x.life.Go(t.Context()); err != nil {
+				t.Fatal(err)
 			}
-		}
-		x.life.Stop(t.Context())
-	})
-}
-
-// Nodes of a cluster in which the lab is a guest are not its to work on.
-func TestUpkeepOfAGuest(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		x := newTrial(t, Busy, 7)
-		x.life.Env.Guest = true
-		x.addNodes(t, "a", "b", "c")
-		if err := x.life.Go(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		for range 60 {
-			time.Sleep(time.Second)
-			if now := x.cordoned(t); len(now) > 0 {
-				t.Fatalf("cordoned are %v", now)
+			for range 60 {
+				time.Sleep(time.Second)
+				if now := x.cordoned(t); len(now) > 0 {
+					t.Fatalf("guest %v: cordoned are %v", guest, now)
+				}
 			}
-		}
-		x.life.Stop(t.Context())
-	})
+			x.life.Stop(t.Context())
+		})
+	}
 }
