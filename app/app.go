@@ -29,6 +29,10 @@ type App struct {
 	// {words} stands for them.
 	Heard []string
 
+	// Registry is the prefix of a registry that has its images, as "registry.example/lab"; none if they are where
+	// their names say. The manifests have it already: see [App.From].
+	Registry string
+
 	// Archive is a zip of the directory that it was read from, for [Unpack]; nil if it is built in.
 	Archive []byte
 }
@@ -59,6 +63,13 @@ func Embedded(files fs.FS, dir string) fs.FS {
 		panic(err)
 	}
 	return list
+}
+
+// In is the application in another namespace.
+func (a *App) In(namespace string) *App {
+	moved := *a
+	moved.Namespace = namespace
+	return &moved
 }
 
 // Host is the frontend's address inside the cluster.

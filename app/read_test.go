@@ -65,6 +65,49 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
+// Where nobody knows what a service answers, any page will do that is no error, or that somebody is there.
+func TestWeakQuestions(t *testing.T) {
+	for _, tt := range []struct {
+		ask    string
+		status int
+		right  bool
+	}{
+		{"{http: /, any: true}", 204, true},
+		{"{http: /, any: true}", 301, true},
+		{"{http: /, any: true}", 404, false},
+		{"{http: /, any: true}", 503, false},
+		{"{tcp: true}", 503, true},
+	} {
+		dir := t.TempDir()
+		if err := os.CopyFS(dir, os.DirFS(shop)); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, "app.yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		doc := strings.Replace(string(text), `{http: /, answer: '"candle": 4'}`, tt.ask, 1)
+		if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		a, err := app.ReadDir(dir, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prices, _ := a.Service("prices")
+		web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(tt.status) }))
+		address := web.Listener.Addr().String()
+		if err := prices.Ask(t.Context(), new(net.Dialer).DialContext, address); (err == nil) != tt.right {
+			t.Errorf("%s, %d: %v", tt.ask, tt.status, err)
+		}
+		web.Close()
+		if err := prices.Ask(t.Context(), new(net.Dialer).DialContext, address); err == nil {
+			t.Errorf("%s: nobody is there, and it is taken for well", tt.ask)
+		}
+	}
+}
+
 // Everything that is wrong with a description is said, with its line.
 func TestReadDirErrors(t *testing.T) {
 	good, err := os.ReadFile(filepath.Join(shop, "app.yaml"))
@@ -91,7 +134,9 @@ func TestReadDirErrors(t *testing.T) {
 		{"no answer", `, answer: '"candle": 4'`, "", `:16: services: prices: ask: answer "" takes an empty page; want a text that only prices answers with`},
 		{"no expression", `'"candle": 4'`, "'('", ":16: services: prices: ask: answer: error parsing regexp: missing closing ): `(`"},
 		{"no path", `{http: /, answer: '"candle`, `{http: x, answer: '"candle`, `:16: services: prices: ask: http "x": want a path, such as /`},
-		{"two questions", `answer: '"candle": 4'`, "grpc: Prices", ":16: services: prices: ask: want either http, a path, or grpc, the name of a service"},
+		{"two questions", `answer: '"candle": 4'`, "grpc: Prices", ":16: services: prices: ask: want one of http, a path, grpc, the name of a service, and tcp: true"},
+		{"any and answer", `answer: '"candle": 4'`, `answer: x, any: true`, ":16: services: prices: ask: any and answer exclude each other"},
+		{"any of TCP", `http: /, answer: '"candle": 4'`, `tcp: true, any: true`, ":16: services: prices: ask: answer and any are for http"},
 		{"store's question", "name: prices, kind: service", "name: prices, kind: redis", ":16: services: prices: leave out ask: a server of kind redis is asked in its own protocol"},
 		{"asked elsewhere", "name: prices, kind: service", "name: prices, kind: service, port: 80", ":16: services: the Service prices has no port 80; it has 5678"},
 		{"twice", "- {name: prices", "- {name: catalog, kind: infrastructure}\n- {name: prices", ":16: services: catalog is there twice"},

@@ -128,6 +128,24 @@ func FullName(ref string) (string, error) {
 	return named.String(), nil
 }
 
+// Under is the reference by which a registry has an image that was pushed to a prefix of it: mongo:4.4.6 under
+// registry.example/lab is registry.example/lab/library/mongo:4.4.6. The path is the one that a mirror is asked for.
+func Under(prefix, ref string) (string, error) {
+	if registry, _, _ := strings.Cut(prefix, "/"); !strings.ContainsAny(registry, ".:") && registry != "localhost" {
+		return "", fmt.Errorf("%q names no registry; write it with its host, as registry.example/lab or localhost:5000",
+			prefix)
+	}
+	named, err := parseReference(ref)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", ref, err)
+	}
+	under := strings.TrimSuffix(prefix, "/") + strings.TrimPrefix(named.String(), reference.Domain(named))
+	if _, err := parseReference(under); err != nil {
+		return "", fmt.Errorf("%q is no place in a registry: %w", prefix, err)
+	}
+	return under, nil
+}
+
 func parseReference(ref string) (reference.Named, error) {
 	named, err := reference.ParseNormalizedNamed(ref)
 	if err != nil {

@@ -89,6 +89,28 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
+func TestUnder(t *testing.T) {
+	for ref, want := range map[string]string{
+		"mongo:4.4.6": "r.example/lab/library/mongo:4.4.6", "registry.k8s.io/pause:3.10": "r.example/lab/pause:3.10",
+		"prom/prometheus": "r.example/lab/prom/prometheus:latest", "localhost:5000/a/b:1": "r.example/lab/a/b:1",
+		"a" + digest: "r.example/lab/library/a" + digest,
+	} {
+		for _, prefix := range []string{"r.example/lab", "r.example/lab/"} {
+			if got, err := Under(prefix, ref); err != nil || got != want {
+				t.Errorf("%s is %s, %v", ref, got, err)
+			}
+		}
+	}
+	for _, prefix := range []string{"", "lab", "/lab", "r.example/LAB", "r.example/lab:v1", "https://r.example/lab", "r.example//lab"} {
+		if got, err := Under(prefix, "mongo"); err == nil {
+			t.Errorf("prefix %q gives %s", prefix, got)
+		}
+	}
+	if _, err := Under("r.example", "NO"); err == nil {
+		t.Error("no name is no error")
+	}
+}
+
 func FuzzResolve(f *testing.F) {
 	for _, s := range []string{"busybox", "a/b:c", "x@y", "localhost:5000/x:1" + digest} {
 		f.Add(s)

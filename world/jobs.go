@@ -24,6 +24,7 @@ const (
 	jobWriter           = "kube-controller-manager"
 	scheduledAnnotation = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 	day                 = 24 * time.Hour
+	nobody              = 65534 // the user that every image has
 )
 
 // schedule gives every namespace in which things change a job that is run once a day, with the jobs that are left of
@@ -74,15 +75,30 @@ func (c *chronicle) scheduleIn(n *v1.Namespace) {
 	cron.ManagedFields = []metav1.ManagedFieldsEntry{
 		managed("kubectl", metav1.ManagedFieldsOperationApply, "", made, "batch/v1", `{"f:spec":{"f:concurrencyPolicy":{},`+
 			`"f:jobTemplate":{"f:spec":{"f:backoffLimit":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"check\"}":`+
-			`{".":{},"f:command":{},"f:image":{},"f:name":{}}},"f:restartPolicy":{}}}}},"f:schedule":{},"f:timeZone":{}}}`),
+			`{".":{},"f:command":{},"f:image":{},"f:name":{},"f:securityContext":{"f:allowPrivilegeEscalation":{},`+
+			`"f:capabilities":{"f:drop":{}}}}},"f:restartPolicy":{},"f:securityContext":{"f:runAsNonRoot":{},"f:runAsUser":{},`+
+			`"f:seccompProfile":{"f:type":{}}}}}}},"f:schedule":{},"f:timeZone":{}}}`),
 		managed(jobWriter, metav1.ManagedFieldsOperationUpdate, "status", cron.Status.LastSuccessfulTime.Time,
 			"batch/v1", `{"f:status":{"f:lastScheduleTime":{},"f:lastSuccessfulTime":{}}}`),
 	}
 	c.Objects = append(c.Objects, cron)
 }
 
+// Unprivileged is how pods run that need no rights on their node: as the Pod Security level "restricted" demands.
+func Unprivileged() (*v1.PodSecurityContext, *v1.SecurityContext) {
+	pod := &v1.PodSecurityContext{
+		RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](nobody),
+		SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
+	}
+	container := &v1.SecurityContext{
+		AllowPrivilegeEscalation: ptr.To(false), Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}},
+	}
+	return pod, container
+}
+
 // jobSpec is what the job does, with all that the API server fills in.
 func jobSpec() batchv1.JobSpec {
+	pod, container := Unprivileged()
 	return batchv1.JobSpec{
 		Parallelism: ptr.To[int32](1), Completions: ptr.To[int32](1), BackoffLimit: ptr.To[int32](3),
 		CompletionMode: ptr.To(batchv1.NonIndexedCompletion), Suspend: ptr.To(false),
@@ -93,9 +109,10 @@ func jobSpec() batchv1.JobSpec {
 				Command:                []string{"sh", "-c", "nc -z -w 5 kubernetes.default 443 && echo reached"},
 				TerminationMessagePath: v1.TerminationMessagePathDefault, ImagePullPolicy: v1.PullIfNotPresent,
 				TerminationMessagePolicy: v1.TerminationMessageReadFile,
+				SecurityContext:          container,
 			}},
 			RestartPolicy: v1.RestartPolicyNever, DNSPolicy: v1.DNSClusterFirst, SchedulerName: v1.DefaultSchedulerName,
-			TerminationGracePeriodSeconds: ptr.To[int64](30), SecurityContext: &v1.PodSecurityContext{},
+			TerminationGracePeriodSeconds: ptr.To[int64](30), SecurityContext: pod,
 		}},
 	}
 }

@@ -10,6 +10,7 @@ package ask
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -113,6 +114,28 @@ func Page(path string, check func(status int, body []byte) error) Question {
 		return check(resp.StatusCode, body)
 	}
 }
+
+// Connects is the question whether somebody takes connections at all, for servers of which no more is known. Where a
+// connection goes through somebody else, such as an API server, it is opened in any case, and hung up if there is
+// nobody.
+func Connects(ctx context.Context, dial Dial, address string) error {
+	c, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := c.SetReadDeadline(time.Now().Add(hangUp)); err != nil {
+		return err
+	}
+	n, err := c.Read(make([]byte, 1))
+	if late, ok := errors.AsType[net.Error](err); n > 0 || ok && late.Timeout() {
+		return nil // It greets, or waits for what is asked.
+	}
+	return fmt.Errorf("it hangs up: %w", err)
+}
+
+// hangUp is how long it may take until a connection is hung up that leads to nobody.
+const hangUp = 300 * time.Millisecond
 
 // All returns a question that asks several, one after the other.
 func All(questions ...Question) Question {

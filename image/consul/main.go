@@ -26,8 +26,13 @@ func Image(tools map[string]kit.Program) kit.Image {
 		Cmd:        []string{"agent", "-dev", "-client", "0.0.0.0"},
 		Vars:       map[string]string{"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"},
 		Programs:   map[string]kit.Program{"/bin/consul": Main},
-		Memory:     40 << 20,
-		Size:       60 << 20,
+		Files: map[string]string{
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/ash\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n" +
+				"consul:x:100:1000:Linux User,,,:/home/consul:/sbin/nologin\n",
+			"/etc/group": "root:x:0:root\nnobody:x:65534:\nconsul:x:1000:consul\n",
+		},
+		Memory: 40 << 20,
+		Size:   60 << 20,
 	}
 	for name, tool := range tools {
 		i.Programs["/bin/"+name] = tool

@@ -57,14 +57,28 @@ func Commands() map[string]kit.Program { return shell.Node() }
 func (p Parts) AllApps() []*app.App { return slices.Concat(apps.All(), p.Apps) }
 
 // Library is the applications, the faults and the problems that can be named.
-func (p Parts) Library() (*problem.Library, error) {
+func (p Parts) Library() (*problem.Library, error) { return p.LibraryFrom("") }
+
+// LibraryFrom is the library with images of the built-in applications that come from a prefix of a registry; none
+// leaves them where their names say.
+func (p Parts) LibraryFrom(prefix string) (*problem.Library, error) {
+	all := p.AllApps()
+	for i := range all {
+		if prefix == "" || i >= len(all)-len(p.Apps) {
+			break
+		}
+		var err error
+		if all[i], err = all[i].From(prefix); err != nil {
+			return nil, err
+		}
+	}
 	kinds := slices.Concat(fault.Kinds(), p.Faults)
 	slices.SortFunc(kinds, func(a, b *fault.Kind) int { return strings.Compare(a.Name, b.Name) })
 	documents := []fs.FS{problem.Catalog()}
 	if p.Problems != nil {
 		documents = append(documents, p.Problems)
 	}
-	return problem.New(p.AllApps(), kinds, documents...)
+	return problem.New(all, kinds, documents...)
 }
 
 // Check returns an error that lists the program's own parts without a name, or with one that is taken.

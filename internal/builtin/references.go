@@ -62,33 +62,7 @@ func References(l *problem.Library, registry *kit.Registry) ([]string, error) {
 }
 
 // imagesIn are the images of the containers in objects.
-func imagesIn(objects []*unstructured.Unstructured) []string {
-	var list []string
-	var walk func(v any)
-	walk = func(v any) {
-		switch v := v.(type) {
-		case []any:
-			for _, x := range v {
-				walk(x)
-			}
-		case map[string]any:
-			for _, key := range []string{"containers", "initContainers"} {
-				containers, _, _ := unstructured.NestedSlice(v, key)
-				for _, c := range containers {
-					if m, ok := c.(map[string]any); ok {
-						if image, _ := m["image"].(string); image != "" {
-							list = append(list, image)
-						}
-					}
-				}
-			}
-			for _, x := range v {
-				walk(x)
-			}
-		}
-	}
-	for _, u := range objects {
-		walk(u.Object)
-	}
+func imagesIn(objects []*unstructured.Unstructured) (list []string) {
+	manifest.EachImage(objects, func(image string, _ func(string)) { list = append(list, image) })
 	return list
 }

@@ -21,7 +21,52 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
+
+	"github.com/aiopslab/aiopslab/kit"
 )
+
+// EachImage calls a function for every image that a container of the objects has, with what puts another in its place.
+func EachImage(objects []*unstructured.Unstructured, visit func(image string, set func(image string))) {
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, x := range v {
+				walk(x)
+			}
+		case map[string]any:
+			for _, key := range []string{"containers", "initContainers"} {
+				containers, _ := v[key].([]any)
+				for _, c := range containers {
+					m, _ := c.(map[string]any)
+					if image, _ := m["image"].(string); image != "" {
+						visit(image, func(other string) { m["image"] = other })
+					}
+				}
+			}
+			for _, x := range v {
+				walk(x)
+			}
+		}
+	}
+	for _, u := range objects {
+		walk(u.Object)
+	}
+}
+
+// Under has the images of the objects come from a prefix of a registry, as [kit.Under] names them.
+func Under(prefix string, objects []*unstructured.Unstructured) error {
+	var errs []error
+	EachImage(objects, func(image string, set func(string)) {
+		under, err := kit.Under(prefix, image)
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		set(under)
+	})
+	return errors.Join(errs...)
+}
 
 // FieldManager is the name kubectl apply --server-side has, under which objects are applied.
 const FieldManager = "kubectl"

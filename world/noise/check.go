@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/world"
 )
 
 const (
@@ -37,10 +38,11 @@ func (l *Life) check(ctx context.Context, r *rand.Rand) {
 	}
 	pods := l.Env.Client.CoreV1().Pods(l.Env.App.Namespace)
 	name := fmt.Sprintf("%s-%05x", checkName, r.IntN(1<<20))
+	pod, container := world.Unprivileged()
 	_, err := pods.Create(ctx, &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"run": name}},
-		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
-			Name: name, Image: CheckImage,
+		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, SecurityContext: pod, Containers: []v1.Container{{
+			Name: name, Image: l.Env.App.Image(CheckImage), SecurityContext: container,
 			Command: []string{"nc", "-z", "-w", "2", l.Env.App.Frontend.Service, fmt.Sprint(checkPort)},
 		}}},
 	}, metav1.CreateOptions{FieldManager: checker})

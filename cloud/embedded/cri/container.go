@@ -40,6 +40,7 @@ type Container struct {
 	created time.Time
 	argv    []string
 	user    kit.User
+	home    string
 
 	files   *vfs.Namespace
 	special []*vfs.Tree                // those that are mounted in every container
@@ -255,7 +256,7 @@ func (c *Container) workDir() string {
 
 // environment returns the Env of a program in the container, its streams not yet set.
 func (c *Container) environment(argv []string) *kit.Env {
-	vars := map[string]string{"PATH": kit.DefaultPath, "HOSTNAME": c.sandbox.hostname, "HOME": c.home()}
+	vars := map[string]string{"PATH": kit.DefaultPath, "HOSTNAME": c.sandbox.hostname, "HOME": c.home}
 	for k, v := range c.image.image.Vars {
 		vars[k] = v
 	}
@@ -270,13 +271,6 @@ func (c *Container) environment(argv []string) *kit.Env {
 		Procs:   c.procs,
 		Scratch: c.hostFile(".scratch"),
 	}
-}
-
-func (c *Container) home() string {
-	if c.user.UID == 0 {
-		return "/root"
-	}
-	return "/"
 }
 
 func (r *Runtime) container(id string) (*Container, error) {

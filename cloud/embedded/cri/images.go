@@ -119,7 +119,11 @@ func (i *Images) install(env *kit.Env, image string, programs map[string]kit.Pro
 
 func add(env *kit.Env, name, content string, mode uint32) error {
 	if dir, ok := strings.CutSuffix(name, "/"); ok {
-		return env.MkdirAll(dir, 0o755)
+		if err := env.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		// An image names the directories that its programs write to. They can do so as any user.
+		return env.FS.Chmod(dir, filemode(0o1777))
 	}
 	if err := env.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 
 // account is a line of the image's /etc/passwd.
 type account struct {
-	name     string
-	uid, gid int
+	name, home string
+	uid, gid   int
 }
 
 // setUser finds out which user the programs run as.
@@ -32,7 +32,7 @@ func (c *Container) setUser() error {
 	if err != nil {
 		return err
 	}
-	c.user.UID, c.user.GID = a.uid, a.gid
+	c.user.UID, c.user.GID, c.home = a.uid, a.gid, a.home
 	if gid, err := strconv.Atoi(group); err == nil {
 		c.user.GID = gid
 	}
@@ -58,16 +58,19 @@ func (c *Container) account(user string) (account, error) {
 	uid, err := strconv.Atoi(user)
 	for f := range c.fields("/etc/passwd") {
 		if len(f) >= 4 && (f[0] == user || err == nil && f[2] == user) {
-			a := account{name: f[0]}
+			a := account{name: f[0], home: "/"}
 			a.uid, _ = strconv.Atoi(f[2])
 			a.gid, _ = strconv.Atoi(f[3])
+			if len(f) >= 6 && f[5] != "" {
+				a.home = f[5]
+			}
 			return a, nil
 		}
 	}
 	if err != nil {
 		return account{}, fmt.Errorf("no users found: unable to find user %s", user)
 	}
-	return account{uid: uid}, nil
+	return account{uid: uid, home: "/"}, nil
 }
 
 // groupsOf returns the groups that the image makes a user a member of.

@@ -18,6 +18,35 @@ func init() {
 	}
 }
 
+// Who is not root has the home that the image says, and can write where its programs do.
+func TestNotRoot(t *testing.T) {
+	programs["home"] = func(_ context.Context, env *kit.Env) error {
+		fmt.Fprintln(env.Stdout, env.Getenv("HOME"))
+		return env.WriteFile("/data/file", nil, 0o644)
+	}
+	l := newLab(t)
+	l.cfg.Images.registry.Register(kit.Image{
+		Names: []string{"store"}, Entrypoint: []string{"wait"}, Files: map[string]string{
+			"/data/":      "",
+			"/etc/passwd": "root:x:0:0:root:/root:/bin/sh\nalice:x:1000:100:alice:/home/alice:/bin/sh\nbob:x:1001:100\n",
+		},
+		Programs: map[string]kit.Program{"/bin/wait": programs["wait"], "/bin/home": programs["home"]},
+	})
+	if _, err := l.PullImage(t.Context(), &runtimeapi.ImageSpec{Image: "store"}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	pod := l.pod("p")
+	for uid, want := range map[int64]string{0: "/root", 1000: "/home/alice", 1001: "/", 7: "/"} {
+		id := l.run(pod, nil, func(cfg *runtimeapi.ContainerConfig) {
+			cfg.Image.Image = "store"
+			cfg.Linux.SecurityContext.RunAsUser = &runtimeapi.Int64Value{Value: uid}
+		})
+		if got := l.do(id, "home"); got != want {
+			t.Errorf("user %d: %s, want %s", uid, got, want)
+		}
+	}
+}
+
 // The image's own groups count, unless the pod says otherwise.
 func TestSupplementalGroups(t *testing.T) {
 	l := newLab(t)
