@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -12,9 +13,13 @@ import (
 )
 
 // WriteArchive writes the images as one archive that docker load, ctr images import and kind load image-archive read.
+// Those for several architectures are an OCI image layout, which old versions of Docker do not know.
 func (s *Set) WriteArchive(w io.Writer) error {
 	// The writer of package tarball goes through a map, so each of its archives is different.
 	a := archive{tar: tar.NewWriter(w), written: map[string]bool{}}
+	if s.parts != nil {
+		return errors.Join(a.writeLayout(s), a.tar.Close())
+	}
 	var manifest tarball.Manifest
 	at := map[string]int{} // of an image in the manifest, by the name of its configuration
 	for _, i := range s.images {

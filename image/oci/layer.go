@@ -103,6 +103,7 @@ func ownLayer(i *kit.Image) (v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
+	t[inside.Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.Names[0] + "\n"}
 	return newLayer(t.write)
 }
 
@@ -137,7 +138,6 @@ func files(i *kit.Image) (tree, error) {
 		}
 	}
 	t[inside.Home] = entry{kind: tar.TypeDir, mode: 0o755}
-	t[inside.Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.Names[0] + "\n"}
 	return t, t.complete()
 }
 

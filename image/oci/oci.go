@@ -8,6 +8,8 @@
 //	set, err := oci.Build("bin/aiopslab", registry, []string{"mongo:4.4.6", "redis:6.2.4"})
 //	err = set.WriteArchive(file)
 //
+// [Join] makes one set of sets for several architectures.
+//
 // The same binary and the same images give the same bytes.
 package oci
 
@@ -35,13 +37,24 @@ var made = time.Date(2025, time.January, 6, 9, 0, 0, 0, time.UTC)
 
 // Set is a number of images that share the layer with the binary.
 type Set struct {
-	architecture string
-	images       []image // by reference
+	architectures []string // as images name them: "amd64"
+	images        []image  // by reference
+	parts         []*Set   // one for each architecture, if there are several
 }
 
+// image is an image for one architecture, or an index of those for several.
 type image struct {
 	ref string // in full: "docker.io/library/mongo:4.4.6"
 	v1.Image
+	index v1.ImageIndex
+}
+
+// digest is that of the manifest by which the image is known.
+func (i image) digest() (v1.Hash, error) {
+	if i.index != nil {
+		return i.index.Digest()
+	}
+	return i.Digest()
 }
 
 // Info describes an image of a set.
@@ -64,7 +77,7 @@ func Build(binary string, registry *kit.Registry, refs []string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{architecture: architecture}
+	s := &Set{architectures: []string{architecture}}
 	built := map[*kit.Image]v1.Image{}
 	for _, ref := range slices.Sorted(maps.Keys(found)) {
 		i := found[ref]
@@ -73,7 +86,7 @@ func Build(binary string, registry *kit.Registry, refs []string) (*Set, error) {
 				return nil, fmt.Errorf("image %s: %w", i.Names[0], err)
 			}
 		}
-		s.images = append(s.images, image{ref, built[i]})
+		s.images = append(s.images, image{ref: ref, Image: built[i]})
 	}
 	return s, nil
 }
@@ -129,10 +142,14 @@ func assemble(i *kit.Image, architecture string, shared v1.Layer) (v1.Image, err
 	if err != nil {
 		return nil, err
 	}
+	return compose(i, architecture, shared, own)
+}
+
+func compose(i *kit.Image, architecture string, shared, own v1.Layer) (v1.Image, error) {
 	vars := map[string]string{"PATH": kit.DefaultPath}
 	maps.Copy(vars, i.Vars)
-	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	base, err = mutate.ConfigFile(base, &v1.ConfigFile{
+	bare := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	base, err := mutate.ConfigFile(bare, &v1.ConfigFile{
 		Architecture: architecture, OS: "linux", Created: v1.Time{Time: made},
 		RootFS: v1.RootFS{Type: "layers", DiffIDs: []v1.Hash{}},
 		Config: v1.Config{
@@ -149,14 +166,11 @@ func assemble(i *kit.Image, architecture string, shared v1.Layer) (v1.Image, err
 		mutate.Addendum{Layer: own, History: history("links and files")})
 }
 
-// Architecture is that of all images: "amd64" or "arm64".
-func (s *Set) Architecture() string { return s.architecture }
-
 // Images lists the images by reference.
 func (s *Set) Images() ([]Info, error) {
 	list := make([]Info, 0, len(s.images))
 	for _, i := range s.images {
-		digest, err := i.Digest()
+		digest, err := i.digest()
 		if err != nil {
 			return nil, err
 		}

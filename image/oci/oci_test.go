@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -223,8 +224,8 @@ func list(t *testing.T, l v1.Layer) (names []string, content map[string]string) 
 func TestImages(t *testing.T) {
 	s := build(t, fakeBinary(t, elf.EM_AARCH64))
 	images, err := s.Images()
-	if err != nil || s.Architecture() != "arm64" {
-		t.Fatalf("%s, %v", s.Architecture(), err)
+	if err != nil || s.Platforms() != "linux/arm64" {
+		t.Fatalf("%s, %v", s.Platforms(), err)
 	}
 	var refs []string
 	for _, i := range images {
@@ -334,5 +335,37 @@ func TestManifestNamesFiles(t *testing.T) {
 				t.Errorf("no %s", f)
 			}
 		}
+	}
+}
+
+// TestProgram: the image of the program itself runs it by its name, as no user in particular, and has nothing that would
+// make it a program of another image.
+func TestProgram(t *testing.T) {
+	s, err := Program(fakeBinary(t, elf.EM_X86_64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	infos, err := s.Images()
+	if err != nil || len(infos) != 1 || infos[0].Ref != "docker.io/aiopslab/aiopslab:latest" {
+		t.Fatalf("%v, %v", infos, err)
+	}
+	i := s.images[0].Image
+	if err := validate.Image(i); err != nil {
+		t.Error(err)
+	}
+	config, err := i.ConfigFile()
+	if err != nil || config.Config.User != "65532:65532" || config.Config.Entrypoint[0] != "/usr/bin/aiopslab" {
+		t.Errorf("%+v, %v", config, err)
+	}
+	layers, err := i.Layers()
+	if err != nil || len(layers) != 2 {
+		t.Fatalf("%v, %v", layers, err)
+	}
+	names, content := list(t, layers[1])
+	if !slices.Contains(names, "l777 usr/bin/aiopslab -> "+inside.Program) {
+		t.Errorf("there is no aiopslab among %q", names)
+	}
+	if _, marked := content[inside.Marker[1:]]; marked {
+		t.Error("it says that it is another image")
 	}
 }
