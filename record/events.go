@@ -19,6 +19,7 @@ const (
 	StepEvent       = "step"       // Step
 	AnswerEvent     = "answer"     // Answer, to a question of an incident, before the step that gave it
 	WriteEvent      = "write"      // what the agent changed through the API
+	ProposalEvent   = "proposal"   // what the agent would have changed, in a shadow run
 	LogEvent        = "log"        // Output, that an external agent logged
 	StderrEvent     = "stderr"     // Output, the end of what an external agent wrote to standard error
 	DoingEvent      = "doing"      // what the agent did that may disturb the system, and how the machine fared

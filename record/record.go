@@ -180,14 +180,15 @@ func Read(file string) (*Record, error) {
 		return nil, err
 	}
 	defer f.Close()
-	r, err := read(f)
+	r, err := Decode(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return r, nil
 }
 
-func read(from io.Reader) (*Record, error) {
+// Decode reads a log that is not in a file.
+func Decode(from io.Reader) (*Record, error) {
 	lines := bufio.NewReader(from)
 	first, _, err := readLine(lines)
 	if err != nil {

@@ -74,7 +74,7 @@ func TestTorn(t *testing.T) {
 	}
 	head := bytes.IndexByte(b, '\n') + 1
 	for n := head; n <= len(b); n++ {
-		r, err := read(bytes.NewReader(b[:n]))
+		r, err := Decode(bytes.NewReader(b[:n]))
 		if err != nil {
 			t.Fatalf("cut at %d: %v", n, err)
 		}
@@ -98,7 +98,7 @@ func TestBadFiles(t *testing.T) {
 		`{"format":"aiopslab-run","version":1}` + "\n" + `{"seq":2}` + "\n":          "event 2 where 1 is expected",
 		`{"format":"aiopslab-run","version":1}` + "\n" + `{"seq":1,"kind":3}` + "\n": "line 2",
 	} {
-		if _, err := read(strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Decode(strings.NewReader(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", content, err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestProblemIsNotInTheFirstLine(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	old := `{"format":"aiopslab-run","version":1,"id":"1","problem":"old","seed":5}` + "\n"
-	if r, err := read(strings.NewReader(old)); err != nil || r.Problem != "old" || r.Seed != 5 {
+	if r, err := Decode(strings.NewReader(old)); err != nil || r.Problem != "old" || r.Seed != 5 {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
