@@ -115,6 +115,10 @@ func field(v any, path ...any) any {
 // a label or an annotation more.
 func TestChanges(t *testing.T) {
 	template := func(path ...any) []any { return append([]any{"spec", "template", "spec"}, path...) }
+	elsewhere, err := hotel.App().From("r.example/lab")
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		kind, target, params string
 		app                  *app.App
@@ -128,6 +132,10 @@ func TestChanges(t *testing.T) {
 		{"assign_to_non_existent_node", "user-service", "", social.App(), "deployments", "user-service", template("nodeSelector", "kubernetes.io/hostname"), "extra-node", nil, 1},
 		{"wrong_bin_usage", "profile", "{binary: geo}", hotel.App(), "deployments", "profile", template("containers", 0, "command", 0), "geo", "profile", 1},
 		{"misconfig_app", "geo", "", hotel.App(), "deployments", "geo", template("containers", 0, "image"), "yinfangchen/geo:app3", "aiopslab/hotel-reservation:v1", 1},
+		{
+			"misconfig_app", "geo", "", elsewhere, "deployments", "geo", template("containers", 0, "image"),
+			"r.example/lab/yinfangchen/geo:app3", "r.example/lab/aiopslab/hotel-reservation:v1", 1,
+		},
 		{
 			"auth_miss_mongodb", "url-shorten-mongodb", "", social.App(), "configmaps", "url-shorten-mongodb",
 			[]any{"data", "mongod.conf"},

@@ -35,7 +35,8 @@ becomes ready. An operator goes back to the image before.`,
 		if p.Image == "" {
 			p.Image = faultyBuilds[commandOf(t.App, t.Service)]
 		}
-		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "image", p.Image) })
+		image := t.App.Image(p.Image)
+		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "image", image) })
 	}, func(t Target, _ misconfigAppParams) []string {
 		o, err := read(t.App)
 		if err != nil {

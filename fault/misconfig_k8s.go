@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -44,8 +45,9 @@ through the Service is refused. An operator sets the target port right.`,
 		m := f.(*misconfigured)
 		var commands []string
 		for _, c := range m.changes {
+			right, _ := json.Marshal(c.right) // a number or a name
 			commands = append(commands, fmt.Sprintf(
-				`kubectl patch service %s --type=json -p '[{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %d}]'`, t.Service, c.index, c.right))
+				`kubectl patch service %s --type=json -p '[{"op": "replace", "path": "/spec/ports/%d/targetPort", "value": %s}]'`, t.Service, c.index, right))
 		}
 		return commands
 	})
@@ -76,8 +78,11 @@ func bindMisconfig(t Target, p misconfigParams) (Fault, error) {
 		if !ok {
 			continue
 		}
-		target, _ := port["targetPort"].(int64)
-		if target == 0 || target == int64(p.Port) || p.InsteadOf != 0 && target != int64(p.InsteadOf) {
+		target := port["targetPort"]
+		if target == nil {
+			target = port["port"]
+		}
+		if target == int64(p.Port) || p.InsteadOf != 0 && target != int64(p.InsteadOf) {
 			continue
 		}
 		port["targetPort"] = int64(p.Port)
@@ -99,7 +104,7 @@ type misconfigured struct {
 
 type portChange struct {
 	index int
-	right int64
+	right any // a number, or the name of a container's port
 }
 
 func (f *misconfigured) Inject(ctx context.Context, e *Env) error {

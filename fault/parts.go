@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -18,18 +19,19 @@ import (
 type parts []*unstructured.Unstructured
 
 func read(a *app.App) (parts, error) {
-	if p, ok := partsOf.Load(a.Name); ok {
+	key := [...]string{a.Name, a.Registry}
+	if p, ok := partsOf.Load(key); ok {
 		return p.(parts), nil
 	}
 	objects, err := manifest.Read(a.Manifests)
 	if err != nil {
 		return nil, fmt.Errorf("the manifests of %s: %w", a.Name, err)
 	}
-	partsOf.Store(a.Name, parts(objects))
+	partsOf.Store(key, parts(objects))
 	return objects, nil
 }
 
-// partsOf are the applications' parts by name: a catalog asks for them hundreds of times.
+// partsOf are the applications' parts by name and registry: a catalog asks for them hundreds of times.
 var partsOf sync.Map
 
 // object returns a copy of an object that goes to the application's namespace.
@@ -80,14 +82,21 @@ func (p parts) port(name string) (int32, bool) {
 			continue
 		}
 		for _, c := range p.containers(name) {
-			if slices.ContainsFunc(c.Ports, func(cp v1.ContainerPort) bool {
-				return cp.ContainerPort == port.TargetPort.IntVal
-			}) {
+			if slices.ContainsFunc(c.Ports, func(cp v1.ContainerPort) bool { return leadsTo(port, cp) }) {
 				return port.Port, true
 			}
 		}
 	}
 	return 0, false
+}
+
+// leadsTo reports whether a port of a Service has a container's port as its target, by its number or its name. The
+// target is the port itself if nothing else is said.
+func leadsTo(port v1.ServicePort, cp v1.ContainerPort) bool {
+	if name := port.TargetPort.StrVal; name != "" {
+		return cp.Name == name
+	}
+	return cp.ContainerPort == cmp.Or(port.TargetPort.IntVal, port.Port)
 }
 
 // metrics returns the port on which a Deployment's pods are deployed to serve their metrics, or "".

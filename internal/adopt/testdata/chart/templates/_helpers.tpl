@@ -1,0 +1,4 @@
+{{- define "labels" -}}
+app.kubernetes.io/name: {{ . }}
+app.kubernetes.io/instance: one
+{{- end -}}
