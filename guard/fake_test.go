@@ -260,12 +260,19 @@ func newSetup(t *testing.T, hide ...Rule) *setup {
 
 func (s *setup) start(t *testing.T, upstream *rest.Config, hide ...Rule) {
 	t.Helper()
-	var err error
-	s.guard, err = Start(context.Background(), Options{Upstream: upstream, Hide: hide, Journal: func(e Entry) {
+	s.startWith(t, Options{Upstream: upstream, Hide: hide})
+}
+
+// startWith starts a guard whose journal is the setup's.
+func (s *setup) startWith(t *testing.T, o Options) {
+	t.Helper()
+	o.Journal = func(e Entry) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.entries = append(s.entries, e)
-	}})
+	}
+	var err error
+	s.guard, err = Start(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

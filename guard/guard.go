@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,9 @@ type Options struct {
 	// Namespaces are where the agent may do everything; none for everywhere. Outside of them it may read what
 	// everybody who uses a cluster has to know.
 	Namespaces []string
+	// Shadow says that the cluster is live: the agent reads Namespaces, with the rights of Upstream and without
+	// Secrets. Nothing is written, no rights are made, and what would be a write goes to the journal as a proposal.
+	Shadow bool
 	// Labels are those of what the guard makes outside of namespaces.
 	Labels map[string]string
 	// Hide is what the agent cannot see, beside what Builtin returns and the lab's own user.
@@ -69,6 +73,7 @@ type Guard struct {
 	// Transports to direct.
 	asLabDirect, asAnyoneDirect http.RoundTripper
 
+	shadow  *shadow     // of a shadow run
 	errors  *log.Logger // of its server and proxies
 	veil    *veil
 	journal journal
@@ -113,6 +118,9 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	if o.Upstream.Impersonate.UserName != "" {
 		return nil, errors.New("the upstream configuration impersonates somebody: use the lab's own identity")
 	}
+	if o.Shadow && len(o.Namespaces) == 0 {
+		return nil, errors.New("a shadow run needs the namespaces that may be read")
+	}
 	if o.User == "" {
 		o.User = DefaultUser
 	}
@@ -126,17 +134,23 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	g.doorCtx, g.shut = context.WithCancel(g.ctx)
 	var err error
-	if g.veil, err = newVeil(append(Builtin(), o.Hide...), g.look); err != nil {
+	hidden := append(Builtin(), o.Hide...)
+	if o.Shadow { // There is nothing of the lab's.
+		g.shadow, hidden = newShadow(), o.Hide
+	}
+	if g.veil, err = newVeil(hidden, g.look); err != nil {
 		return nil, err
 	}
 	if err := g.connect(); err != nil {
 		return nil, err
 	}
-	user, err := g.prepare(ctx)
-	if err != nil {
-		return nil, err
+	if !o.Shadow {
+		user, err := g.prepare(ctx)
+		if err != nil {
+			return nil, err
+		}
+		g.veil.users = append(g.veil.users, user)
 	}
-	g.veil.users = append(g.veil.users, user)
 	cert, ca, err := newCertificate()
 	if err != nil {
 		return nil, err
@@ -163,6 +177,9 @@ func (g *Guard) connect() (err error) {
 		if err == nil {
 			*t, err = rest.TransportFor(c)
 		}
+		if g.shadow != nil {
+			*t = readOnly{*t, strings.TrimSuffix(g.upstream.Path, "/")}
+		}
 	}
 	prepare := func(c *rest.Config, u **url.URL) *rest.Config {
 		c = rest.CopyConfig(c)
@@ -186,7 +203,9 @@ func (g *Guard) connect() (err error) {
 	lab := prepare(g.opts.Upstream, &g.upstream)
 	direct = prepare(direct, &g.direct)
 	agent := rest.CopyConfig(lab)
-	agent.Impersonate = rest.ImpersonationConfig{UserName: g.opts.User, Groups: g.opts.Groups}
+	if g.shadow == nil {
+		agent.Impersonate = rest.ImpersonationConfig{UserName: g.opts.User, Groups: g.opts.Groups}
+	}
 	open(lab, &g.asLab)
 	open(agent, &g.asAgent)
 	open(overHTTP1(agent), &g.asAgentUpgraded)

@@ -40,6 +40,8 @@ type Entry struct {
 	User   string `json:"user,omitempty"`
 	From   string `json:"from,omitempty"`
 	DryRun bool   `json:"dry_run,omitempty"` // nothing was changed
+	// Proposal says that it was not sent: this is a shadow run.
+	Proposal bool `json:"proposal,omitempty"`
 	// Command is what an exec runs.
 	Command []string `json:"command,omitempty"`
 	// ContentType is the request's; it tells the kinds of patches apart.

@@ -61,6 +61,10 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, from *caller) {
 		return
 	}
 	defer g.requests.Done()
+	if g.shadow != nil {
+		g.serveShadow(w, r, from)
+		return
+	}
 	switch t, resource := parseTarget(r.Method, r.URL); {
 	case resource && impersonated(r) != "":
 		// Discovery is the same for all, and clients show no more than "unknown" of a refusal there.
