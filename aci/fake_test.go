@@ -54,7 +54,7 @@ func fake(t *testing.T, task string, h http.Handler) *Interface {
 	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
 	}
-	o, err := observe.New(&rest.Config{Host: srv.URL}, dial)
+	o, err := observe.New(&rest.Config{Host: srv.URL}, dial, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

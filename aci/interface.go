@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -27,6 +28,8 @@ type Options struct {
 	Questions []string
 	App       *app.App
 	Observer  *observe.Observer
+	// Namespaces are those that actions may be about; none for all.
+	Namespaces []string
 	// Dial connects into the cluster's network.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Kubeconfig is the agent's own: server, CA and token of the guard.
@@ -151,9 +154,24 @@ func (i *Interface) do(ctx context.Context, c *Call) (r Result, note string) {
 	if err != nil {
 		return Result{Failed: true, Text: err.Error()}, ""
 	}
+	if err := i.allowed(args); err != nil {
+		return Result{Failed: true, Text: "Error: " + err.Error()}, ""
+	}
 	r = a.do(ctx, i, args)
 	r.Text = i.bound(a.Name, r.Text)
 	return r, note
+}
+
+// allowed refuses arguments that name a namespace which the agent may not look into. None is all of them.
+func (i *Interface) allowed(args reflect.Value) error {
+	if len(i.o.Namespaces) == 0 || args.Elem().Kind() != reflect.Struct {
+		return nil
+	}
+	n := args.Elem().FieldByName("Namespace")
+	if n.IsValid() && !slices.Contains(i.o.Namespaces, n.String()) {
+		return fmt.Errorf("namespace %q is not shown; there is %s", n.String(), strings.Join(i.o.Namespaces, ", "))
+	}
+	return nil
 }
 
 // unknown is the reply to an unknown action.

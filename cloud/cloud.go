@@ -84,8 +84,19 @@ type Tenancy struct {
 	Run string
 	// Namespaces are those that the lab has made. Nothing in others is touched or reached.
 	Namespaces []string
+	// Suffix stands behind the usual names of the namespaces, where other runs have those. See [Tenancy.Name].
+	Suffix string
 	// Labels are those of everything that the lab makes outside of them.
 	Labels map[string]string
+}
+
+// Name is what the namespace that usually has the given name is called there. In a cluster of the lab's own, where
+// there is no tenancy, it is called that.
+func (t *Tenancy) Name(usual string) string {
+	if t == nil {
+		return usual
+	}
+	return usual + t.Suffix
 }
 
 // TenancyOf returns what the lab may use of a cloud, or nil if all of it is the lab's.

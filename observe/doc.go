@@ -1,7 +1,7 @@
 // Package observe is the telemetry of a cluster: metrics, alerts, traces and logs, for whoever has
 // the Kubernetes API and a way to dial into the cluster. It knows no cloud.
 //
-//	o, err := observe.New(c.RESTConfig(), c.Dial)
+//	o, err := observe.New(c.RESTConfig(), c.Dial, cloud.TenancyOf(c))
 //	if err != nil {
 //		return err
 //	}

@@ -13,7 +13,7 @@ import (
 func Example() {
 	var c cloud.Cloud // such as embedded.Start returns
 	ctx := context.Background()
-	o, err := observe.New(c.RESTConfig(), c.Dial)
+	o, err := observe.New(c.RESTConfig(), c.Dial, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

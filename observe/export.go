@@ -156,15 +156,16 @@ func (o *Observer) traceRows(ctx context.Context, w Window) batches[TraceRow] {
 		}
 		services = slices.DeleteFunc(services, func(s string) bool { return s == "jaeger-all-in-one" })
 		seen := map[string]bool{}
-		for from := w.From; from.Before(w.To); from = from.Add(traceSpan) {
-			to := from.Add(traceSpan)
+		span, most := o.traceLimits(w)
+		for from := w.From; from.Before(w.To); from = from.Add(span) {
+			to := from.Add(span)
 			if to.After(w.To) {
 				to = w.To
 			}
 			var rows []TraceRow
 			for i, s := range services {
 				traces, err := j.Search(ctx,
-					TraceQuery{Service: s, From: from, To: to, Limit: maxTraces, exclude: services[:i]})
+					TraceQuery{Service: s, From: from, To: to, Limit: most, exclude: services[:i]})
 				if err != nil {
 					yield(nil, err)
 					return
@@ -182,6 +183,15 @@ func (o *Observer) traceRows(ctx context.Context, w Window) batches[TraceRow] {
 			}
 		}
 	}
+}
+
+// traceLimits are how much time one request for traces is about, and how many it may return. A Jaeger that is
+// somebody's has other users, refuses what is too much, and may know of many more requests.
+func (o *Observer) traceLimits(w Window) (span time.Duration, most int) {
+	if o.external == nil {
+		return traceSpan, maxTraces
+	}
+	return max(traceSpan, w.To.Sub(w.From)/externalRequests), externalTraces
 }
 
 func spanRows(t *Trace) []TraceRow {

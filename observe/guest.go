@@ -7,28 +7,36 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 // wide are the resources that are in no namespace.
 var wide = []string{"namespaces", "nodes", "nodes/metrics", "persistentvolumes"}
 
-// confine changes what is deployed for a cluster that others use as well: it watches the given namespaces and the
-// nodes, and has no rights elsewhere. What is in no namespace has a name of its own.
-func confine(objects []*unstructured.Unstructured, namespaces []string, run string,
-) ([]*unstructured.Unstructured, error) {
+// confine changes what is deployed for a cluster that others use as well: it watches the tenancy's namespaces and the
+// nodes, and has no rights elsewhere. What is in no namespace has a name of its own, and takes no port of the nodes.
+func confine(objects []*unstructured.Unstructured, t *cloud.Tenancy) ([]*unstructured.Unstructured, error) {
 	var list []*unstructured.Unstructured
 	for _, u := range objects {
 		u = u.DeepCopy()
+		if u.GetNamespace() != "" {
+			u.SetNamespace(t.Name(u.GetNamespace()))
+		}
 		var err error
 		switch u.GetKind() {
+		case "Namespace":
+			u.SetName(t.Name(u.GetName()))
 		case "ClusterRole":
-			list = append(list, confineRole(u, run))
+			list = append(list, confineRole(u, t.Run))
 		case "ClusterRoleBinding":
-			list = append(list, confineBinding(u, namespaces, run)...)
+			list = append(list, confineBinding(u, t)...)
 		case "ConfigMap":
-			err = confineScrapes(u, namespaces)
+			err = confineScrapes(u, t)
 		case "Deployment":
-			err = confineState(u, namespaces)
+			err = confineState(u, t.Namespaces)
+		case "Service":
+			err = leavePorts(u)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
@@ -72,28 +80,35 @@ func confineRole(u *unstructured.Unstructured, run string) *unstructured.Unstruc
 func insideRole(name, run string) string { return name + "-" + run + "-namespace" }
 
 // confineBinding binds the role for what is in no namespace, and returns bindings of the other in each.
-func confineBinding(u *unstructured.Unstructured, namespaces []string, run string) (list []*unstructured.Unstructured) {
+func confineBinding(u *unstructured.Unstructured, t *cloud.Tenancy) (list []*unstructured.Unstructured) {
 	role, _, _ := unstructured.NestedString(u.Object, "roleRef", "name")
-	for _, ns := range namespaces {
+	subjects, _, _ := unstructured.NestedSlice(u.Object, "subjects")
+	for _, s := range subjects {
+		s := s.(map[string]any)
+		s["namespace"] = t.Name(fmt.Sprint(s["namespace"]))
+	}
+	_ = unstructured.SetNestedSlice(u.Object, subjects, "subjects")
+	for _, ns := range t.Namespaces {
 		b := u.DeepCopy()
 		b.SetKind("RoleBinding")
 		b.SetNamespace(ns)
-		_ = unstructured.SetNestedField(b.Object, insideRole(role, run), "roleRef", "name")
+		_ = unstructured.SetNestedField(b.Object, insideRole(role, t.Run), "roleRef", "name")
 		list = append(list, b)
 	}
-	u.SetName(u.GetName() + "-" + run)
-	_ = unstructured.SetNestedField(u.Object, role+"-"+run, "roleRef", "name")
+	u.SetName(u.GetName() + "-" + t.Run)
+	_ = unstructured.SetNestedField(u.Object, role+"-"+t.Run, "roleRef", "name")
 	return list
 }
 
 // confineScrapes has Prometheus look for pods in the namespaces alone, and keep of the nodes' metrics what is about
 // these, or about no namespace.
-func confineScrapes(u *unstructured.Unstructured, namespaces []string) error {
+func confineScrapes(u *unstructured.Unstructured, t *cloud.Tenancy) error {
 	const file = "prometheus.yml"
 	text, found, _ := unstructured.NestedString(u.Object, "data", file)
 	if !found {
 		return nil
 	}
+	text = strings.ReplaceAll(text, "."+Namespace+".svc", "."+t.Name(Namespace)+".svc")
 	var config map[string]any
 	if err := yaml.Unmarshal([]byte(text), &config); err != nil {
 		return err
@@ -104,12 +119,12 @@ func confineScrapes(u *unstructured.Unstructured, namespaces []string) error {
 		discoveries, _ := scrape["kubernetes_sd_configs"].([]any)
 		for _, d := range discoveries {
 			if d := d.(map[string]any); d["role"] != "node" {
-				d["namespaces"] = map[string]any{"names": toAny(namespaces)}
+				d["namespaces"] = map[string]any{"names": toAny(t.Namespaces)}
 				continue
 			}
 			relabel, _ := scrape["metric_relabel_configs"].([]any)
 			scrape["metric_relabel_configs"] = append(relabel, map[string]any{
-				"source_labels": []any{"namespace"}, "regex": "|" + strings.Join(namespaces, "|"), "action": "keep",
+				"source_labels": []any{"namespace"}, "regex": "|" + strings.Join(t.Namespaces, "|"), "action": "keep",
 			})
 		}
 	}
@@ -134,6 +149,18 @@ func confineState(u *unstructured.Unstructured, namespaces []string) error {
 	args, _, _ := unstructured.NestedStringSlice(c, "args")
 	c["args"] = toAny(append(args, "--namespaces="+strings.Join(namespaces, ",")))
 	return unstructured.SetNestedSlice(u.Object, containers, "spec", "template", "spec", "containers")
+}
+
+// leavePorts has no port of the nodes asked for by its number: another run may have it.
+func leavePorts(u *unstructured.Unstructured) error {
+	ports, _, err := unstructured.NestedSlice(u.Object, "spec", "ports")
+	if err != nil {
+		return err
+	}
+	for _, p := range ports {
+		delete(p.(map[string]any), "nodePort")
+	}
+	return unstructured.SetNestedSlice(u.Object, ports, "spec", "ports")
 }
 
 func toAny(list []string) (out []any) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
@@ -21,7 +22,9 @@ func confined(t *testing.T) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := confine(objects, []string{"shop", "observe"}, "r1")
+	list, err := confine(objects, &cloud.Tenancy{
+		Run: "r1", Namespaces: []string{"shop-2", "observe-2"}, Suffix: "-2",
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +57,7 @@ func TestGuestHasNoRightsElsewhere(t *testing.T) {
 	}
 	for name, rules := range roles {
 		where := bound[name]
-		if slices.Equal(where, []string{"shop", "observe"}) {
+		if slices.Equal(where, []string{"shop-2", "observe-2"}) {
 			continue
 		}
 		if !slices.Equal(where, []string{""}) {
@@ -70,13 +73,35 @@ func TestGuestHasNoRightsElsewhere(t *testing.T) {
 	}
 }
 
+// Telemetry of one run takes nothing that another run beside it needs.
+func TestGuestsSideBySide(t *testing.T) {
+	for _, u := range confined(t) {
+		name := u.GetKind() + " " + u.GetName()
+		if ns := u.GetNamespace(); ns != "" && ns != "observe-2" && ns != "shop-2" {
+			t.Errorf("%s is in %s", name, ns)
+		}
+		if u.GetKind() == "Namespace" && u.GetName() != "observe-2" {
+			t.Errorf("%s is others'", name)
+		}
+		b, err := u.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shared := range []string{`"nodePort"`, `"namespace":"observe"`, "observe.svc"} {
+			if strings.Contains(string(b), shared) {
+				t.Errorf("%s has %s", name, shared)
+			}
+		}
+	}
+}
+
 // Nobody else's pods are scraped, listed or counted.
 func TestGuestWatchesItsOwn(t *testing.T) {
 	found := false
 	for _, u := range confined(t) {
 		if u.GetName() == stateMetrics && u.GetKind() == "Deployment" {
 			b, _ := u.MarshalJSON()
-			found = strings.Contains(string(b), `"--namespaces=shop,observe"`)
+			found = strings.Contains(string(b), `"--namespaces=shop-2,observe-2"`)
 		}
 		text, ok, _ := unstructured.NestedString(u.Object, "data", "prometheus.yml")
 		if !ok {
@@ -95,12 +120,12 @@ func TestGuestWatchesItsOwn(t *testing.T) {
 				case k.Role == kubernetes.RoleNode:
 					nodes++
 					last := s.MetricRelabelConfigs[len(s.MetricRelabelConfigs)-1]
-					if last.Action != "keep" || !last.Regex.MatchString("shop") || !last.Regex.MatchString("") || last.Regex.MatchString("theirs") {
+					if last.Action != "keep" || !last.Regex.MatchString("shop-2") || !last.Regex.MatchString("") || last.Regex.MatchString("theirs") {
 						t.Errorf("%s keeps %s", s.JobName, last.Regex)
 					}
 				default:
 					pods++
-					if !slices.Equal(k.NamespaceDiscovery.Names, []string{"shop", "observe"}) {
+					if !slices.Equal(k.NamespaceDiscovery.Names, []string{"shop-2", "observe-2"}) {
 						t.Errorf("%s looks in %v", s.JobName, k.NamespaceDiscovery.Names)
 					}
 				}

@@ -57,6 +57,15 @@ func (o *Observer) Logs(ctx context.Context, q LogQuery) ([]LogLine, error) {
 		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	q.Text = strings.ToLower(q.Text)
+	if o.loki != nil {
+		var names []string
+		for i := range pods.Items {
+			if isService(&pods.Items[i], q.Service) {
+				names = append(names, pods.Items[i].Name)
+			}
+		}
+		return o.loki.logs(ctx, q, atLeast, names)
+	}
 	var mu sync.Mutex
 	var all []LogLine
 	g, ctx := errgroup.WithContext(ctx)

@@ -18,11 +18,13 @@ import (
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
-// Namespace is where the telemetry of the cluster runs.
+// Namespace is where the telemetry of the cluster runs, unless it shares the cluster with that of other runs.
 const Namespace = "observe"
 
-// PrometheusHost is where Prometheus answers inside the cluster, at port 80.
-const PrometheusHost = "prometheus-server." + Namespace + ".svc.cluster.local"
+// PrometheusHost is where Prometheus answers inside a cluster, at port 80. See [New] for the tenancy.
+func PrometheusHost(t *cloud.Tenancy) string {
+	return server + "." + t.Name(Namespace) + ".svc.cluster.local"
+}
 
 //go:embed manifests/*.yaml
 var manifests embed.FS
@@ -38,17 +40,22 @@ func Manifests() fs.FS {
 
 // Observer reads the telemetry of one cluster. It is safe for concurrent use.
 type Observer struct {
-	// Tenancy is what Deploy may use of the cluster, and watch; nil for all of it.
-	Tenancy    *cloud.Tenancy
+	// Registry is the prefix of a registry that has the images which Deploy needs; none if they are where their names
+	// say.
+	Registry   string
+	tenancy    *cloud.Tenancy // what Deploy may use of the cluster, and watch; nil for all of it
 	config     *rest.Config
 	client     kubernetes.Interface
 	http       *http.Client
 	prometheus promv1.API
+	external   Traces // instead of the application's own
+	loki       *loki  // instead of the cluster's API
 }
 
-// New returns an observer of the cluster with the given API and network.
-func New(config *rest.Config, dial func(ctx context.Context, network, address string) (net.Conn,
-	error),
+// New returns an observer of the cluster with the given API and network. In a cluster that is somebody's, it looks no
+// further than the tenancy; for one of the lab's own that is nil.
+func New(config *rest.Config, dial func(ctx context.Context, network, address string) (net.Conn, error),
+	t *cloud.Tenancy,
 ) (*Observer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1 // A query reads the logs of all pods at once.
@@ -58,12 +65,12 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext, transport.Proxy = dial, nil
-	p, err := api.NewClient(api.Config{Address: "http://" + PrometheusHost, RoundTripper: transport})
+	p, err := api.NewClient(api.Config{Address: "http://" + PrometheusHost(t), RoundTripper: transport})
 	if err != nil {
 		return nil, err
 	}
 	return &Observer{
-		config: config, client: client, http: &http.Client{Transport: transport},
+		tenancy: t, config: config, client: client, http: &http.Client{Transport: transport},
 		prometheus: promv1.NewAPI(p),
 	}, nil
 }
@@ -85,16 +92,22 @@ func (o *Observer) Deploy(ctx context.Context, watched func(context.Context) err
 	if err != nil {
 		return err
 	}
+	if o.Registry != "" {
+		if err := manifest.Under(o.Registry, objects); err != nil {
+			return err
+		}
+	}
 	c, err := manifest.NewClient(o.config)
 	if err != nil {
 		return err
 	}
-	if t := o.Tenancy; t != nil {
+	if t := o.tenancy; t != nil {
 		c.Labels = t.Labels
-		if objects, err = confine(objects, t.Namespaces, t.Run); err != nil {
+		if objects, err = confine(objects, t); err != nil {
 			return err
 		}
 	}
+	namespace := o.tenancy.Name(Namespace)
 	var first, last []*unstructured.Unstructured
 	for _, u := range objects {
 		if u.GetKind() == "Deployment" && u.GetName() == server {
@@ -108,18 +121,18 @@ func (o *Observer) Deploy(ctx context.Context, watched func(context.Context) err
 		g.Go(func() error { return watched(early) })
 	}
 	g.Go(func() error {
-		if err := c.Apply(early, Namespace, first); err != nil {
+		if err := c.Apply(early, namespace, first); err != nil {
 			return err
 		}
-		return c.WaitReady(early, Namespace, first)
+		return c.WaitReady(early, namespace, first)
 	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if err := c.Apply(ctx, Namespace, last); err != nil {
+	if err := c.Apply(ctx, namespace, last); err != nil {
 		return err
 	}
-	return c.WaitReady(ctx, Namespace, last)
+	return c.WaitReady(ctx, namespace, last)
 }
 
 // Prometheus is the HTTP API of the cluster's Prometheus: PromQL, series, labels, targets and rules.

@@ -33,7 +33,7 @@ func fake(t *testing.T, h http.Handler) *Observer {
 	t.Cleanup(srv.Close)
 	o, err := New(&rest.Config{Host: srv.URL}, func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, network, srv.Listener.Addr().String())
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -111,22 +112,45 @@ func JaegerHost(namespace string) string {
 	return fmt.Sprintf("jaeger.%s.svc.cluster.local:%d", namespace, JaegerPort)
 }
 
-// Jaeger returns the client of the Jaeger of an application: service "jaeger" in its namespace.
-func (o *Observer) Jaeger(namespace string) *Jaeger {
+// Traces is who has traces. Jaeger is one.
+type Traces interface {
+	// Services returns the names of the services that sent spans.
+	Services(ctx context.Context) ([]string, error)
+	// Operations returns the names of a service's operations.
+	Operations(ctx context.Context, service string) ([]string, error)
+	// Search returns the traces a query selects, the newest first.
+	Search(ctx context.Context, q TraceQuery) ([]Trace, error)
+	// Trace returns a trace by its ID.
+	Trace(ctx context.Context, id string) (*Trace, error)
+	// Dependencies returns who called whom between two times.
+	Dependencies(ctx context.Context, from, to time.Time) ([]Link, error)
+}
+
+// Jaeger returns the client of the Jaeger of an application: service "jaeger" in its namespace, or who is asked
+// instead.
+func (o *Observer) Jaeger(namespace string) Traces {
+	if o.external != nil {
+		return o.external
+	}
 	return &Jaeger{o.http, "http://" + JaegerHost(namespace)}
 }
 
-// Services returns the names of the services that sent spans.
+// JaegerAt returns a client of the Jaeger whose query API is at a URL.
+func JaegerAt(client *http.Client, base string) *Jaeger {
+	return &Jaeger{client, strings.TrimRight(base, "/")}
+}
+
+// Services implements Traces.
 func (j *Jaeger) Services(ctx context.Context) (names []string, err error) {
 	return names, j.get(ctx, "/api/services", nil, &names)
 }
 
-// Operations returns the names of a service's operations.
+// Operations implements Traces.
 func (j *Jaeger) Operations(ctx context.Context, service string) (names []string, err error) {
 	return names, j.get(ctx, "/api/services/"+url.PathEscape(service)+"/operations", nil, &names)
 }
 
-// Search returns the traces a query selects, the newest first.
+// Search implements Traces.
 func (j *Jaeger) Search(ctx context.Context, q TraceQuery) (list []Trace, err error) {
 	v := url.Values{"service": {q.Service}, "exclude": q.exclude}
 	set := func(name, value string, ok bool) {
@@ -150,7 +174,7 @@ func (j *Jaeger) Search(ctx context.Context, q TraceQuery) (list []Trace, err er
 	return list, j.get(ctx, "/api/traces", v, &list)
 }
 
-// Trace returns a trace by its ID.
+// Trace implements Traces.
 func (j *Jaeger) Trace(ctx context.Context, id string) (*Trace, error) {
 	var list []Trace
 	if err := j.get(ctx, "/api/traces/"+url.PathEscape(id), nil, &list); err != nil {
@@ -162,7 +186,7 @@ func (j *Jaeger) Trace(ctx context.Context, id string) (*Trace, error) {
 	return &list[0], nil
 }
 
-// Dependencies returns who called whom between two times.
+// Dependencies implements Traces.
 func (j *Jaeger) Dependencies(ctx context.Context, from, to time.Time) (list []Link, err error) {
 	return list, j.get(ctx, "/api/dependencies", url.Values{
 		"endTs":    {strconv.FormatInt(to.UnixMilli(), 10)},

@@ -120,6 +120,14 @@ type Component struct {
 	Aliases []string `yaml:"aliases,omitempty" json:"aliases,omitempty"`
 }
 
+// In is the problem as it is in a cluster that is somebody's, where its application may have a namespace of another
+// name.
+func (p *Problem) In(t *cloud.Tenancy) *Problem {
+	moved := *p
+	moved.App = p.App.In(t.Name(p.App.Namespace))
+	return &moved
+}
+
 // Faulty reports whether something is wrong.
 func (p *Problem) Faulty() bool { return len(p.Faults()) > 0 }
 

@@ -39,6 +39,9 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &n); err != nil {
 		return err
 	}
+	if f.NoEnvs != "" {
+		return fail(http.StatusUnprocessableEntity, "%s", f.NoEnvs)
+	}
 	documents, err := f.checkEnv(&n)
 	if err != nil {
 		return err

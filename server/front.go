@@ -39,6 +39,10 @@ type Options struct {
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
 	// Library is the problems that can be named, and the applications that those of callers may be about.
 	Library *problem.Library
+	// Lacks says why a problem cannot be run where the sessions are, and is empty if it can. It may be nil: all can.
+	Lacks func(*problem.Problem) string
+	// NoEnvs says why there can be no environments for training. It is empty if there can.
+	NoEnvs string
 	// Log is told of sessions, environments and refusals, and of every request at level debug. It may be
 	// nil.
 	Log *slog.Logger

@@ -61,18 +61,26 @@ func choose(list []*problem.Problem, name string) (*problem.Problem, error) {
 // settle finds the problem that a session asks for, or says why it cannot be had. Only what the
 // operator put into the catalog or the caller sends along is ever read.
 func (f *Front) settle(n *NewSession) error {
-	if n.Document != "" {
-		p, err := n.Find(f.Library)
-		if err != nil {
-			return fail(http.StatusUnprocessableEntity, "%v", err)
+	if n.Document == "" {
+		if n.Problem == "" {
+			return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
 		}
-		n.Problem = p.ID
+		if err := known("problem", n.Problem, f.problems); err != nil {
+			return err
+		}
+	}
+	p, err := n.Find(f.Library)
+	if err != nil {
+		return fail(http.StatusUnprocessableEntity, "%v", err)
+	}
+	n.Problem = p.ID
+	if f.Lacks == nil {
 		return nil
 	}
-	if n.Problem == "" {
-		return fail(http.StatusUnprocessableEntity, "which problem? GET /problems has the ids")
+	if why := f.Lacks(p); why != "" {
+		return fail(http.StatusUnprocessableEntity, "%s", why)
 	}
-	return known("problem", n.Problem, f.problems)
+	return nil
 }
 
 // settleEnv does so for an environment: its problems, and those of its documents.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
@@ -99,4 +100,22 @@ func TestOwnProblemsRefused(t *testing.T) {
 	}
 	l.refused("POST", "/envs", `{"documents": ["/etc/passwd"]}`, 422, "document")
 	l.refused("POST", "/envs", `{"documents": [`+strings.Repeat(`"x",`, 1000)+`"x"]}`, 422, "document")
+}
+
+// What cannot be run where the sessions are is refused before anything is started for it.
+func TestLacks(t *testing.T) {
+	library := problemtest.Library(t)
+	l := newLab(t, Options{
+		Library: library, NoEnvs: "there is no way back here",
+		Lacks: func(p *problem.Problem) string {
+			if p.Healthy {
+				return ""
+			}
+			return "nothing can be wrong here"
+		},
+	}, &fakeBackend{library: library})
+	id := "revoke_auth_mongodb-detection-1"
+	l.refused("POST", "/sessions", `{"problem": "`+id+`"}`, 422, "nothing can be wrong here")
+	l.refused("POST", "/envs", `{"problem": "`+id+`-healthy"}`, 422, "there is no way back here")
+	l.open(`{"problem": "` + id + `-healthy"}`)
 }

@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -9,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -26,6 +29,7 @@ type access struct {
 	kubeconfig []byte
 	dir        string // of temporary files
 	monitor    *monitor
+	observer   *observe.Observer // that the agent's actions use
 }
 
 // newAccess puts the guard and the agent's interface before the cloud.
@@ -59,8 +63,11 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		return nil, err
 	}
 	a.monitor = startMonitor(a.guard.Requests, func() time.Duration { return l.stage.load.Lag().Recent })
+	if a.observer, err = l.newObserver(); err != nil {
+		return nil, err
+	}
 	i, err := aci.New(aci.Options{
-		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: l.stage.observer,
+		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: a.observer,
 		Dial: a.monitor.counted(l.stage.cloud.Dial), Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root,
 		Self: l.Self,
 	})
@@ -69,6 +76,34 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	}
 	a.aci = i
 	return a, nil
+}
+
+// newObserver is what the agent's actions read telemetry with. What a run is judged by is the lab's own in any case.
+func (l *Local) newObserver() (*observe.Observer, error) {
+	if l.Telemetry == (observe.External{}) {
+		return l.stage.observer, nil
+	}
+	o, err := observe.New(cloud.DirectConfig(l.stage.cloud), l.stage.cloud.Dial, cloud.TenancyOf(l.stage.cloud))
+	if err != nil {
+		return nil, err
+	}
+	return o, o.Use(l.Telemetry)
+}
+
+// act does what a response asks for.
+func (a *access) act(ctx context.Context, response string, begun func(action string)) (Reply, error) {
+	call, res := perform(ctx, a.aci, response, begun)
+	r := Reply{
+		Action: call, Text: res.Text, Failed: res.Failed, Submitted: res.Submitted, Question: res.Question,
+		Next: res.Next,
+	}
+	if res.Submitted || res.Question != "" {
+		var err error
+		if r.Answer, err = json.Marshal(res.Answer); err != nil {
+			r.Answer, _ = json.Marshal(fmt.Sprint(res.Answer))
+		}
+	}
+	return r, nil
 }
 
 // journal records a write of the agent.

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
@@ -22,13 +23,47 @@ const deployTimeout = 5 * time.Minute
 func Deploy(ctx context.Context, c cloud.Cloud, a *app.App) error {
 	ctx, cancel := context.WithTimeout(ctx, deployTimeout)
 	defer cancel()
-	o, err := observe.New(cloud.DirectConfig(c), c.Dial)
+	o, err := observe.New(cloud.DirectConfig(c), c.Dial, cloud.TenancyOf(c))
 	if err != nil {
 		return err
 	}
 	defer o.Close()
-	o.Tenancy = cloud.TenancyOf(c)
-	return o.Deploy(ctx, func(ctx context.Context) error { return deployApp(ctx, c, a) })
+	o.Registry = a.Registry
+	if err := o.Deploy(ctx, func(ctx context.Context) error { return deployApp(ctx, c, a) }); err != nil {
+		return err
+	}
+	return reach(ctx, c, a)
+}
+
+// reachTimeout is how long it may take until what is ready can be reached.
+const reachTimeout = 30 * time.Second
+
+// reach finds out whether there is a way to an application in a cluster that is somebody's. If there is none, as where
+// ports cannot be forwarded, all that users would tell is that nobody answers.
+func reach(ctx context.Context, c cloud.Cloud, a *app.App) error {
+	if cloud.TenancyOf(c) == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
+	defer cancel()
+	var why error
+	err := poll(ctx, lookInterval/4, func() (bool, error) {
+		conn, err := c.Dial(ctx, "tcp", a.Host())
+		if err != nil {
+			if why == nil || ctx.Err() == nil { // At the end it is only that the time is up.
+				why = err
+			}
+			return false, nil
+		}
+		return true, conn.Close()
+	})
+	if err != nil && why != nil {
+		err = why
+	}
+	if err != nil {
+		return fmt.Errorf("%s is ready and cannot be reached: %w", a.Frontend.Service, err)
+	}
+	return nil
 }
 
 func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {

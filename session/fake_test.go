@@ -161,7 +161,7 @@ func newShop(t *testing.T) *fakeShop {
 			http.Error(rw, err.Error(), http.StatusBadGateway)
 		}
 	}))
-	c.Serve(strings.TrimSuffix(observe.PrometheusHost, ".svc.cluster.local")+":80", http.HandlerFunc(w.prometheus))
+	c.Serve(strings.TrimSuffix(observe.PrometheusHost(nil), ".svc.cluster.local")+":80", http.HandlerFunc(w.prometheus))
 	return w
 }
 

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,6 +30,8 @@ type Local struct {
 	Scratch string // directory for temporary files; empty for the system's
 	// Self runs a tool of this program, confined: the agent's kubectl and helm. See [aci.Options].
 	Self []string
+	// Telemetry is where the agent's actions read metrics and traces, instead of what the lab has deployed.
+	Telemetry observe.External
 	// Revival is what the cloud was started from, if that was an application: it need not be deployed.
 	Revival *Revival
 	// Made is told of an application that was deployed and is well, in a cloud that can have a past; and again when it
@@ -99,6 +100,7 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
 	l.calm(ctx)
+	s.Problem = s.Problem.In(cloud.TenancyOf(l.Cloud))
 	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
 	l.runOn.Store(0)
 	if why := s.Problem.Lacks(l.Cloud); why != "" {
@@ -299,18 +301,7 @@ func (l *Local) Act(ctx context.Context, response string, begun func(action stri
 	if l.way == nil {
 		return Reply{}, errNoWay
 	}
-	call, res := perform(ctx, l.way.aci, response, begun)
-	r := Reply{
-		Action: call, Text: res.Text, Failed: res.Failed, Submitted: res.Submitted, Question: res.Question,
-		Next: res.Next,
-	}
-	if res.Submitted || res.Question != "" {
-		var err error
-		if r.Answer, err = json.Marshal(res.Answer); err != nil {
-			r.Answer, _ = json.Marshal(fmt.Sprint(res.Answer))
-		}
-	}
-	return r, nil
+	return l.way.act(ctx, response, begun)
 }
 
 // Export writes the telemetry of an interval.

@@ -64,6 +64,7 @@ type Session struct {
 	Agent   agent.Entry
 	// Environment is where the run takes place. The caller closes it.
 	Environment Environment
+	Shadow      bool          // the Environment is a [Shadow]: there is no verdict
 	Results     string        // directory of the record
 	Scratch     string        // directory for temporary files of the agent; empty for the system's
 	ID          string        // of the run; empty for a new one, see [NewID]
@@ -244,7 +245,9 @@ func (r *run) work(ctx context.Context) {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	defer r.diary.end()
-	r.withhold(record.ProblemEvent, describe(r.Problem, r.Seed))
+	truth := describe(r.Problem, r.Seed)
+	truth.Shadow = r.Shadow
+	r.withhold(record.ProblemEvent, truth)
 	way, err := r.prepare(ctx)
 	if err != nil {
 		class := Infra
@@ -257,7 +260,9 @@ func (r *run) work(ctx context.Context) {
 	}
 	r.agentTurn(ctx, way)
 	r.disclose()
-	r.phase("grading")
+	if !r.Shadow {
+		r.phase("grading")
+	}
 	interrupted := ctx.Err() != nil
 	if interrupted {
 		r.event(record.InterruptEvent, nil)
@@ -322,6 +327,9 @@ func (r *run) briefing(way Admission) agent.Briefing {
 		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
 		Note: r.event, Scratch: r.Scratch, Description: paged(aci.Description(string(p.Task), p.App), way.Page),
 		Instructions: aci.Instructions(string(p.Task)),
+	}
+	if r.Shadow {
+		b.Description += shadowNotice
 	}
 	if r.Model != nil {
 		b.Model = newMeter(r.Model, r.Budget, r.event)

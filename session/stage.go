@@ -98,7 +98,7 @@ func openStage(c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := observe.New(cloud.DirectConfig(c), c.Dial)
+	o, err := observe.New(cloud.DirectConfig(c), c.Dial, cloud.TenancyOf(c))
 	if err != nil {
 		return nil, err
 	}

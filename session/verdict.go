@@ -28,6 +28,8 @@ const (
 	// Inconclusive is a run that tells nothing about the agent: it was interrupted, or what the agent was to find
 	// was not there.
 	Inconclusive Class = "inconclusive"
+	// ShadowRun is a run on a live system, on which there is no verdict.
+	ShadowRun Class = "shadow"
 )
 
 // Verdict is how an agent did.
@@ -51,6 +53,8 @@ type truth struct {
 	Questions []problem.Task `json:"questions,omitempty"`
 	Load      string         `json:"load,omitempty"` // as in a document
 	Seed      uint64         `json:"seed"`
+	// Shadow says that the system is live: nothing was wrong with it that the lab knows of.
+	Shadow bool `json:"shadow,omitempty"`
 }
 
 func describe(p *problem.Problem, seed uint64) truth {
@@ -108,6 +112,7 @@ type history struct {
 	steps      []record.Step
 	writes     int
 	journal    []guard.Entry
+	proposals  []guard.Entry // of a shadow run
 	submission *record.Submission
 	answers    []answer // to the questions of an incident
 	mends      bool     // an incident asks to mend the system, so what is gone may be the agent's work
@@ -158,6 +163,10 @@ func decode(rec *record.Record) (*history, error) {
 			var w guard.Entry
 			err = e.Decode(&w)
 			h.journal = append(h.journal, w)
+		case record.ProposalEvent:
+			var p guard.Entry
+			err = e.Decode(&p)
+			h.proposals = append(h.proposals, p)
 		case record.DoingEvent:
 			err = e.Decode(&h.doing)
 		case record.HoldEvent:
@@ -208,6 +217,9 @@ func Grade(rec *record.Record) (Verdict, error) {
 	}
 	if h.submission == nil {
 		return Verdict{Inconclusive, "the record ends before the agent was done", h.metrics(nil)}, nil
+	}
+	if h.truth.Shadow {
+		return h.judgeShadow(), nil
 	}
 	v := h.verdict
 	if h.truth.Task == problem.Incident {

@@ -77,7 +77,8 @@ func commands(remedy string, b agent.Briefing) []string {
 	case fault.LimitsToInfinity:
 		return []string{"kubectl set resources deployment --all --limits=cpu=64,memory=64Gi -n " + b.Namespace}
 	case fault.SilenceTheAlerts:
-		return []string{"kubectl delete configmap --all -n observe"}
+		return []string{"for n in $(kubectl get namespaces -o name | grep /observe | cut -d/ -f2); do " +
+			"kubectl delete configmap --all -n $n; done"}
 	}
 	return nil
 }

@@ -74,10 +74,10 @@ func TestMain(m *testing.M) {
 // images are what the tests' pods are made of.
 var images = sync.OnceValue(func() *kit.Registry {
 	tools := shell.Tools()
-	return kit.NewRegistry(
+	return kit.NewRegistry(append(campaignImages(),
 		coredns.Image(), metricsserver.Image(), pause.Image(), busybox.Image(tools), nginx.Image(tools),
 		agnhost.Image(tools), resourceconsumer.Image(tools),
-	)
+	)...)
 })
 
 // cluster is a cloud and clients that talk to it over TCP, as anybody's do.

@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 var (
@@ -24,17 +26,22 @@ var (
 	ErrInUse = errors.New("another run uses it")
 )
 
-// podsMay is the label by which a namespace says what its pods may do to the machines they run on. At "baseline" there
-// is no way from a pod to its node.
-const podsMay = "pod-security.kubernetes.io/enforce"
+// The labels by which a namespace says what its pods may do to the machines they run on. At "baseline" there is no way
+// from a pod to its node. At "restricted", which all that the lab deploys keeps to, kubectl run would be refused: an
+// agent who looks around that way is only warned.
+const (
+	podsMay    = "pod-security.kubernetes.io/enforce"
+	podsShould = "pod-security.kubernetes.io/warn"
+)
 
 // Claim is a run's right to its namespaces: it has made them, and nobody else of the lab uses them until Close.
 type Claim struct {
-	cloud *Cloud
-	run   string
-	since time.Time
-	stop  context.CancelFunc
-	done  chan struct{} // no more renewing
+	cloud  *Cloud
+	run    string
+	suffix string // of the namespaces' names; see Settle
+	since  time.Time
+	stop   context.CancelFunc
+	done   chan struct{} // no more renewing
 
 	mu   sync.Mutex
 	made []object // namespaces
@@ -66,8 +73,16 @@ func (c *Cloud) Claim(ctx context.Context, run string, namespaces ...string) (*C
 	return claim, nil
 }
 
-// Label is what others put on the cluster-scoped objects that they make for the run, so that Close removes them.
-func (c *Claim) Label() (key, value string) { return RunLabel, c.run }
+// Tenancy is what is the run's in the cluster. Close removes what has its labels.
+func (c *Claim) Tenancy() cloud.Tenancy {
+	t := cloud.Tenancy{Run: c.run, Suffix: c.suffix, Labels: map[string]string{RunLabel: c.run}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, ns := range c.made {
+		t.Namespaces = append(t.Namespaces, ns.name)
+	}
+	return t
+}
 
 // Close removes the namespaces and all else that has the run's label, and waits until it is gone, but not for longer
 // than closeTime. The error names what could not be removed, and why. It may be called again, to try once more.
@@ -108,7 +123,7 @@ func (c *Claim) create(ctx context.Context, name string) error {
 	created, err := c.cloud.client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Annotations: c.annotations(name),
-			Labels: map[string]string{RunLabel: c.run, podsMay: "baseline"},
+			Labels: map[string]string{RunLabel: c.run, podsMay: "baseline", podsShould: "restricted"},
 		},
 	}, metav1.CreateOptions{})
 	switch {
@@ -132,24 +147,20 @@ func (c *Claim) annotations(namespace string) map[string]string {
 
 // supersede removes a namespace of a run that is dead, or says why it is left alone.
 func (c *Claim) supersede(ctx context.Context, old *metav1.PartialObjectMetadata) error {
-	run, o, ok := ownerOf(&old.ObjectMeta)
-	if !ok {
-		return fmt.Errorf("namespace %s exists already: %w; if nobody needs it, run 'kubectl delete namespace %s', "+
-			"else choose another cluster", old.Name, ErrNotOurs, old.Name)
+	if err := c.cloud.takeable(&old.ObjectMeta, &old.ObjectMeta); err != nil {
+		return err
 	}
+	run := old.Labels[RunLabel]
 	all, err := c.cloud.meta.Resource(namespaces).List(ctx, metav1.ListOptions{LabelSelector: RunLabel + "=" + run})
 	if err != nil {
 		return fmt.Errorf("list the namespaces of run %s: %w", run, err)
 	}
 	dead := []object{spaceOf(old)}
-	for _, m := range append(all.Items, *old) {
-		_, other, ok := ownerOf(&m.ObjectMeta)
-		switch {
-		case !ok: // Somebody has given it the label.
-		case c.cloud.clock.now().Before(other.Until):
-			return fmt.Errorf("namespace %s: %w (%s); wait for its end or, if it was killed, %v", old.Name, ErrInUse,
-				describe(run, o), leaseTime)
-		case m.Name != old.Name:
+	for _, m := range all.Items {
+		if err := c.cloud.takeable(&old.ObjectMeta, &m.ObjectMeta); err != nil {
+			return err
+		}
+		if _, _, ours := ownerOf(&m.ObjectMeta); ours && m.Name != old.Name {
 			dead = append(dead, spaceOf(&m))
 		}
 	}

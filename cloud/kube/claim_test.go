@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 const (
@@ -57,8 +59,16 @@ func TestClaim(t *testing.T) {
 		s.add(t, spaces, thing("default", ""), thing("other", ""))
 		s.add(t, roles, thing("admin", ""), thing("of-another", "r2"))
 		a := claim(t, c, "r1", "shop", "observe", "shop")
-		if key, value := a.Label(); key != "aiopslab.io/run" || value != "r1" {
-			t.Errorf("the label is %s=%s", key, value)
+		if diff := cmp.Diff(cloud.Tenancy{
+			Run: "r1", Namespaces: []string{"observe", "shop"}, Labels: map[string]string{"aiopslab.io/run": "r1"},
+		}, a.Tenancy()); diff != "" {
+			t.Errorf("what is the run's (-want +got):\n%s", diff)
+		}
+		// No pod of an agent's has a way to its node, and kubectl run is not refused.
+		for label, want := range map[string]string{"enforce": "baseline", "warn": "restricted"} {
+			if got := s.objects[spaces+"/shop"].GetLabels()["pod-security.kubernetes.io/"+label]; got != want {
+				t.Errorf("Pod Security %s: %q", label, got)
+			}
 		}
 		s.add(t, roles, thing("lab-r1", "r1"))
 		s.add(t, crds, thing("things.lab", "r1"))

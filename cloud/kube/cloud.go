@@ -42,9 +42,10 @@ type Options struct {
 	Context    string // of the file; empty for the current one
 	// Config is a kubeconfig itself, as Resolve returns it, instead of a file.
 	Config []byte
-	// Run and Namespaces are those of a claim: see [cloud.Tenancy]. Without namespaces, all can be reached.
+	// Run, Namespaces and Suffix are those of a claim: see [cloud.Tenancy]. Without namespaces, all can be reached.
 	Run        string
 	Namespaces []string
+	Suffix     string
 }
 
 // Cloud is a cluster that a kubeconfig points to.
@@ -55,7 +56,8 @@ type Cloud struct {
 	Version version.Info
 
 	cluster string // its name in the kubeconfig
-	run     string // of a tenancy
+	run     string // of a tenancy, as is the next
+	suffix  string
 
 	config *rest.Config
 	names  *names
@@ -87,7 +89,7 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 		return nil, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
 	}
 	c.Context, c.cluster = raw.CurrentContext, raw.Contexts[raw.CurrentContext].Cluster
-	c.run, c.names.allowed = o.Run, o.Namespaces
+	c.run, c.suffix, c.names.allowed = o.Run, o.Suffix, o.Namespaces
 	if err := c.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", c.Context, err), c.Close())
 	}
@@ -186,7 +188,8 @@ func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 // Tenancy implements cloud.Shared.
 func (c *Cloud) Tenancy() cloud.Tenancy {
 	return cloud.Tenancy{
-		Run: c.run, Namespaces: slices.Clone(c.names.allowed), Labels: map[string]string{RunLabel: c.run},
+		Run: c.run, Namespaces: slices.Clone(c.names.allowed), Suffix: c.suffix,
+		Labels: map[string]string{RunLabel: c.run},
 	}
 }
 

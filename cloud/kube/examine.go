@@ -163,13 +163,14 @@ func (e *examination) spaces(context.Context) Finding {
 		switch {
 		case !ours:
 			return Finding{
-				"namespaces", Problem, fmt.Sprintf("namespace %s exists already, and the lab did not make it", ns.Name),
-				fmt.Sprintf("If nobody needs it, run 'kubectl delete namespace %s'.", ns.Name),
+				"namespaces", Warning, fmt.Sprintf("namespace %s exists already, and the lab did not make it", ns.Name),
+				fmt.Sprintf("A run takes one with a number behind the name. If nobody needs it, run "+
+					"'kubectl delete namespace %s'.", ns.Name),
 			}
 		case e.clock.now().Before(o.Until):
 			return Finding{
 				"namespaces", Warning, fmt.Sprintf("namespace %s is in use (%s)", ns.Name, describe(run, o)),
-				"Wait for the end of that run.",
+				"A run beside it takes one with a number behind the name.",
 			}
 		}
 	}

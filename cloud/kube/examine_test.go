@@ -227,7 +227,7 @@ func TestExamineFinds(t *testing.T) {
 		"no pods":          {func(_ *testing.T, p *place) { p.refused["/api/v1/pods"] = 403 }, "pods problem they cannot be listed"},
 		"their namespace": {
 			func(t *testing.T, p *place) { p.put(t, spaces, `{metadata: {name: shop}}`) },
-			"namespaces problem namespace shop exists already, and the lab did not make it: If nobody",
+			"namespaces warning namespace shop exists already, and the lab did not make it: A run takes",
 		},
 		"our namespace": {func(t *testing.T, p *place) {
 			a := claim(t, p.cloud, "r1", "shop")

@@ -39,7 +39,8 @@ func (e *examination) images(context.Context) Finding {
 	}
 	return Finding{
 		check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
-		"Load those of the lab (aiopslab/...) onto the nodes; the others come from public registries.",
+		"Load them onto the nodes with 'aiopslab images build', or push them to a registry and use --images; " +
+			"all but those of the lab (aiopslab/...) are in public registries, too.",
 	}
 }
 

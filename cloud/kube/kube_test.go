@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -41,7 +42,10 @@ const (
 )
 
 // kubelet serves the port-forward of an API server, over SPDY alone, and counts the tunnels.
-type kubelet struct{ tunnels, ended atomic.Int32 }
+type kubelet struct {
+	tunnels, ended atomic.Int32
+	slow           chan struct{} // until it is closed, nothing is answered; nil for no such wait
+}
 
 func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pod := strings.Split(r.URL.Path, "/")[6]
@@ -55,6 +59,9 @@ func (k *kubelet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	k.tunnels.Add(1)
 	defer k.ended.Add(1)
+	if k.slow != nil {
+		<-k.slow
+	}
 	portforward.ServePortForward(w, r, k, pod, "", nil, time.Hour, patience, []string{portforward.ProtocolV1Name})
 }
 
@@ -264,6 +271,39 @@ func TestTunnelsAreKept(t *testing.T) {
 	for _, conn := range conns {
 		say(t, conn, "hello")
 		_ = conn.Close()
+	}
+}
+
+// Who dials a cluster that is slow to answer does not make it slower, and what it has opened in the end is used.
+func TestSlowTunnels(t *testing.T) {
+	c, k := newCloud(t)
+	k.slow = make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var dials sync.WaitGroup
+	for range 10 * maxOpening {
+		dials.Go(func() {
+			if _, err := c.Dial(ctx, "tcp", "front.shop:80"); !errors.Is(err, context.Canceled) {
+				t.Errorf("dialled: %v", err)
+			}
+		})
+	}
+	await(t, "tunnels to be asked for", func() bool { return k.tunnels.Load() >= maxOpening })
+	cancel()
+	dials.Wait()
+	if n := k.tunnels.Load(); n != maxOpening {
+		t.Errorf("%d tunnels were asked for", n)
+	}
+	close(k.slow)
+	await(t, "tunnels to be kept", func() bool { return c.pool.idling() == maxOpening })
+	conn, err := dial(t, c, "front.shop:80")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod, _ := say(t, conn, "hello"); pod != "front-1" {
+		t.Errorf("it is %s", pod)
+	}
+	if n := k.tunnels.Load(); n != maxOpening {
+		t.Errorf("%d tunnels were asked for in the end", n)
 	}
 }
 

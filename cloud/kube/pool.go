@@ -18,6 +18,9 @@ const (
 	// maxIdle is how many tunnels to a pod are kept for the next connection, and idleTime for how long.
 	maxIdle  = 16
 	idleTime = 30 * time.Second
+	// maxOpening is how many tunnels to a pod are asked for at a time. A cluster that is slow to open them would be
+	// slower with each further one.
+	maxOpening = 8
 )
 
 // pool has the tunnels to pods: requests to forward ports that the API server has agreed to. Each carries one
@@ -26,10 +29,11 @@ type pool struct {
 	client kubernetes.Interface
 	config *rest.Config
 
-	mu     sync.Mutex
-	idle   map[podName][]*tunnel
-	all    map[*tunnel]bool
-	closed bool
+	mu      sync.Mutex
+	idle    map[podName][]*tunnel
+	opening map[podName]chan struct{} // has a place for each that may be asked for
+	all     map[*tunnel]bool
+	closed  bool
 }
 
 type podName struct{ namespace, name string }
@@ -43,23 +47,30 @@ type tunnel struct {
 }
 
 func newPool(client kubernetes.Interface, config *rest.Config) *pool {
-	return &pool{client: client, config: config, idle: map[podName][]*tunnel{}, all: map[*tunnel]bool{}}
+	return &pool{
+		client: client, config: config, idle: map[podName][]*tunnel{}, opening: map[podName]chan struct{}{},
+		all: map[*tunnel]bool{},
+	}
 }
 
 // dial connects to a port of a pod.
 func (p *pool) dial(ctx context.Context, t target, to name) (*conn, error) {
 	pod := podName{t.namespace, t.pod}
-	for {
-		kept := p.take(pod)
-		if kept == nil {
-			break
-		}
-		if c, err := p.connect(kept, t.port, to); err == nil {
-			return c, nil
-		}
-		p.drop(kept) // It has come to its end meanwhile.
+	if c := p.reuse(pod, t.port, to); c != nil {
+		return c, nil
 	}
-	fresh, err := p.open(ctx, pod)
+	places := p.places(pod)
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	leave := sync.OnceFunc(func() { <-places })
+	if c := p.reuse(pod, t.port, to); c != nil { // Whoever has left the place may have left a tunnel, too.
+		leave()
+		return c, nil
+	}
+	fresh, err := p.open(ctx, pod, leave)
 	if err != nil {
 		return nil, err
 	}
@@ -70,9 +81,33 @@ func (p *pool) dial(ctx context.Context, t target, to name) (*conn, error) {
 	return c, err
 }
 
-// open asks the API server for a tunnel to a pod: over a WebSocket, or over SPDY where something on the way does not
+// reuse connects through an idle tunnel to the pod. It returns nil if there is none.
+func (p *pool) reuse(pod podName, port int, to name) *conn {
+	for {
+		kept := p.take(pod)
+		if kept == nil {
+			return nil
+		}
+		if c, err := p.connect(kept, port, to); err == nil {
+			return c
+		}
+		p.drop(kept) // It has come to its end meanwhile.
+	}
+}
+
+// places are those of who asks for a tunnel to the pod.
+func (p *pool) places(pod podName) chan struct{} {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.opening[pod] == nil {
+		p.opening[pod] = make(chan struct{}, maxOpening)
+	}
+	return p.opening[pod]
+}
+
+// dialer asks the API server for tunnels to a pod: over a WebSocket, or over SPDY where something on the way does not
 // know how.
-func (p *pool) open(ctx context.Context, pod podName) (*tunnel, error) {
+func (p *pool) dialer(pod podName) (httpstream.Dialer, error) {
 	url := p.client.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.namespace).Name(pod.name).
 		SubResource("portforward").URL()
 	transport, upgrader, err := spdy.RoundTripperFor(p.config)
@@ -83,28 +118,41 @@ func (p *pool) open(ctx context.Context, pod podName) (*tunnel, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := portforward.NewFallbackDialerForStreaming(socket,
+	return portforward.NewFallbackDialerForStreaming(socket,
 		spdy.NewDialerForStreaming(upgrader, &http.Client{Transport: transport}, http.MethodPost, url),
-		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) })
+		func(err error) bool { return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) }), nil
+}
+
+// open opens a tunnel to a pod, and calls done when there is one, or will be none. If ctx ends before, the tunnel is
+// for who dials next.
+func (p *pool) open(ctx context.Context, pod podName, done func()) (*tunnel, error) {
+	dialer, err := p.dialer(pod)
+	if err != nil {
+		done()
+		return nil, err
+	}
 	type answer struct {
-		conn httpstream.Connection
-		err  error
+		tunnel *tunnel
+		err    error
 	}
 	answered := make(chan answer, 1)
 	go func() { // The library takes no context.
+		defer done()
 		conn, _, err := dialer.Dial(portforward.PortForwardProtocolV1Name)
-		answered <- answer{conn, err}
+		if err != nil {
+			answered <- answer{nil, fmt.Errorf("forward a port of pod %s: %w", pod.name, err)}
+			return
+		}
+		t, err := p.add(conn, pod)
+		answered <- answer{t, err}
 	}()
 	select {
 	case a := <-answered:
-		if a.err != nil {
-			return nil, fmt.Errorf("forward a port of pod %s: %w", pod.name, a.err)
-		}
-		return p.add(a.conn, pod)
+		return a.tunnel, a.err
 	case <-ctx.Done():
 		go func() {
 			if a := <-answered; a.err == nil {
-				_ = a.conn.Close()
+				p.give(a.tunnel)
 			}
 		}()
 		return nil, context.Cause(ctx)

@@ -120,7 +120,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	if err != nil {
 		return err
 	}
-	o, err := observe.New(c.RESTConfig(), c.Dial)
+	o, err := observe.New(c.RESTConfig(), c.Dial, nil)
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ type cloudFlags struct {
 	context    string
 	kubeconfig string
 	iKnow      bool
+	images     *string // the prefix of a registry; nil if the command has no --images
 }
 
 // add adds the flags to a command that works on either cloud. If the command has a --kubeconfig already, which means
@@ -64,7 +65,12 @@ func (f *cloudFlags) options() (kube.Options, error) {
 		for _, given := range []struct {
 			yes  bool
 			flag string
-		}{{f.context != "", "--context"}, {f.kubeconfig != "", "--kubeconfig"}, {f.iKnow, "--i-know"}} {
+		}{
+			{f.context != "", "--context"},
+			{f.kubeconfig != "", "--kubeconfig"},
+			{f.iKnow, "--i-know"},
+			{f.registry() != "", "--images lab"},
+		} {
 			if given.yes {
 				return kube.Options{}, fail(ExitUsage, errors.New(given.flag+" means nothing to the embedded cloud"),
 					"Add --cloud kubeconfig to use a cluster that you have, or leave it out.")

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
@@ -24,6 +26,18 @@ type guest struct {
 	flags *cloudFlags
 	cloud *kube.Cloud
 	claim *kube.Claim
+
+	telemetry observe.External
+	// tenancy is what was claimed.
+	tenancy *cloud.Tenancy
+}
+
+// problem is one as it is where the run takes place.
+func (g *guest) problem(p *problem.Problem) *problem.Problem {
+	if g == nil {
+		return p
+	}
+	return p.In(g.tenancy)
 }
 
 // newGuest reads the kubeconfig, and asks the cluster nothing yet. It returns nil for a run in a cluster of its own.
@@ -55,14 +69,26 @@ func (g *guest) open(ctx context.Context, run string, p *problem.Problem, env *p
 	if why := p.Lacks(g.cloud); why != "" {
 		return fail(ExitUsage, errors.New(why), "'aiopslab problems --cloud kubeconfig' lists what can be run there.")
 	}
+	if err := g.settle(ctx, run, p.App); err != nil {
+		return err
+	}
+	return env.OpenOn(ctx, process.Cluster{
+		Kubeconfig: g.Config, Run: run, Namespaces: g.tenancy.Namespaces, Suffix: g.tenancy.Suffix,
+		Registry: g.flags.registry(), Telemetry: g.telemetry,
+	})
+}
+
+// settle takes namespaces for an application and its telemetry.
+func (g *guest) settle(ctx context.Context, run string, a *app.App) (err error) {
 	if err := g.ask(ctx); err != nil {
 		return err
 	}
-	namespaces := []string{p.App.Namespace, observe.Namespace}
-	if g.claim, err = g.cloud.Claim(ctx, run, namespaces...); err != nil {
+	if g.claim, err = g.cloud.Settle(ctx, run, a.Namespace, observe.Namespace); err != nil {
 		return fail(ExitEnvironment, err, "")
 	}
-	return env.OpenOn(ctx, process.Cluster{Kubeconfig: g.Config, Run: run, Namespaces: namespaces})
+	t := g.claim.Tenancy()
+	g.tenancy = &t
+	return nil
 }
 
 // ask refuses a cluster that others seem to depend on, unless its user has said that he knows.
@@ -76,6 +102,19 @@ func (g *guest) ask(ctx context.Context) error {
 				"machines that all share.")
 	}
 	return nil
+}
+
+// ask refuses a cluster that cannot be reached, or that others seem to depend on, before anybody asks for a run.
+func (f *cloudFlags) ask(ctx context.Context) error {
+	if g, err := newGuest(f); err != nil || g == nil {
+		return err
+	}
+	c, err := f.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	return (&guest{flags: f, cloud: c}).ask(ctx)
 }
 
 // leave removes what the run has made in the cluster, and hangs up.
@@ -115,6 +154,9 @@ func (f *cloudFlags) args() []string {
 	}
 	if f.iKnow {
 		args = append(args, "--i-know")
+	}
+	if r := f.registry(); r != "" {
+		args = append(args, "--images", labImages+r)
 	}
 	return args
 }

@@ -11,8 +11,6 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 )
 
 // catchSignals returns a channel of the signals that end an environment. They no longer kill the
@@ -51,8 +49,8 @@ func statusOf(sig os.Signal) exitStatus {
 
 // runCommand runs a command against the environment and takes over its exit status. Signals are the
 // command's business.
-func runCommand(s *State, c *embedded.Cloud, e environment, signals <-chan os.Signal, argv []string) error {
-	cmd, err := startCommand(s, e, argv)
+func runCommand(s *State, p *place, signals <-chan os.Signal, argv []string) error {
+	cmd, err := startCommand(s, p.env, argv)
 	if err != nil {
 		code := ExitNotRunnable
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) {
@@ -70,10 +68,10 @@ func runCommand(s *State, c *embedded.Cloud, e environment, signals <-chan os.Si
 			if sig != os.Interrupt || !inForeground() { // else the terminal has sent it to the command too
 				_ = cmd.Process.Signal(sig)
 			}
-		case <-c.Done():
+		case <-p.broken:
 			_ = cmd.Process.Signal(syscall.SIGTERM)
 			<-done
-			return brokenDown(c)
+			return p.why()
 		}
 	}
 }

@@ -24,7 +24,8 @@ func init() {
 	docPrograms = map[string]func([]string, bool) error{
 		"aiopslab": checkLab, "kubectl": checkKubectl, "make": checkMake, "go": checkPaths, "python3": checkPaths, "sh": checkSh,
 		"claude": behindDash, "./my-test.sh": free, "./test.sh": free, "curl": free, "jq": free, "export": free, "submit": free, "source": free,
-		"labapp": free, "pip": checkPaths, "kind": free, "docker": free, "ctr": free,
+		"labapp": free, "pip": checkPaths, "kind": free, "docker": free, "ctr": free, "helm": free,
+		"tar": free, "sha256sum": free, "sudo": free, "man": free, "aiopslab_1.0.0_linux_amd64/aiopslab": checkLab,
 	}
 }
 

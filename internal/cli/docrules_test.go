@@ -16,11 +16,12 @@ type docRule struct {
 var docRules = []docRule{
 	{command: regexp.MustCompile(`: make `), never: "the targets are there; to run them is to build or to test the whole of it"},
 	{command: regexp.MustCompile(`: go test `), never: "make test does"},
-	{command: regexp.MustCompile(`--cloud kubeconfig|: aiopslab cleanup`), never: "the cluster is the reader's; TestScripts has one"},
-	{command: regexp.MustCompile(`: aiopslab doctor$`), always: true},
+	{command: regexp.MustCompile(`^docs/install.md: `), never: "there is no release; internal/dist tests what is in one"},
+	{command: regexp.MustCompile(`--cloud kubeconfig|--on cluster|: aiopslab cleanup|: helm |secret generic |service/lab-aiopslab`), never: "the cluster is the reader's; TestScripts has one"},
+	{command: regexp.MustCompile(`: aiopslab (doctor$|adopt )`), always: true}, // The second makes what later commands use.
 	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
 	{command: regexp.MustCompile(`--model (qwen|openai/meta)`), never: "the model is somebody else's"},
-	{command: regexp.MustCompile(`images build --(push|containerd)`), never: "there is no registry and no containerd; package oci has stand-ins"},
+	{command: regexp.MustCompile(`images build (--self )?--(push|containerd)`), never: "there is no registry and no containerd; package oci has stand-ins"},
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
 	{command: regexp.MustCompile(`: aiopslab audit`), never: "it takes hours; TestScripts/audit is a short one"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 1$`), with: "withmodel"},

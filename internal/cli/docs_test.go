@@ -46,7 +46,7 @@ func TestDocs(t *testing.T) {
 	up.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, "--"+f.Name) })
 	var documented []string
 	for _, row := range table(doc, "| flag |") {
-		documented = append(documented, regexp.MustCompile(`--\w+`).FindString(row))
+		documented = append(documented, regexp.MustCompile(`--[\w-]+`).FindString(row))
 	}
 	slices.Sort(documented)
 	if d := cmp.Diff(flags, documented); d != "" {

@@ -44,6 +44,7 @@ or that cannot be known. The exit status is 1 if there is a problem.`,
 		},
 	}
 	on.add(c)
+	on.addImages(c, s)
 	c.Flags().StringVar(&name, "app", "",
 		"look whether the cluster has what this application `name`d by 'aiopslab apps' needs (default what any does)")
 	completeFlag(c, "app", s.appNames)
@@ -103,6 +104,11 @@ func needOf(s *State, name string) (need kube.Need, err error) {
 	telemetry, err := manifest.Read(observe.Manifests())
 	if err != nil {
 		return need, err
+	}
+	if s.registry != "" {
+		if err := manifest.Under(s.registry, telemetry); err != nil {
+			return need, err
+		}
 	}
 	need.Objects = append(need.Objects, telemetry...)
 	need.Namespaces = append(need.Namespaces, observe.Namespace)

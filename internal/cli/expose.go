@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/observe"
 )
 
@@ -36,14 +37,14 @@ type page struct {
 
 // pagesOf are what there is to open once an application is deployed. A port below 1024 is for servers
 // of the whole machine, so 80 becomes 8080.
-func pagesOf(a *app.App) []*page {
+func pagesOf(a *app.App, t *cloud.Tenancy) []*page {
 	front := a.Frontend.Port
 	if front < 1024 {
 		front += 8000
 	}
 	list := []*page{
 		{title: a.Title, host: a.Host(), port: front},
-		{title: "Prometheus", host: observe.PrometheusHost + ":80", port: 9090},
+		{title: "Prometheus", host: observe.PrometheusHost(t) + ":80", port: 9090},
 	}
 	if _, ok := a.Service("jaeger"); ok {
 		list = append(list, &page{title: "Jaeger", host: observe.JaegerHost(a.Namespace), port: observe.JaegerPort})
@@ -64,7 +65,7 @@ func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
 		return nil, fail(ExitUsage, fmt.Errorf("--expose %s: want a port, %s or %s", f.expose, exposeAuto, exposeOff),
 			"Write it as --expose 8000.")
 	}
-	list := pagesOf(a)
+	list := pagesOf(a, nil)
 	for i, p := range list {
 		if f.expose == exposeAuto {
 			p.ln, err = listenNear(p.port)
@@ -83,6 +84,16 @@ func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
 		return nil, fail(ExitEnvironment, fmt.Errorf("--expose: open %s: %w", p.title, err), hint)
 	}
 	return list, nil
+}
+
+// leadTo has the pages lead to where the application is.
+func leadTo(list []*page, p *place) {
+	if len(list) == 0 {
+		return
+	}
+	for i, there := range pagesOf(p.app, p.tenancy) {
+		list[i].host = there.host
+	}
 }
 
 // listenNear takes the port that people know, or any other if it cannot have that.

@@ -24,6 +24,7 @@ var forms = map[string]string{
 	"level":    alternatives(logs.Levels),
 	"format":   alternatives(logs.Formats),
 	"cloud":    alternatives(cloudNames),
+	"on":       alternatives(onNames),
 	"noise":    alternatives(noise.Levels()),
 	"decoy":    alternatives(decoy.Kinds()) + ", or several with commas between them",
 }

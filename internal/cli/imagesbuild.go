@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/image/oci"
 	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/kit"
 )
 
 // containerProgram is the program that real containers run, if it is beside this one. It is smaller, and has no
@@ -19,8 +20,9 @@ import (
 const containerProgram = "labapp"
 
 type imagesBuildFlags struct {
-	file, push, containerd, namespace, binary string
-	plainHTTP                                 bool
+	file, push, containerd, namespace string
+	binaries                          []string
+	plainHTTP, self                   bool
 }
 
 func newImagesBuild(s *State) *cobra.Command {
@@ -34,11 +36,15 @@ arguments, all images that the applications, problems and telemetry use are made
 under the names that the manifests have; with arguments, those instead.
 
 The images share one layer, which is the program labapp beside aiopslab, or else
-aiopslab itself. The same program gives the same bytes.`,
+aiopslab itself. The same program gives the same bytes.
+
+With --self, the image is aiopslab as it is: for pods that run it, such as those
+of 'aiopslab verify --on cluster'.`,
 		Example: `  aiopslab images build -o images.tar
   kind load image-archive images.tar
   aiopslab images build -o - | ssh node ctr -n k8s.io images import -
   aiopslab images build --push registry.example/lab
+  aiopslab images build --self --push registry.example/lab
   aiopslab images build --containerd /run/containerd/containerd.sock`,
 		RunE: func(c *cobra.Command, args []string) error { return s.buildImages(c.Context(), f, args) },
 	}
@@ -48,15 +54,49 @@ aiopslab itself. The same program gives the same bytes.`,
 	flags.BoolVar(&f.plainHTTP, "plain-http", false, "speak HTTP to the registry; one on this machine needs no flag")
 	flags.StringVar(&f.containerd, "containerd", "", "`socket` of a containerd to import into, with its program ctr")
 	flags.StringVar(&f.namespace, "namespace", oci.DefaultNamespace, "`namespace` of containerd; Kubernetes has k8s.io")
-	flags.StringVar(&f.binary, "binary", "", "static Linux `program` that calls lab.Main; by default as above")
+	flags.StringSliceVar(&f.binaries, "binary", nil,
+		"static Linux `program` that calls lab.Main, by default as above; one for each architecture that nodes have")
+	flags.BoolVar(&f.self, "self", false,
+		"make the image of this program itself, "+oci.ProgramName+", for campaigns and a server in a cluster")
 	s.dirs.addTo(flags, s, true)
 	return c
+}
+
+// buildSelf makes the image of this program, or of those that are named.
+func (s *State) buildSelf(ctx context.Context, f *imagesBuildFlags, refs []string) error {
+	if len(refs) > 0 {
+		return fail(ExitUsage, fmt.Errorf("--self and %s are two images", refs[0]), "Build them in two steps.")
+	}
+	binaries := f.binaries
+	if len(binaries) == 0 {
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		binaries = []string{self}
+	}
+	var sets []*oci.Set
+	for _, binary := range binaries {
+		set, err := oci.Program(binary)
+		if err != nil {
+			return fail(ExitError, err, "--binary names another program.")
+		}
+		sets = append(sets, set)
+	}
+	set, err := oci.Join(sets...)
+	if err != nil {
+		return fail(ExitError, err, "")
+	}
+	return s.deliverImages(ctx, f, set)
 }
 
 func (s *State) buildImages(ctx context.Context, f *imagesBuildFlags, refs []string) error {
 	if f.file == "" && f.push == "" && f.containerd == "" {
 		return fail(ExitUsage, errors.New("nothing says where the images go"),
 			"Give it -o images.tar, --push REGISTRY/PREFIX or --containerd "+oci.DefaultSocket+".")
+	}
+	if f.self {
+		return s.buildSelf(ctx, f, refs)
 	}
 	registry := s.Parts.AllImages()
 	if len(refs) == 0 {
@@ -77,22 +117,35 @@ func (s *State) buildImages(ctx context.Context, f *imagesBuildFlags, refs []str
 	if err := errors.Join(errs...); err != nil {
 		return fail(ExitUsage, err, "Run 'aiopslab images' to see all there are.")
 	}
-	binary, err := s.imageBinary(f.binary)
-	if err != nil {
-		return err
-	}
-	set, err := oci.Build(binary, registry, refs)
+	set, err := s.buildSet(f.binaries, registry, refs)
 	if err != nil {
 		return fail(ExitError, err, "--binary names another program.")
 	}
 	return s.deliverImages(ctx, f, set)
 }
 
-// imageBinary is the program that containers run.
-func (s *State) imageBinary(given string) (string, error) {
-	if given != "" {
-		return given, nil
+// buildSet makes the images of each program, or of the one that is there.
+func (s *State) buildSet(binaries []string, registry *kit.Registry, refs []string) (*oci.Set, error) {
+	if len(binaries) == 0 {
+		binary, err := s.imageBinary()
+		if err != nil {
+			return nil, err
+		}
+		binaries = []string{binary}
 	}
+	var sets []*oci.Set
+	for _, binary := range binaries {
+		set, err := oci.Build(binary, registry, refs)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, set)
+	}
+	return oci.Join(sets...)
+}
+
+// imageBinary is the program that containers run.
+func (s *State) imageBinary() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
@@ -138,7 +191,7 @@ func (s *State) deliverImages(ctx context.Context, f *imagesBuildFlags, set *oci
 		fmt.Fprintf(out, "%s %s\n", i.Ref, i.Digest)
 	}
 	for _, where := range done {
-		fmt.Fprintf(out, "%d images for linux/%s are %s.\n", len(images), set.Architecture(), where)
+		fmt.Fprintf(out, "%d images for %s are %s.\n", len(images), set.Platforms(), where)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,8 +37,9 @@ type cell struct {
 	Record  string  `json:"record,omitempty"`
 	Seconds float64 `json:"seconds"`
 
-	file string // of a problem that is not built in
-	seed uint64
+	file  string // of a problem that is not built in
+	seed  uint64
+	tries int // 0 is cellTries
 }
 
 // matrix is how the runs of many problems and agents go on, each in a process of its own.
@@ -61,6 +63,7 @@ func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
 		"the problems to "+verb+", if none is named: "+strings.Join(suiteNames(), ", "))
 	flags.IntVarP(&m.workers, "workers", "j", runtime.NumCPU(),
 		"how many runs go on at a time; one keeps most of a core busy")
+	flags.Lookup("workers").DefValue = "one for each processor" // Manual pages are the same everywhere.
 	flags.Uint64Var(&m.seed, "seed", 1, "what is left to chance is drawn from this `number`")
 	m.noise.add(c)
 	m.decoys.add(c)
@@ -171,7 +174,7 @@ func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n i
 func (c *cell) run(ctx context.Context, program string, args []string, log *lines) {
 	start := time.Now()
 	defer func() { c.Seconds = time.Since(start).Seconds() }()
-	for range cellTries {
+	for range cmp.Or(c.tries, cellTries) {
 		cmd := exec.CommandContext(ctx, program,
 			slices.Concat(c.name(), []string{"--agent", c.Agent, "--seed", fmt.Sprint(c.seed)}, args)...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -34,9 +34,10 @@ submits or leaves. With --addr the server is at http://ADDR` + mcp.Path + ` unti
 over. What happens, and the verdict, is told on standard error.`,
 		Example: `  claude mcp add lab -- aiopslab mcp revoke_auth_mongodb-mitigation-1
   aiopslab mcp revoke_auth_mongodb-mitigation-1 --addr 127.0.0.1:8090`,
-		Args: oneArg("a problem"),
+		Args: f.shadow.oneProblem,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(s, args[0])
+			id, _ := f.shadow.names(args)
+			p, err := f.problem(s, id)
 			if err != nil {
 				return err
 			}

@@ -53,7 +53,7 @@ func (f *ownFlags) addTo(flags *pflag.FlagSet, s *State, problems bool) {
 // base is the applications and the faults that commands can name, and the program's problems. What is wrong with the
 // problems of one's own is nothing to those who name none.
 func (s *State) base() (*problem.Library, error) {
-	l, err := s.Parts.Library()
+	l, err := s.Parts.LibraryFrom(s.registry)
 	if err != nil {
 		return nil, fail(ExitUsage, fmt.Errorf("the problems that this program adds: %w", err),
 			"docs/problems.md has the format.")

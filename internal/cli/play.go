@@ -20,9 +20,10 @@ What an agent would see is shown in full, a page at a time on a terminal.
 'help' lists the calls. On a terminal, Tab completes and the arrow keys bring
 earlier lines back. The end of the input, Ctrl-D, gives up.`,
 		Example: `  aiopslab play revoke_auth_mongodb-localization-1`,
-		Args:    oneArg("a problem"),
+		Args:    f.shadow.oneProblem,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(s, args[0])
+			id, _ := f.shadow.names(args)
+			p, err := f.problem(s, id)
 			if err != nil {
 				return err
 			}

@@ -31,6 +31,7 @@ type processes struct {
 	models  modelFlags
 	ceiling int64
 	dir     string // of their files
+	cloud   cloudFlags
 	// setups has a place for each that may be set up at a time. Setting up takes a processor for
 	// seconds; if many did so at once, none would be in time.
 	setups chan struct{}
@@ -39,20 +40,26 @@ type processes struct {
 // Start starts the process of an environment, whose cluster comes up when it is its turn, and returns
 // who speaks for it.
 func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerProcess, error) {
+	g, err := newGuest(&p.cloud)
+	if err != nil {
+		return nil, err
+	}
 	dir, err := os.MkdirTemp(p.dir, "env-")
 	if err != nil {
 		return nil, err
 	}
-	env, err := startEnvironment(p.state, dir, hosting{ceiling: p.ceiling}, log)
+	env, err := startEnvironment(p.state, dir, hosting{p.ceiling, g.keeps}, log)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &lodging{processes: p, env: env, log: log, cancel: cancel, opened: make(chan struct{}), settled: func() {}}
+	l := &lodging{
+		processes: p, env: env, guest: g, log: log, cancel: cancel, opened: make(chan struct{}), settled: func() {},
+	}
 	go func() {
 		defer close(l.opened)
-		if l.settled, l.err = p.queueUp(ctx); l.err == nil {
+		if l.settled, l.err = p.queueUp(ctx); l.err == nil && g == nil {
 			l.err = env.Open(ctx)
 		}
 	}()
@@ -74,6 +81,7 @@ func (p *processes) queueUp(ctx context.Context) (giveBack func(), err error) {
 type lodging struct {
 	*processes
 	env    *process.Environment
+	guest  *guest       // nil for a cluster of its own
 	log    *slog.Logger // with the id of the session, or of the environment for training
 	cancel context.CancelFunc
 	opened chan struct{} // closed when there is a cluster, or there will be none
@@ -101,6 +109,9 @@ func (l *lodging) Close() {
 	l.env.Close()
 	<-l.opened
 	l.settled()
+	if err := l.guest.leave(func(step string) { l.log.Debug(step) }); err != nil {
+		l.log.Warn("something is left in the cluster", "error", err)
+	}
 	_ = os.RemoveAll(l.env.Dir)
 }
 
@@ -111,6 +122,12 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	}
 	if err := l.up(ctx); err != nil {
 		return nil, err
+	}
+	if l.guest != nil {
+		if err := l.guest.open(ctx, spec.ID, run.Problem, l.env); err != nil {
+			return nil, err
+		}
+		run.Problem = l.guest.problem(run.Problem)
 	}
 	run.Events = func(e record.Event) {
 		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
@@ -124,7 +141,13 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	return server.Solo(ctx, run), nil
 }
 
+// noStage is why there are no environments for training on a cluster that is somebody's.
+const noStage = "environments for training start over in place, which the cluster here cannot; open sessions instead"
+
 func (l *lodging) Stage(ctx context.Context, spec server.Spec) error {
+	if l.guest != nil {
+		return errors.New(noStage)
+	}
 	p, err := spec.Find(l.library)
 	if err != nil {
 		return err

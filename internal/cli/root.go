@@ -38,6 +38,8 @@ type State struct {
 
 	own bool // Args are a copy of the command line, which can be hidden
 
+	registry string // the prefix of the registry that images come from; see --images
+
 	dirs ownFlags
 	logs logFlags
 }
@@ -102,8 +104,8 @@ up in a second: no Docker, no root, nothing to install.
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newReport(s),
 		newFaults(s), newAgents(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
-		newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))
-	root.AddCommand(newServe(s), newWorker(s))
+		newAdopt(s), newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))
+	root.AddCommand(newServe(s), newWorker(s), newCampaign(s), newMan(s))
 	for _, c := range root.Commands() {
 		s.dirs.add(c, s)
 	}

@@ -45,6 +45,7 @@ type runFlags struct {
 	models  modelFlags
 	cage    cageFlags
 	cloud   cloudFlags
+	shadow  shadowFlags
 }
 
 // add adds the flags that running and playing have in common.
@@ -99,6 +100,8 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
+	f.cloud.addImages(c, s)
+	f.shadow.add(c)
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
 	completeFlag(c, "task", taskNames)
@@ -135,6 +138,12 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	if err := f.fixSeed(s); err != nil {
 		return nil, err
 	}
+	if err := f.shadow.check(&f.cloud); err != nil {
+		return nil, err
+	}
+	if f.shadow.on {
+		return f.shadow.problem(f.task)
+	}
 	var err error
 	if f.noise.level, err = f.noise.of(s); err != nil {
 		return nil, err
@@ -160,9 +169,10 @@ the agent and grades what there is.`,
   aiopslab run revoke_auth_mongodb-localization-1 --agent oracle -o json
   aiopslab run ./mine.yaml --task detection
   aiopslab run misconfig_app_hotel_res-detection-1 --agent 'exec:python3 examples/agent.py'`,
-		Args: oneArg("a problem"),
+		Args: f.shadow.oneProblem,
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(s, args[0])
+			id, _ := f.shadow.names(args)
+			p, err := f.problem(s, id)
 			if err != nil {
 				return err
 			}
@@ -170,7 +180,7 @@ the agent and grades what there is.`,
 			if err := f.cage.check(program); err != nil {
 				return err
 			}
-			a, err := findAgent(s, f.agent, f.cage.of(s, f.results, p))
+			a, err := findAgent(s, f.agent, f.cageOf(s, p))
 			if err != nil {
 				return err
 			}
@@ -224,6 +234,18 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err != nil {
 		return nil, err
 	}
+	if g != nil {
+		g.telemetry = f.shadow.telemetry
+	}
+	if f.shadow.on {
+		if err := f.checkShadow(a); err != nil {
+			return nil, err
+		}
+		t.beginShadow(g.Context, f.shadow.namespaces, a)
+		run := f.shadowSession(p, a)
+		run.Model, run.Judge = model, judge
+		return holdShadow(ctx, s, f, run, t, work)
+	}
 	hideArguments(s, p)
 	t.name = strings.Join(s.dirs.name(p), " ")
 	t.begin(p, a)
@@ -255,8 +277,9 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	err = withEnvironment(ctx, s, hosting{f.memory.bytes, g.keeps}, log, t.progress, open,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
-				ID: id, Log: log, Problem: p, Agent: a, Environment: env, Results: f.results, Scratch: env.Dir,
-				HandOver: session.HandOver(f.hand), Seed: seed, Noise: f.noise.level, Decoys: f.decoys.kinds,
+				ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
+				Results: f.results, Scratch: env.Dir, HandOver: session.HandOver(f.hand), Seed: seed,
+				Noise: f.noise.level, Decoys: f.decoys.kinds,
 				Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
@@ -277,6 +300,9 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 
 // verdictStatus is what a command returns for the verdict to be its exit status.
 func verdictStatus(o *session.Outcome) error {
+	if o.Verdict.Class == session.ShadowRun {
+		return nil
+	}
 	if code := verdictCode(o.Verdict.Class); code != ExitOK {
 		return exitStatus(code)
 	}

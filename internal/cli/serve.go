@@ -40,6 +40,7 @@ type serveFlags struct {
 	untilEOF bool
 	memory   memoryFlag
 	models   modelFlags
+	cloud    cloudFlags
 }
 
 func newServe(s *State) *cobra.Command {
@@ -51,7 +52,8 @@ func newServe(s *State) *cobra.Command {
 on demand, environments for training, and AIOpsLab's own endpoints. The server
 describes itself at /openapi.json; docs/server.md tells more.
 
-Every session has a cluster and a process of its own. Ctrl-C ends them all, and
+Every session has a process and a cluster of its own or, with --cloud kubeconfig,
+namespaces in a cluster that you have, where there are none for training. Ctrl-C ends them all, and
 grades what there is. Standard error has a line for each session, environment
 and refused request, and more with --log-level debug.`,
 		Example: `  aiopslab serve
@@ -75,6 +77,9 @@ and refused request, and more with --log-level debug.`,
 		"end when standard input does, and log nothing unless told to, for programs that start the server")
 	f.memory.add(c)
 	f.models.add(c)
+	f.cloud.add(c)
+	f.cloud.addIKnow(c)
+	f.cloud.addImages(c, s)
 	return c
 }
 
@@ -163,11 +168,20 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := f.cloud.ask(ctx); err != nil {
+		return err
+	}
 	l, o, err := f.open(s)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	if f.cloud.onCluster() {
+		o.NoEnvs = noStage
+		if o.Lacks, err = f.cloud.lacking(ctx); err != nil {
+			return err
+		}
+	}
 	dir, err := newDir(tmp)
 	if err != nil {
 		return fail(ExitEnvironment, err, tempHint)
@@ -185,7 +199,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	}
 	o.Workers = &processes{
 		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir,
-		setups: make(chan struct{}, runtime.NumCPU()),
+		cloud: f.cloud, setups: make(chan struct{}, runtime.NumCPU()),
 	}
 	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())

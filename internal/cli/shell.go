@@ -32,7 +32,7 @@ judged all the same.`,
   aiopslab shell scale_pod_zero_social_net-mitigation-1 -- ./my-agent.sh`,
 		Args: func(c *cobra.Command, args []string) error {
 			if at := c.ArgsLenAtDash(); at >= 0 {
-				if at == 1 && len(args) == 1 {
+				if at == len(args) {
 					return fail(ExitUsage, errors.New("there is no command behind '--'"),
 						"Leave '--' out to have a shell.")
 				}
@@ -42,10 +42,11 @@ judged all the same.`,
 				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[1]),
 					"Put the command to run behind '--': aiopslab shell "+args[0]+" -- "+args[1])
 			}
-			return oneArg("a problem")(c, args)
+			return f.shadow.oneProblem(c, args)
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			p, err := f.problem(s, args[0])
+			id, command := f.shadow.names(args)
+			p, err := f.problem(s, id)
 			if err != nil {
 				return err
 			}
@@ -53,7 +54,7 @@ judged all the same.`,
 				return err
 			}
 			o := terminal.Options{
-				Command: args[1:], Self: self(s), Cage: f.cage.of(s, f.results, p),
+				Command: command, Self: self(s), Cage: f.cageOf(s, p),
 				Stdin: file(s.Stdin, os.Stdin), Stdout: file(s.Stdout, os.Stdout), Stderr: file(s.Stderr, os.Stderr),
 			}
 			if len(o.Command) == 0 {

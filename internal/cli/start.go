@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -28,63 +29,80 @@ const (
 	tempHint = "Choose another directory with AIOPSLAB_TMPDIR."
 )
 
-// startInterruptibly starts a cluster and returns when it is ready to use, or a signal comes.
-func startInterruptibly(ctx context.Context, signals <-chan os.Signal, opts embedded.Options, kubeconfig string,
-	a *app.App,
-) (*embedded.Cloud, environment, error) {
+// place is a cluster that is up, with an application in it if one was asked for.
+type place struct {
+	cloud   cloud.Cloud
+	app     *app.App // as it is there; nil for none
+	tenancy *cloud.Tenancy
+	env     environment // for who uses it from other processes
+
+	broken <-chan struct{} // closed when it has broken down, nil if that cannot be known
+	why    func() error
+	close  func() error
+}
+
+// interruptibly starts something and returns when it is ready to use, or a signal comes.
+func interruptibly(ctx context.Context, signals <-chan os.Signal, start func(context.Context) (*place, error),
+) (*place, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var c *embedded.Cloud
-	var e environment
+	var p *place
 	done := make(chan error, 1)
 	go func() {
 		var err error
-		c, e, err = startCluster(ctx, opts, kubeconfig, a)
+		p, err = start(ctx)
 		done <- err
 	}()
 	select {
 	case err := <-done:
-		return c, e, err
+		return p, err
 	case sig := <-signals:
 		cancel()
 		if err := <-done; err == nil {
-			_ = c.Close()
+			_ = p.close()
 		}
-		return nil, e, statusOf(sig)
+		return nil, statusOf(sig)
 	}
 }
 
 // startCluster starts a cluster, makes it known and deploys the application, if there is one.
-func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string,
-	a *app.App,
-) (*embedded.Cloud, environment, error) {
+func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string, a *app.App) (_ *place, err error) {
 	c, err := embedded.Start(ctx, opts)
 	if err != nil {
-		return nil, environment{}, startFailure(err)
+		return nil, startFailure(err)
 	}
-	e, err := publish(c, kubeconfig)
-	if err != nil {
-		_ = c.Close()
-		return nil, e, startFailure(err)
+	p := &place{cloud: c, app: a, broken: c.Done(), why: func() error { return brokenDown(c) }}
+	p.close = func() (err error) {
+		if cerr := c.Close(); cerr != nil {
+			err = fmt.Errorf("take the cluster down: %w", cerr)
+		}
+		if rerr := p.env.leave(); rerr != nil {
+			err = errors.Join(err, fmt.Errorf("restore the kubeconfig: %w", rerr))
+		}
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = p.close()
+		}
+	}()
+	if p.env, err = publish(c, kubeconfig); err != nil {
+		return nil, startFailure(err)
 	}
 	opts.Progress("waiting for cluster DNS and metrics")
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := c.WaitReady(ctx); err != nil {
-		err = cmp.Or(c.Err(), err)
-		_ = c.Close()
-		return nil, e, startFailure(err)
+		return nil, startFailure(cmp.Or(c.Err(), err))
 	}
 	if a != nil {
 		opts.Progress("deploying " + a.Name)
 		if err := session.Deploy(ctx, c, a); err != nil {
-			err = cmp.Or(c.Err(), err)
-			_ = c.Close()
-			return nil, e, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, err), "")
+			return nil, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, cmp.Or(c.Err(), err)), "")
 		}
 	}
 	c.Settle()
-	return c, e, nil
+	return p, nil
 }
 
 // checkTemp refuses a temporary directory that cannot hold an environment.

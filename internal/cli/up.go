@@ -27,16 +27,19 @@ import (
 const defaultLoad = "10" // requests a second
 
 type upFlags struct {
-	nodes      int
-	nodesGiven bool
-	listen     string
-	from       string
-	kubeconfig string
-	app        string
-	load       string
-	expose     string
+	nodes       int
+	nodesGiven  bool
+	listen      string
+	listenGiven bool
+	from        string
+	kubeconfig  string
+	app         string
+	load        string
+	expose      string
 
 	exposeGiven bool
+
+	cloud cloudFlags
 }
 
 func newUp(s *State) *cobra.Command {
@@ -54,13 +57,17 @@ With --app it also deploys an application and its telemetry (Prometheus in
 namespace observe, Jaeger beside the application), keeps it under load, and
 prints the addresses at which a browser on this machine opens them: the ports
 they are known by (5000, 9090, 16686), or free ones where those are taken. For
-a command this is only done if --expose asks for it.`,
+a command this is only done if --expose asks for it.
+
+With --cloud kubeconfig the application is deployed in a cluster that you have,
+in namespaces of its own, which are removed in the end.`,
 		Example: `  aiopslab up
   aiopslab up -- kubectl get pods -A
   aiopslab up --nodes 5 -- ./my-test.sh
   aiopslab up --app hotel-reservation --load 50
   aiopslab up --app hotel-reservation --load '{rate: {daily: {mean: 50, amplitude: 0.8, period: 5m}}}'
-  aiopslab up --app hotel-reservation --expose 8000 -- curl -s 127.0.0.1:8000`,
+  aiopslab up --app hotel-reservation --expose 8000 -- curl -s 127.0.0.1:8000
+  aiopslab up --app hotel-reservation --cloud kubeconfig --context kind-lab`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return fail(ExitUsage, fmt.Errorf("unexpected argument %q", args[0]),
@@ -70,6 +77,7 @@ a command this is only done if --expose asks for it.`,
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			f.nodesGiven, f.exposeGiven = c.Flags().Changed("nodes"), c.Flags().Changed("expose")
+			f.listenGiven = c.Flags().Changed("listen")
 			return up(c.Context(), s, f, args)
 		},
 	}
@@ -86,6 +94,9 @@ a command this is only done if --expose asks for it.`,
 		"how many requests a second the application gets, 0 is none; or a `load` as problems have it")
 	flags.StringVar(&f.expose, "expose", exposeAuto,
 		"first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
+	f.cloud.add(c)
+	f.cloud.addIKnow(c)
+	f.cloud.addImages(c, s)
 	return c
 }
 
@@ -94,6 +105,9 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	tmp := tempDir(s)
 	opts, err := f.options(s)
 	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
 		return err
 	}
 	a, err := f.application(s)
@@ -132,25 +146,26 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 			fmt.Fprintf(s.Stderr, format, args...)
 		}
 	}
-	say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
 	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
-	c, e, err := startInterruptibly(ctx, signals, opts, f.kubeconfig, a)
-	defer func() {
-		if rerr := e.leave(); err == nil && rerr != nil {
-			err = fmt.Errorf("restore the kubeconfig: %w", rerr)
-		}
-	}()
+	begin := func(ctx context.Context) (*place, error) { return startCluster(ctx, opts, f.kubeconfig, a) }
+	if f.cloud.onCluster() {
+		begin = func(ctx context.Context) (*place, error) { return settleIn(ctx, &f.cloud, opts.Dir, a, opts.Progress) }
+	} else {
+		say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
+	}
+	p, err := interruptibly(ctx, signals, begin)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if cerr := c.Close(); err == nil && cerr != nil {
-			err = fmt.Errorf("take the cluster down: %w", cerr)
+		if cerr := p.close(); err == nil && cerr != nil {
+			err = cerr
 		}
 	}()
+	leadTo(pages, p)
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
 	if a != nil && !wanted.None() {
-		load, err := session.StartLoad(c, a, wanted, 0)
+		load, err := session.StartLoad(p.cloud, p.app, wanted, 0)
 		if err != nil {
 			return err
 		}
@@ -162,19 +177,14 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 				100*sli.Success, sli.P50.Round(100*time.Microsecond))
 		}()
 	}
-	defer servePages(pages, c.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
+	defer servePages(pages, p.cloud.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
 	if len(command) > 0 {
 		if verbose {
 			printPages(s.Stderr, pages)
 		}
-		return runCommand(s, c, e, signals, command)
+		return runCommand(s, p, signals, command)
 	}
-	fmt.Fprintf(s.Stdout, `
-  export KUBECONFIG=%s
-
-  aiopslab kubectl get pods -A      finds this cluster by itself
-
-`, e.Kubeconfig)
+	fmt.Fprintf(s.Stdout, "\n  %s\n\n", p.howTo())
 	if len(pages) > 0 {
 		printPages(s.Stdout, pages)
 		fmt.Fprintln(s.Stdout)
@@ -183,10 +193,12 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	select {
 	case <-signals:
 		release() // Who is impatient can kill it with the next.
-		say("\nTaking the cluster down\n")
+		if !f.cloud.onCluster() {
+			say("\nTaking the cluster down\n")
+		}
 		return nil
-	case <-c.Done():
-		return brokenDown(c)
+	case <-p.broken:
+		return p.why()
 	case <-ctx.Done():
 		return nil
 	}

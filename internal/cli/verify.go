@@ -27,6 +27,7 @@ type verifyFlags struct {
 	agents []string
 	repeat int
 	audit  int
+	on     campaignFlags
 }
 
 // holds reports whether what must come of a cell has.
@@ -49,14 +50,24 @@ at the system's health; see 'aiopslab audit'. None may be above chance, with a
 bar that is as much higher as there are exploits.
 
 Every run has a cluster and a process of its own; with --cloud kubeconfig the
-runs take place on a cluster that you have, one after another, as far as it can
-have the problems. The exit status is 0 only if all of it holds.`,
+runs take place on a cluster that you have, in namespaces of their own, as far as
+it can have the problems. The exit status is 0 only if all of it holds.
+
+With --on cluster, a Job of a cluster that you have does the runs, each in a pod
+with the embedded cloud inside it: as many at a time as -j says, there is room
+for and quotas allow. The records are kept on a volume or in a bucket, and
+gathered in results/NAME. Ctrl-C leaves the Job running. The same command again
+goes on: what is recorded is not run again. See docs/campaigns.md.`,
 		Example: `  aiopslab verify scale_pod_zero_social_net-mitigation-1
   aiopslab verify --suite mitigation -j 4
-  aiopslab verify --agents oracle --audit 10`,
+  aiopslab verify --agents oracle --audit 10
+  aiopslab verify --on cluster --image registry.example/aiopslab:v1 --records pvc:records -j 200`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if !c.Flags().Changed("audit") && (len(args) > 0 || len(f.agents) > 0) {
 				f.audit = 0
+			}
+			if err := f.on.complete(c, f); err != nil {
+				return err
 			}
 			return verify(c.Context(), s, f, args)
 		},
@@ -69,19 +80,38 @@ have the problems. The exit status is 0 only if all of it holds.`,
 		"how many localizations exploits are tried on; none by default if problems or agents are named")
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
+	f.cloud.addImages(c, s)
+	f.on.add(c)
 	completeFlag(c, "agents", func() []string { return provers })
 	return c
 }
 
-// onCluster has the runs take place on a cluster that is there: one at a time, because they use the same namespaces,
-// of the problems that can be run there, and without an audit: there is no past that an exploit could read.
+// where leaves the problems that can be run where the runs take place.
+func (f *verifyFlags) where(ctx context.Context, problems []*problem.Problem, out io.Writer,
+) ([]*problem.Problem, error) {
+	if f.on.cluster() {
+		return problems, f.on.admit(problems)
+	}
+	return f.onCluster(ctx, problems, out)
+}
+
+// kept is the directory of the records, if they stay there.
+func (f *verifyFlags) kept() string {
+	if f.on.cluster() {
+		return f.on.dir(f.results)
+	}
+	return f.results
+}
+
+// onCluster has the runs take place on a cluster that is there: those of the problems that can be run there, without an
+// audit, because there is no past that an exploit could read.
 func (f *verifyFlags) onCluster(ctx context.Context, problems []*problem.Problem, out io.Writer,
 ) (list []*problem.Problem, err error) {
 	lacks, err := f.cloud.lacking(ctx)
 	if err != nil || !f.cloud.onCluster() {
 		return problems, err
 	}
-	f.workers, f.audit = 1, 0
+	f.audit = 0
 	for _, p := range problems {
 		if why := lacks(p); why != "" {
 			fmt.Fprintf(out, "not run: %s: %s\n", p.ID, why)
@@ -144,7 +174,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		return err
 	}
 	out, start := f.progress(s), time.Now()
-	if problems, err = f.onCluster(ctx, problems, out); err != nil {
+	if problems, err = f.where(ctx, problems, out); err != nil {
 		return err
 	}
 	var cells []*cell
@@ -157,12 +187,16 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"),
 		f.workers)
 	bad := 0
-	err = f.run(ctx, s, cells, func(n int, c *cell) {
+	run := f.run
+	if f.on.cluster() {
+		run = f.runInPods
+	}
+	err = run(ctx, s, cells, func(n int, c *cell) {
 		mark := "ok  "
 		if !c.holds() {
 			bad++
 			mark = "BAD "
-			c.keep(f.results)
+			c.keep(f.kept())
 		}
 		fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", n, len(cells), mark, c.Problem,
 			c.Agent, c.Got, c.Seconds, c.explain())

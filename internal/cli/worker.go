@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
 )
@@ -31,7 +32,8 @@ func newWorker(s *State) *cobra.Command {
 }
 
 func work(ctx context.Context, s *State) error {
-	h := process.Host{Library: sync.OnceValues(s.Parts.Library), Apps: s.Parts.AllApps(), Hint: func(err error) string {
+	library := sync.OnceValues(func() (*problem.Library, error) { return s.Parts.LibraryFrom(s.registry) })
+	h := process.Host{Library: library, Apps: s.Parts.AllApps(), Hint: func(err error) string {
 		if f, ok := errors.AsType[*failure](err); ok {
 			return f.hint
 		}
@@ -61,7 +63,11 @@ func openCloud(ctx context.Context, s *State, o process.Opening, l *session.Loca
 	if o.On == nil {
 		return startFor(ctx, s, o, l)
 	}
-	c, err := kube.Open(ctx, kube.Options{Config: o.On.Kubeconfig, Run: o.On.Run, Namespaces: o.On.Namespaces})
+	l.Telemetry = o.On.Telemetry
+	s.registry = o.On.Registry // Nobody has asked for the library yet.
+	c, err := kube.Open(ctx, kube.Options{
+		Config: o.On.Kubeconfig, Run: o.On.Run, Namespaces: o.On.Namespaces, Suffix: o.On.Suffix,
+	})
 	if err != nil {
 		return nil, fail(ExitEnvironment, err, clusterHint)
 	}

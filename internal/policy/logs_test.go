@@ -11,7 +11,9 @@ import (
 
 // speakers are the packages that may write to this process' own standard error: what is a program by
 // itself, or runs as one.
-var speakers = []string{"cmd", "internal/cli", "internal/bench", "test", "examples", "kit", "aci/tool", "aci/internal/box"}
+var speakers = []string{
+	"cmd", "internal/cli", "internal/bench", "internal/dist", "test", "examples", "kit", "aci/tool", "aci/internal/box",
+}
 
 // Everything that is linked into the lab is handed a logger, and uses no global one: what it says has the id
 // of its run, and goes where whoever runs the lab wants it.

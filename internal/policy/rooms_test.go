@@ -17,12 +17,15 @@ import (
 var rooms = []string{
 	"cmd",
 	"internal/bench",
+	"internal/dist",
 	"examples",
 	"test",
 	"lab",
 	"internal/cli",
 	"internal/builtin",
+	"internal/adopt",
 	"server",
+	"campaign",
 	"report",
 	"session",
 	"agent",
@@ -111,8 +114,8 @@ func isDir(name string) bool {
 
 // testRooms are the upper rooms that the tests of a room may import as well.
 var testRooms = map[string][]string{
-	"cloud":             {"app"},   // A cloud is tested with applications in it.
-	"image":             {"cloud"}, // An image is tested in a container, whose files and network are the embedded cloud's.
+	"cloud":             {"app", "campaign"}, // A cloud is tested with applications in it, and with Jobs of many runs.
+	"image":             {"cloud"},           // An image is tested in a container, whose files and network are the embedded cloud's.
 	"shell":             {"cloud"},
 	"kit":               {"cloud"},
 	"internal/manifest": {"cloud"}, // Objects are applied to a cloud in memory.

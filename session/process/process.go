@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -286,9 +287,14 @@ func (e *Environment) OpenFor(ctx context.Context, a *app.App, seed uint64) erro
 
 // Cluster is one that is there already, and what of it is the environment's.
 type Cluster struct {
-	Kubeconfig []byte   `json:"kubeconfig"` // with one context
-	Run        string   `json:"run"`        // what is made there is marked with it
-	Namespaces []string `json:"namespaces"` // that were made for it
+	Kubeconfig []byte   `json:"kubeconfig"`       // with one context
+	Run        string   `json:"run"`              // what is made there is marked with it
+	Namespaces []string `json:"namespaces"`       // that were made for it
+	Suffix     string   `json:"suffix,omitempty"` // of their names; see [cloud.Tenancy]
+	// Registry is the prefix of the registry that the lab's images come from; none if they are where their names say.
+	Registry string `json:"registry,omitempty"`
+	// Telemetry is where the agent's actions read metrics and traces, instead of what is deployed for the run.
+	Telemetry observe.External `json:"telemetry,omitzero"`
 }
 
 // OpenOn uses a cluster that is there. What is made there is the caller's to remove.

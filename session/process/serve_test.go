@@ -161,7 +161,7 @@ func TestOpenOn(t *testing.T) {
 		got = o.On
 		return nil, errors.New("nobody answers there")
 	}})
-	want := Cluster{Kubeconfig: []byte("kind: Config"), Run: "r1", Namespaces: []string{"shop", "observe"}}
+	want := Cluster{Kubeconfig: []byte("kind: Config"), Run: "r1", Namespaces: []string{"shop", "observe"}, Registry: "r.example/lab"}
 	params, err := json.Marshal(openParams{On: &want})
 	if err != nil {
 		t.Fatal(err)

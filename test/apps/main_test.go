@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 			consul.Image(nil), mongo.Image(nil), memcached.Image(nil), redis.Image(nil), hotel.Image(nil), social.Image(nil),
 		},
 		Prepare: func(ctx context.Context) (stop func(), err error) {
-			if observer, err = observe.New(lab.Config, lab.Cloud.Dial); err != nil {
+			if observer, err = observe.New(lab.Config, lab.Cloud.Dial, nil); err != nil {
 				return nil, err
 			}
 			return func() { observer.Close() }, observer.Deploy(ctx, nil)

@@ -1,0 +1,66 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/aiopslab/aiopslab/campaign"
+	"github.com/aiopslab/aiopslab/kit"
+)
+
+// newCampaign is what the pods of a campaign run. What they are for is told to them by who has started the campaign.
+func newCampaign(s *State) *cobra.Command {
+	c := &cobra.Command{Use: "campaign", Short: "Be a pod of a campaign", Hidden: true, Args: noArgs}
+	for name, p := range map[string]kit.Program{
+		"run": campaign.Worker{Run: s.runInPod}.Main, "keep": campaign.Keeper,
+	} {
+		c.AddCommand(&cobra.Command{
+			Use: name, Hidden: true, DisableFlagParsing: true,
+			RunE: func(c *cobra.Command, args []string) error { return s.runProgram(c.Context(), p, c.Name(), args) },
+		})
+	}
+	return c
+}
+
+// runProgram runs a program of a container in this process.
+func (s *State) runProgram(ctx context.Context, p kit.Program, name string, args []string) error {
+	keepMemory()
+	env := kit.HostEnv()
+	for _, variable := range os.Environ() { // What opens the store is nothing to the runs, nor to their agents.
+		if name, _, _ := strings.Cut(variable, "="); private(variable) {
+			_ = os.Unsetenv(name)
+		}
+	}
+	env.Args, env.Stdout, env.Stderr = append([]string{name}, args...), s.Stdout, s.Stderr
+	if code := kit.RunHost(ctx, p, env); code != ExitOK {
+		return exitStatus(code)
+	}
+	return nil
+}
+
+// runInPod does one run of a campaign, in a process of its own as on one machine, and returns its record. If the
+// environment fails it is the Job that tries it again, on another node perhaps.
+func (s *State) runInPod(ctx context.Context, _ *kit.Env, r campaign.Run, args []string) ([]byte, error) {
+	if _, err := findProblem(s, r.Problem, ""); err != nil {
+		return nil, campaign.BadInput(err)
+	}
+	dir, err := os.MkdirTemp(tempDir(s), "campaign-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	c := &cell{Problem: r.Problem, Agent: r.Agent, seed: r.Seed, tries: 1}
+	c.run(ctx, self(s), append(append([]string{}, args...), "--results", dir, "--quiet", "-o", "json"),
+		&lines{w: s.Stderr})
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case c.Record == "":
+		return nil, errors.New(c.Why)
+	}
+	return os.ReadFile(c.Record)
+}
