@@ -22,14 +22,17 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails $(AGAIN)
 
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
-LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app fault grade guard image kit llm observe problem record report server session \
-	shell workload world $(addprefix internal/,builtin kuberc logs manifest nesting socketpair strict term thought token) \
+LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app campaign fault grade guard image kit llm observe problem record report server session \
+	shell workload world $(addprefix internal/,adopt builtin dist kuberc logs manifest nesting socketpair strict term thought token) \
 	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud ./cloud/kube ./test/fidelity
 
 # What `make run` shows.
 PROBLEM ?= revoke_auth_mongodb-mitigation-1
 
-.PHONY: help build labapp run test race lint ci fix bench hostile docs-test conformance clean
+# What releases are for.
+DIST_ARCHS = amd64 arm64
+
+.PHONY: help build labapp dist run test race lint ci fix bench hostile docs-test conformance realcluster clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -39,6 +42,16 @@ build: ## build bin/aiopslab
 
 labapp: ## build bin/labapp, which containers of `aiopslab images build` run
 	$(COMPILE) build -ldflags='$(LDFLAGS)' -o bin/labapp ./cmd/labapp
+
+# The version is the commit's tag, or its date. Nothing that is made depends on where or when, only on the commit and on
+# Go's own version.
+dist: ## make what people install, in dist/: archives, Debian packages, images, checksums
+	rm -rf dist
+	for arch in $(DIST_ARCHS); do \
+		GOOS=linux GOARCH=$$arch $(COMPILE) build -trimpath -buildvcs=true -ldflags='$(LDFLAGS)' \
+			-o dist/programs/$$arch/ ./cmd/aiopslab ./cmd/labapp || exit; \
+	done
+	$(COMPILE) run ./internal/dist
 
 run: build ## watch an agent work on an incident, and its verdict
 	bin/aiopslab run $(PROBLEM) --hand-over alert
@@ -63,9 +76,10 @@ lint: ## vet, staticcheck, formatting, width, tidiness
 # machine that others use, a wait may be too short. The summary names them, and a race that was found is not
 # forgiven.
 ci: AGAIN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
-ci: ## all that CI does on a clean clone (.ci/run): lint, race, test
+ci: ## all that CI does on a clean clone (.ci/run): lint, race, a problem on a real cluster, test
 	$(MAKE) lint
 	$(MAKE) race AGAIN='$(AGAIN)'
+	test/realcluster/run || test $$? = 3 || test/realcluster/run
 	$(MAKE) test AGAIN='$(AGAIN)'
 
 fix: ## format and tidy
@@ -85,5 +99,8 @@ docs-test: ## run every command of README and docs
 conformance: ## run Kubernetes' conformance suite (GROUP=sig-cli for one group)
 	test/conformance/run $(GROUP)
 
+realcluster: ## prove a problem on a real Kubernetes of one node, where the machine can have one (Linux, root)
+	test/realcluster/run
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist
