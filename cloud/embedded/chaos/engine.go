@@ -152,7 +152,7 @@ func (e *Engine) Disturb(ctx context.Context, spec cloud.Disturbance) (stop func
 	if err != nil {
 		d.cancel()
 		<-d.done
-		return nil, fmt.Errorf("disturb %s: %w", describe(spec.Selector), err)
+		return nil, fmt.Errorf("disturb %v: %w", spec.Selector, err)
 	}
 	return d.stop, nil
 }
@@ -278,7 +278,7 @@ func (d *disturbance) stop(ctx context.Context) error {
 	case <-d.done:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("stop disturbing %s: %w", describe(d.spec.Selector), ctx.Err())
+		return fmt.Errorf("stop disturbing %v: %w", d.spec.Selector, ctx.Err())
 	}
 }
 

@@ -16,18 +16,5 @@ const (
 // degreeAt returns to which degree, 0 to 1, a disturbance has effect some time after it began, and
 // after which time that changes; 0 is never.
 func degreeAt(s cloud.Schedule, elapsed time.Duration) (degree float64, change time.Duration) {
-	degree = 1
-	if elapsed < s.Ramp {
-		step := max(s.Ramp/rampSteps, minRampStep)
-		end := (elapsed/step + 1) * step
-		degree, change = min(1, float64(end)/float64(s.Ramp)), end-elapsed
-	}
-	if s.Every > 0 {
-		at := elapsed % s.Every
-		if at < s.For {
-			return degree, sooner(change, s.For-at)
-		}
-		return 0, s.Every - at
-	}
-	return degree, change
+	return s.At(elapsed, max(s.Ramp/rampSteps, minRampStep))
 }

@@ -56,24 +56,11 @@ func (v *view) selected(s cloud.Selector) []*v1.Pod {
 	if err != nil {
 		return nil
 	}
-	list = slices.DeleteFunc(list, func(p *v1.Pod) bool { return !chooses(s, service, p) })
+	list = slices.DeleteFunc(list, func(p *v1.Pod) bool { return !s.Chooses(p, service) })
 	slices.SortFunc(list, func(a, b *v1.Pod) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return list
-}
-
-// chooses reports whether a pod whose namespace and labels match is chosen.
-func chooses(s cloud.Selector, service *v1.Service, p *v1.Pod) bool {
-	switch {
-	case p.Status.Phase == v1.PodSucceeded, p.Status.Phase == v1.PodFailed,
-		s.Pod != "" && p.Name != s.Pod,
-		s.Node != "" && p.Spec.NodeName != s.Node:
-		return false
-	case s.Service == "":
-		return true
-	}
-	return len(service.Spec.Selector) > 0 && labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(p.Labels))
 }
 
 // exists reports whether the cluster still has a pod.
@@ -128,10 +115,10 @@ func (e *Engine) ask(ctx context.Context, s cloud.Selector) (*v1.Service, []v1.P
 		return nil, nil, err
 	}
 	pods := slices.DeleteFunc(list.Items, func(p v1.Pod) bool {
-		return p.DeletionTimestamp != nil || !chooses(s, service, &p)
+		return p.DeletionTimestamp != nil || !s.Chooses(&p, service)
 	})
 	if len(pods) == 0 {
-		return nil, nil, errors.New("no pod matches " + describe(s))
+		return nil, nil, errors.New("no pod matches " + s.String())
 	}
 	return service, pods, nil
 }
@@ -182,24 +169,4 @@ func older(a, b metav1.Object) bool {
 	x, err1 := strconv.ParseUint(a.GetResourceVersion(), 10, 64)
 	y, err2 := strconv.ParseUint(b.GetResourceVersion(), 10, 64)
 	return err1 == nil && err2 == nil && x < y
-}
-
-// describe words a selector for an error.
-func describe(s cloud.Selector) string {
-	var parts []string
-	add := func(what, value string) {
-		if value != "" {
-			parts = append(parts, what+" "+value)
-		}
-	}
-	add("pod", s.Pod)
-	add("service", s.Service)
-	var pairs []string
-	for _, k := range slices.Sorted(maps.Keys(s.Labels)) {
-		pairs = append(pairs, k+"="+s.Labels[k])
-	}
-	add("labels", strings.Join(pairs, ","))
-	add("namespace", s.Namespace)
-	add("node", s.Node)
-	return strings.Join(parts, ", ")
 }
