@@ -6,14 +6,32 @@ import (
 )
 
 // Chaos is an optional power of a Cloud: to disturb pods in ways that no manifest can express. The
-// disturbances are named and parametrised as Chaos Mesh's are. Nothing of them can be found through
-// the API.
+// disturbances are named and parametrised as Chaos Mesh's are. Agents can find nothing of them through
+// the API but what they do to pods.
 type Chaos interface {
 	// Disturb starts a disturbance and returns once it has an effect. The effect lasts until stop is called: pods
 	// that come to match later are disturbed as well, and what was killed is killed again when it is back. stop
 	// undoes what can be undone and returns when that is done; it may be called more than once. Disturb fails if d
 	// is invalid or matches no pod now.
 	Disturb(ctx context.Context, d Disturbance) (stop func(context.Context) error, err error)
+}
+
+// Choosy is an optional power of a Chaos that cannot bring about every disturbance: to say so beforehand.
+type Choosy interface {
+	// Refuses says why no pod there can be disturbed in this way, or "" if pods can. It goes by what is done, not by
+	// which pods are meant, and asks the cluster nothing.
+	Refuses(d Disturbance) string
+}
+
+// Refusal says why pods cannot be disturbed in a way, or "" if they can. Where c is nil, they cannot in any.
+func Refusal(c Chaos, d Disturbance) string {
+	if c == nil {
+		return "this cluster has no means to disturb pods"
+	}
+	if c, ok := c.(Choosy); ok {
+		return c.Refuses(d)
+	}
+	return ""
 }
 
 // Disturbance says what is done, and to which pods. Exactly one of the pointers is set.

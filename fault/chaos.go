@@ -122,9 +122,12 @@ type disturbed struct {
 // A probe says how a disturbance of a service shows, or "".
 type probe func(ctx context.Context, e *Env, service string) (string, error)
 
+// Disturbance implements Disturber.
+func (f *disturbed) Disturbance() cloud.Disturbance { return f.what }
+
 func (f *disturbed) Inject(ctx context.Context, e *Env) error {
-	if e.Chaos == nil {
-		return fmt.Errorf("%s: this cloud has no power to disturb pods", f.kind)
+	if why := cloud.Refusal(e.Chaos, f.what); why != "" {
+		return fmt.Errorf("%s: %s", f.kind, why)
 	}
 	if f.stop == nil {
 		d := f.what

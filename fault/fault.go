@@ -107,18 +107,31 @@ type Need int
 const (
 	// NeedsNothing is that any cluster will do.
 	NeedsNothing Need = iota
-	// NeedsChaos is that pods can be disturbed: see [cloud.Chaos].
+	// NeedsChaos is that pods can be disturbed: see [cloud.Chaos]. In which way, a [Disturber] says.
 	NeedsChaos
 	// NeedsOwnCluster is that nobody else uses the cluster.
 	NeedsOwnCluster
 )
 
-// Lacks says why a cloud cannot have the fault, or "" if it can.
-func (k *Kind) Lacks(c cloud.Cloud) string {
+// Disturber is a fault that is a disturbance. It can be had where that can.
+type Disturber interface {
+	// Disturbance is what is done. Which pods it is done to is open until it is injected.
+	Disturbance() cloud.Disturbance
+}
+
+// Lacks says why a cloud cannot have a fault of the kind, or "" if it can. It asks the cloud nothing that takes time.
+func (k *Kind) Lacks(c cloud.Cloud, f Fault) string {
 	switch k.Needs {
 	case NeedsChaos:
-		if _, ok := c.(cloud.Chaos); !ok {
-			return k.Name + " disturbs pods, which this cluster has no means for"
+		chaos, _ := c.(cloud.Chaos)
+		var d cloud.Disturbance
+		if f, ok := f.(Disturber); ok {
+			d = f.Disturbance()
+		} else if chaos != nil {
+			return ""
+		}
+		if why := cloud.Refusal(chaos, d); why != "" {
+			return k.Name + " disturbs pods: " + why
 		}
 	case NeedsOwnCluster:
 		if cloud.TenancyOf(c) != nil {

@@ -217,7 +217,7 @@ func TestDisturbances(t *testing.T) {
 		t.Run(tt.kind+tt.params, func(t *testing.T) {
 			l, c := newLab(t, hotel.App(), map[string]string{"user": "n2"}), &chaos{}
 			f := bind(t, tt.kind, hotel.App(), "user", tt.params)
-			if err := f.Inject(t.Context(), l.env); err == nil || !strings.Contains(err.Error(), "this cloud has no power to disturb pods") {
+			if err := f.Inject(t.Context(), l.env); err == nil || !strings.Contains(err.Error(), "this cluster has no means to disturb pods") {
 				t.Errorf("without the power: %v", err)
 			}
 			l.env.Chaos = c

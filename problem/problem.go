@@ -200,7 +200,11 @@ func (p *Problem) Bind() ([]fault.Fault, error) {
 // faults can, or it would be known by that.
 func (p *Problem) Lacks(c cloud.Cloud) string {
 	for _, s := range p.Document.Faults {
-		if why := s.kind.Lacks(c); why != "" {
+		f, err := s.bind(p.App)
+		if err != nil {
+			return err.Error()
+		}
+		if why := s.kind.Lacks(c, f); why != "" {
 			return why
 		}
 	}

@@ -155,7 +155,7 @@ func TestNotToBeHad(t *testing.T) {
 		decoys Decoys
 		want   string
 	}{
-		{Decoys{Env: &fault.Env{App: shop()}, Kinds: Set{Fault}}, "no power to disturb pods"},
+		{Decoys{Env: &fault.Env{App: shop()}, Kinds: Set{Fault}}, "no means to disturb pods; leave it out"},
 		{Decoys{Env: &fault.Env{App: bare}, Kinds: Set{Fault}, Reached: []string{"a"}}, "reach every service"},
 		{Decoys{Env: &fault.Env{App: bare}, Kinds: Set{Telemetry}, Reached: []string{"a"}}, "which can be missing"},
 		{Decoys{Env: &fault.Env{App: bare}, Kinds: Set{Instruction}}, "app.yaml"},

@@ -18,10 +18,7 @@ const (
 	mostDelay  = 35 * time.Millisecond
 )
 
-var (
-	errNowhere = errors.New("the problem's faults reach every service")
-	errNoChaos = errors.New("this cloud has no power to disturb pods; leave it out")
-)
+var errNowhere = errors.New("the problem's faults reach every service")
 
 // slow makes the packets of a service late.
 func (d *Decoys) slow(ctx context.Context) ([]record.Decoy, error) {
@@ -30,16 +27,17 @@ func (d *Decoys) slow(ctx context.Context) ([]record.Decoy, error) {
 	if len(far) == 0 {
 		return nil, errNowhere
 	}
-	if d.Env.Chaos == nil {
-		return nil, errNoChaos
-	}
 	service, delay := far[0], leastDelay+time.Duration(r.Int64N(int64(mostDelay-leastDelay)))
-	stop, err := d.Env.Chaos.Disturb(ctx, cloud.Disturbance{
+	late := cloud.Disturbance{
 		Selector: cloud.Selector{
 			Namespace: d.Env.App.Namespace, Labels: map[string]string{d.Env.App.Label: service},
 		},
 		Network: &cloud.NetworkChaos{Delay: delay, Direction: cloud.To},
-	})
+	}
+	if why := cloud.Refusal(d.Env.Chaos, late); why != "" {
+		return nil, fmt.Errorf("%s; leave it out", why)
+	}
+	stop, err := d.Env.Chaos.Disturb(ctx, late)
 	if err != nil {
 		return nil, err
 	}

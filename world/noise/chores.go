@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
 // chore is something that is done now and then while an agent works. Each time between so much and twice that passes,
@@ -22,7 +24,7 @@ func (l *Life) chores() []chore {
 		{5, 8 * time.Second, time.Minute, 15 * time.Second, l.query},
 		{6, 10 * time.Second, time.Minute, 20 * time.Second, l.surge},
 	}
-	if l.Env.Chaos != nil {
+	if cloud.Refusal(l.Env.Chaos, cloud.Disturbance{Pod: killContainers}) == "" {
 		list = append(list, chore{7, 12 * time.Second, 4 * time.Minute, 40 * time.Second, l.restart})
 	}
 	if l.Level == Busy { // An alert is something wrong, if only with a pod of no use: not where it is calm.

@@ -14,6 +14,9 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
+// killContainers is what is done to a cache.
+var killContainers = &cloud.PodChaos{Action: cloud.ContainerKill}
+
 // restart has the container of a cache killed, once for each pod: the kubelet starts it again at once, and the pod
 // tells of it for as long as it is there. Whoever asks the cache meanwhile looks into the database. A second time there
 // would be a back-off, and an alert of it. A cache that a fault reaches, or that is scaled, is left alone.
@@ -44,7 +47,7 @@ func (l *Life) kill(ctx context.Context, p *v1.Pod) error {
 	before := restarts(p)
 	end, err := l.Env.Chaos.Disturb(ctx, cloud.Disturbance{
 		Selector: cloud.Selector{Namespace: p.Namespace, Pod: p.Name},
-		Pod:      &cloud.PodChaos{Action: cloud.ContainerKill},
+		Pod:      killContainers,
 	})
 	if err != nil {
 		return err
