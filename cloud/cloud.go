@@ -82,7 +82,8 @@ type Shared interface {
 type Tenancy struct {
 	// Run tells what is made for one run from what is made for another. It can be a part of names.
 	Run string
-	// Namespaces are those that the lab has made. Nothing in others is touched or reached.
+	// Namespaces are those that the lab has made for an application and who looks after it. Nothing in others is
+	// touched or reached.
 	Namespaces []string
 	// Suffix stands behind the usual names of the namespaces, where other runs have those. See [Tenancy.Name].
 	Suffix string

@@ -102,7 +102,16 @@ func (a answer) clean(raw []byte) ([]byte, error) {
 
 // annotated reports whether the text may have annotations of hidden groups.
 func (v *veil) annotated(raw []byte) bool {
-	return slices.ContainsFunc(v.groups, func(g string) bool { return bytes.Contains(raw, []byte(g+"/")) })
+	return slices.ContainsFunc(v.groups, func(g string) bool {
+		return bytes.Contains(raw, []byte(g+"/")) || bytes.Contains(raw, []byte(`"`+stem(g)))
+	})
+}
+
+// stem is how annotations of a group begin that are not in its name: Chaos Mesh notes the images of a pod that it has
+// made fail in chaos-mesh-... .
+func stem(group string) string {
+	first, _, _ := strings.Cut(group, ".")
+	return first + "-"
 }
 
 func (v *veil) metadata(raw []byte) ([]byte, error) {
@@ -113,7 +122,9 @@ func (v *veil) metadata(raw []byte) ([]byte, error) {
 		case name == "annotations" && v.annotated(value):
 			return edit(value, func(key string, value []byte) ([]byte, error) {
 				domain, _, _ := strings.Cut(key, "/")
-				if slices.ContainsFunc(v.groups, func(g string) bool { return inDomain(domain, g) }) {
+				if slices.ContainsFunc(v.groups, func(g string) bool {
+					return inDomain(domain, g) || strings.HasPrefix(key, stem(g))
+				}) {
 					return nil, nil
 				}
 				return value, nil

@@ -96,12 +96,14 @@ func hidden(t *testing.T) *setup {
 		Rule{Resource: "configmaps", Namespace: "shop", Name: "truth-*"},
 		Rule{Source: "referee"},
 	)
-	s.add(t, pods+"/web", `{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"a":"b","chaos-mesh.org/x":"y"}}}`)
+	s.add(t, pods+"/web", `{"kind":"Pod","apiVersion":"v1","metadata":{"annotations":{"a":"b","chaos-mesh.org/x":"y","chaos-mesh-d1-pod-failure-web-normal-image":"web:v1"}}}`)
 	s.add(t, pods+"/load", `{"kind":"Pod","apiVersion":"v1","metadata":{"labels":{"role":"loadgen"}}}`)
+	s.add(t, "/api/v1/namespaces/aiopslab-r1/configmaps/plan", `{"kind":"ConfigMap","apiVersion":"v1"}`)
+	s.add(t, "/api/v1/namespaces/aiopslab-r1/events/chaos.4", `{"kind":"Event","apiVersion":"v1","involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web"}}`)
 	s.add(t, "/api/v1/namespaces/chaos-mesh/pods/daemon", `{"kind":"Pod","apiVersion":"v1"}`)
 	s.add(t, "/api/v1/namespaces/shop/configmaps/truth-1", `{"kind":"ConfigMap","apiVersion":"v1"}`)
 	s.add(t, "/api/v1/namespaces/shop/configmaps/settings", `{"kind":"ConfigMap","apiVersion":"v1"}`)
-	for _, ns := range []string{"shop", "chaos-mesh", "aiopslab"} {
+	for _, ns := range []string{"shop", "chaos-mesh", "chaos-testing", "aiopslab", "aiopslab-r1"} {
 		s.add(t, "/api/v1/namespaces/"+ns, `{"kind":"Namespace","apiVersion":"v1"}`)
 	}
 	event := func(name, rest string) {
@@ -110,6 +112,7 @@ func hidden(t *testing.T) *setup {
 	event("web.1", `"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web","uid":"uid of `+pods+`/web"}`)
 	event("load.1", `"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"load","uid":"uid of `+pods+`/load"}`)
 	event("chaos.1", `"involvedObject":{"apiVersion":"chaos-mesh.org/v1alpha1","kind":"PodChaos","namespace":"shop","name":"x"}`)
+	event("chaos.3", `"involvedObject":{"apiVersion":"chaos-mesh.org/v1alpha1","kind":"PodNetworkChaos","namespace":"shop","name":"web"},"source":{"component":"podnetworkchaos"}`)
 	event("chaos.2", `"involvedObject":{"apiVersion":"v1","kind":"Namespace","name":"chaos-mesh"}`)
 	event("judge.1", `"involvedObject":{"apiVersion":"v1","kind":"Pod","namespace":"shop","name":"web"},"source":{"component":"referee"}`)
 	const rbac = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/"
@@ -139,6 +142,8 @@ func TestHiddenObjects(t *testing.T) {
 		{pods, []string{"web"}},
 		{"/api/v1/pods", []string{"web"}},
 		{"/api/v1/namespaces/chaos-mesh/pods", nil},
+		{"/api/v1/namespaces/aiopslab-r1/configmaps", nil},
+		{"/api/v1/configmaps", []string{"settings"}},
 		{"/api/v1/namespaces/shop/configmaps", []string{"settings"}},
 		{"/api/v1/namespaces", []string{"shop"}},
 		{"/api/v1/events", []string{"web.1"}},
@@ -184,6 +189,7 @@ func TestHiddenObjects(t *testing.T) {
 func TestHiddenObjectsAreAbsent(t *testing.T) {
 	s := hidden(t)
 	for _, path := range []string{
+		"/api/v1/namespaces/aiopslab-r1", "/api/v1/namespaces/aiopslab-r1/configmaps/plan", "/api/v1/namespaces/shop/events/chaos.3",
 		pods + "/load", "/api/v1/namespaces/chaos-mesh", "/api/v1/namespaces/chaos-mesh/pods/daemon", "/api/v1/namespaces/shop/configmaps/truth-1",
 		"/api/v1/namespaces/shop/events/load.1", "/api/v1/namespaces/shop/events/chaos.1", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/podchaos.chaos-mesh.org",
 		"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/lab",

@@ -13,7 +13,7 @@ import (
 // of these:
 //
 //   - Group alone: an API group, with its discovery, its documents, its resource definitions and
-//     annotations in its name.
+//     annotations in its name, or that begin with the first part of it and a hyphen.
 //   - Namespace alone: a namespace, all in it, and what elsewhere serves only it.
 //   - User alone: a user's certificate requests, and the bindings that are for nobody else.
 //   - Source alone: events from a component.
@@ -33,12 +33,14 @@ type Rule struct {
 }
 
 // Builtin returns the rules that every guard has: for Chaos Mesh, by which disturbances get into a
-// cluster, and for a namespace in which the lab can keep what it runs there.
+// cluster, and for the namespaces in which the lab can keep what it runs there.
 func Builtin() []Rule {
 	return []Rule{
 		{Namespace: "aiopslab"},
+		{Resource: "namespaces", Name: "aiopslab-*"},
 		{Group: "chaos-mesh.org"},
 		{Namespace: "chaos-mesh"},
+		{Namespace: "chaos-testing"},
 		{Group: "rbac.authorization.k8s.io", Name: "chaos-mesh-*"},
 		{Group: "admissionregistration.k8s.io", Name: "chaos-mesh-*"},
 		{Image: "chaos-mesh/"},

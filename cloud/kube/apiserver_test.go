@@ -115,6 +115,9 @@ func (s *apiServer) get(w http.ResponseWriter, r *http.Request) {
 	if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadataList") {
 		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
 	}
+	if strings.HasPrefix(r.URL.Path, "/apis/"+meshVersion.Group) { // A dynamic client knows no kinds, either.
+		list["apiVersion"], list["kind"] = meshVersion.String(), "AnyList"
+	}
 	reply(w, http.StatusOK, list)
 }
 

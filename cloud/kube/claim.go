@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,6 +54,8 @@ type Claim struct {
 //   - left alone if its run is alive: the error is ErrInUse;
 //   - removed, with all else that its run has left in the cluster, and made anew if that run is dead.
 //
+// Where there is Chaos Mesh, the run has one more for what that is to do, see Disturb.
+//
 // It blocks until all of them are made or ctx ends. If it fails, it has made none. A run is known by its namespaces:
 // if somebody removes them all, what else it has made counts as left behind. It has one claim.
 func (c *Cloud) Claim(ctx context.Context, run string, namespaces ...string) (*Claim, error) {
@@ -65,7 +68,11 @@ func (c *Cloud) Claim(ctx context.Context, run string, namespaces ...string) (*C
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	claim := &Claim{cloud: c, run: run, since: c.clock.now(), stop: stop, done: make(chan struct{})}
 	go claim.renew(background)
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(namespaces))) {
+	namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces)))
+	if c.mesh.usable() {
+		namespaces = append(namespaces, quarters(run))
+	}
+	for _, name := range namespaces {
 		if err := claim.take(ctx, name); err != nil {
 			return nil, errors.Join(err, claim.release(context.WithoutCancel(ctx), ""))
 		}
@@ -79,9 +86,22 @@ func (c *Claim) Tenancy() cloud.Tenancy {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, ns := range c.made {
-		t.Namespaces = append(t.Namespaces, ns.name)
+		if ns.name != quarters(c.run) {
+			t.Namespaces = append(t.Namespaces, ns.name)
+		}
 	}
 	return t
+}
+
+// quarters is the namespace in which a run keeps what Chaos Mesh is to do, where there is Chaos Mesh. It is made and
+// removed with the others, but is none of those that the run's agent may use: nobody but the lab has rights in it, and
+// the guard hides namespaces of such a name.
+func quarters(run string) string {
+	name := "aiopslab-" + run
+	if len(validation.IsDNS1123Label(name)) > 0 {
+		name = fmt.Sprintf("aiopslab-%x", sha256.Sum256([]byte(run)))[:25]
+	}
+	return name
 }
 
 // Close removes the namespaces and all else that has the run's label, and waits until it is gone, but not for longer

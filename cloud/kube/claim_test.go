@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/aiopslab/aiopslab/cloud"
 )
@@ -90,6 +91,36 @@ func TestClaim(t *testing.T) {
 			t.Errorf("what is left (-want +got):\n%s", diff)
 		}
 	})
+}
+
+// Where there is Chaos Mesh, a run has a namespace for what that is to do. It is nobody's to use, and goes with the run,
+// also if that is killed.
+func TestQuarters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := newServer(t)
+		c.mesh.resources = []string{networkChaos, meshSecond}
+		a := claim(t, c, "r1", "shop")
+		if !s.has(spaces + "/aiopslab-r1") {
+			t.Errorf("there is %v", s.paths())
+		}
+		if got := a.Tenancy().Namespaces; !slices.Equal(got, []string{"shop"}) {
+			t.Errorf("what is the run's: %v", got)
+		}
+		if err := a.Close(t.Context()); err != nil || len(s.paths()) > 0 {
+			t.Errorf("%v: %v", err, s.paths())
+		}
+		claim(t, c, "Run_2", "shop").die()
+		time.Sleep(2 * leaseTime)
+		removed, err := s.connect(t).Cleanup(t.Context())
+		if err != nil || !slices.Contains(removed, "namespaces/"+quarters("Run_2")) || len(s.paths()) > 0 {
+			t.Errorf("%v: removed %v, left %v", err, removed, s.paths())
+		}
+	})
+	for _, run := range []string{"r1", "Run_2", strings.Repeat("x", 63), "x."} {
+		if name := quarters(run); len(validation.IsDNS1123Label(name)) > 0 || !strings.HasPrefix(name, "aiopslab-") {
+			t.Errorf("of %s: %q", run, name)
+		}
+	}
 }
 
 // A namespace that the lab has not made is never written to, whatever it looks like.

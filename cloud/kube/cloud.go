@@ -10,6 +10,8 @@
 // It needs nothing in the cluster. The way into its network is the API server's port-forward, so whoever may forward
 // ports may use the lab, from anywhere. Such a connection enters the network in the pod that it ends at: neither a
 // NetworkPolicy nor what disturbs that pod's own traffic has an effect on it.
+//
+// Pods of a run can be disturbed where Chaos Mesh is installed; without it they can be killed.
 package kube
 
 import (
@@ -20,6 +22,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/version"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -64,9 +67,11 @@ type Cloud struct {
 	pool   *pool
 
 	// What the lab itself looks at and changes, and the time by which it does.
-	client kubernetes.Interface
-	meta   metadata.Interface
-	clock  *clock
+	client  kubernetes.Interface
+	meta    metadata.Interface
+	dynamic dynamic.Interface
+	clock   *clock
+	mesh    mesh // as it was when the cluster was opened
 }
 
 var (
@@ -74,7 +79,8 @@ var (
 	_ cloud.Shared = (*Cloud)(nil)
 )
 
-// Open reads a kubeconfig and asks the cluster for its version. The cluster is left as it is, by Close as well.
+// Open reads a kubeconfig and asks the cluster for its version, and whether it has Chaos Mesh. The cluster is left as
+// it is, by Close as well.
 func Open(ctx context.Context, o Options) (*Cloud, error) {
 	raw, err := o.read()
 	if err != nil {
@@ -167,7 +173,10 @@ func connect(config *rest.Config) (*Cloud, error) {
 	if c.client, err = kubernetes.NewForConfig(own); err != nil {
 		return nil, err
 	}
-	c.meta, err = metadata.NewForConfig(own)
+	if c.meta, err = metadata.NewForConfig(own); err != nil {
+		return nil, err
+	}
+	c.dynamic, err = dynamic.NewForConfig(own)
 	return c, err
 }
 
@@ -178,7 +187,7 @@ func (c *Cloud) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Version = *v
+	c.Version, c.mesh = *v, c.findMesh(ctx)
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
@@ -118,8 +117,8 @@ func (e *examination) name(context.Context) Finding {
 
 // infrastructure are namespaces of what clusters for tests come with, or have installed for the lab.
 var infrastructure = []string{
-	"calico-apiserver", "calico-system", "cert-manager", "chaos-mesh", "ingress-nginx", "local-path-storage",
-	"metallb-system", "tigera-operator",
+	"calico-apiserver", "calico-system", "cert-manager", "chaos-mesh", "chaos-testing", "ingress-nginx",
+	"local-path-storage", "metallb-system", "tigera-operator",
 }
 
 // workloads looks for what other people run.
@@ -213,31 +212,43 @@ func (e *examination) metrics(ctx context.Context) Finding {
 	return Finding{"metrics", OK, "the metrics API answers", ""}
 }
 
-var podChaos = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
+// meshRights are what the lab does with Chaos Mesh, where there is one.
+var meshRights = []right{
+	{"list,create,delete", meshVersion.Group, podChaos},
+	{"list,create,delete", meshVersion.Group, networkChaos},
+	{"list,create,delete", meshVersion.Group, stressChaos},
+	{"list,create,delete", meshVersion.Group, ioChaos},
 }
 
 func (e *examination) chaos(ctx context.Context) Finding {
-	_, err := e.meta.Resource(podChaos).Get(ctx, "podchaos.chaos-mesh.org", metav1.GetOptions{})
+	const check = "chaos-mesh"
+	m := e.findMesh(ctx)
 	switch {
-	case apierrors.IsNotFound(err):
+	case m.err != nil:
+		return Finding{check, Warning, fmt.Sprintf("whether Chaos Mesh is installed is not known: %v", m.err), ""}
+	case len(m.resources) == 0:
 		return Finding{
-			"chaos-mesh", Warning, "Chaos Mesh is not installed: problems that lose packets, stress or kill need it",
-			"Install it (https://chaos-mesh.org) if you want those.",
+			check, Warning, "Chaos Mesh is not installed: problems that disturb pods need it, but for those that " +
+				"kill them",
+			"Install it (https://chaos-mesh.org) if you want those; 'aiopslab problems --cloud kubeconfig' lists them.",
 		}
-	case err != nil:
-		return Finding{"chaos-mesh", Warning, fmt.Sprintf("whether Chaos Mesh is installed is not known: %v", err), ""}
-	}
-	for _, p := range e.pods {
-		if p.Labels["app.kubernetes.io/component"] == "controller-manager" && p.Status.Phase == v1.PodRunning &&
-			strings.HasPrefix(p.Labels["app.kubernetes.io/part-of"]+p.Labels["app.kubernetes.io/name"], "chaos-mesh") {
-			return Finding{"chaos-mesh", OK, "Chaos Mesh is installed", ""}
+	case m.idle:
+		return Finding{
+			check, Warning, "Chaos Mesh's definitions are there, but its controller does not run",
+			"Look at its pods, or remove it.",
+		}
+	case !slices.Contains(m.resources, meshSecond):
+		return Finding{
+			check, Warning, "Chaos Mesh is older than version 2", "Update it if you want problems that disturb pods.",
 		}
 	}
-	return Finding{
-		"chaos-mesh", Warning, "Chaos Mesh's definitions are there, but its controller does not run",
-		"Look at its pods, or remove it.",
+	if missing, err := e.lacks(ctx, meshRights); err == nil && len(missing) > 0 {
+		return Finding{
+			check, Warning, "Chaos Mesh is installed, but you may not " + shorten(missing),
+			"Ask for it if you want problems that disturb pods.",
+		}
 	}
+	return Finding{check, OK, "Chaos Mesh is installed", ""}
 }
 
 // shorten lists names, but not too many.

@@ -63,6 +63,9 @@ func shopNeed(t *testing.T) Need {
 	return Need{Objects: objects, Namespaces: []string{"shop"}, Images: []string{"redis:7"}}
 }
 
+// meshGroup is where the resources of Chaos Mesh are listed, by their version.
+const meshGroup = "/apis/chaos-mesh.org"
+
 // healthy is a cluster that has what the shop needs, by the collection that an object is in.
 var healthy = map[string][]string{
 	"/api/v1/nodes": {node("one", 2, "4Gi"), node("two", 2, "4Gi")},
@@ -85,7 +88,10 @@ var healthy = map[string][]string{
 		`{metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}}`,
 	},
 	"/apis/metrics.k8s.io/v1beta1/nodes": {},
-	crds:                                 {`{apiVersion: v1, kind: X, metadata: {name: podchaos.chaos-mesh.org}}`},
+	meshGroup: {
+		`{apiVersion: v1, kind: APIResourceList, groupVersion: chaos-mesh.org/v1alpha1, metadata: {name: v1alpha1},
+			resources: [{name: podchaos, kind: PodChaos}, {name: networkchaos, kind: NetworkChaos}, {name: schedules, kind: Schedule}]}`,
+	},
 	"/api/v1/namespaces/chaos-mesh/pods": {
 		`{metadata: {name: chaos, namespace: chaos-mesh, labels: {app.kubernetes.io/component: controller-manager,
 			app.kubernetes.io/part-of: chaos-mesh}}, spec: {containers: [{name: c}]}, status: {phase: Running}}`,
@@ -270,8 +276,14 @@ func TestExamineFinds(t *testing.T) {
 			p.clear("/api/v1/pods")
 			p.put(t, spaces+"/kube-system/pods", `{metadata: {name: kube-flannel-ds-1, namespace: kube-system}, spec: {containers: [{name: c}]}}`)
 		}, "network-policy warning a guess from pod kube-flannel-ds-1: Flannel does not"},
-		"no plug-in":    {func(_ *testing.T, p *place) { p.clear("/api/v1/pods") }, "network-policy warning whether NetworkPolicies are enforced is not known"},
-		"no chaos":      {func(_ *testing.T, p *place) { p.clear(crds) }, "chaos-mesh warning Chaos Mesh is not installed"},
+		"no plug-in":        {func(_ *testing.T, p *place) { p.clear("/api/v1/pods") }, "network-policy warning whether NetworkPolicies are enforced is not known"},
+		"no chaos":          {func(_ *testing.T, p *place) { p.clear(meshGroup) }, "chaos-mesh warning Chaos Mesh is not installed"},
+		"chaos not for you": {func(_ *testing.T, p *place) { p.mayNot = []string{"create networkchaos"} }, "chaos-mesh warning Chaos Mesh is installed, but you may not create networkchaos"},
+		"chaos not known":   {func(_ *testing.T, p *place) { p.refused[meshGroup+"/v1alpha1"] = 403 }, "chaos-mesh warning whether Chaos Mesh is installed is not known"},
+		"old chaos": {func(t *testing.T, p *place) {
+			p.clear(meshGroup)
+			p.put(t, meshGroup, `{apiVersion: v1, kind: APIResourceList, groupVersion: chaos-mesh.org/v1alpha1, metadata: {name: v1alpha1}, resources: [{name: podchaos}]}`)
+		}, "chaos-mesh warning Chaos Mesh is older than version 2"},
 		"no controller": {func(_ *testing.T, p *place) { p.clear("/api/v1/pods") }, "chaos-mesh warning Chaos Mesh's definitions are there"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,8 +114,9 @@ func isDir(name string) bool {
 
 // testRooms are the upper rooms that the tests of a room may import as well.
 var testRooms = map[string][]string{
-	"cloud":             {"app", "campaign"}, // A cloud is tested with applications in it, and with Jobs of many runs.
-	"image":             {"cloud"},           // An image is tested in a container, whose files and network are the embedded cloud's.
+	// A cloud is tested with applications in it, with Jobs of many runs, and by what an agent sees of it.
+	"cloud":             {"app", "campaign", "guard"},
+	"image":             {"cloud"}, // An image is tested in a container, whose files and network are the embedded cloud's.
 	"shell":             {"cloud"},
 	"kit":               {"cloud"},
 	"internal/manifest": {"cloud"}, // Objects are applied to a cloud in memory.
