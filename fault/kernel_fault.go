@@ -54,15 +54,23 @@ const failing = 0.01
 
 // kernelProbe looks at the service first. One that starts all the same fails its users.
 func kernelProbe(ctx context.Context, e *Env, service string) (string, error) {
-	if symptom, err := healthProbe(ctx, e, service); symptom != "" || err != nil || e.Load == nil {
+	if symptom, err := healthProbe(ctx, e, service); symptom != "" || err != nil {
 		return symptom, err
+	}
+	return usersFail(e), nil
+}
+
+// usersFail says that users are not served at the moment, or "".
+func usersFail(e *Env) string {
+	if e.Load == nil {
+		return ""
 	}
 	s := e.Load()
 	w := s.Window("10s")
 	if float64(w.Total.Failed) > failing*float64(w.Total.Requests) {
-		return fmt.Sprintf("%d of %d requests of users failed in the last 10s", w.Total.Failed, w.Total.Requests), nil
+		return fmt.Sprintf("%d of %d requests of users failed in the last 10s", w.Total.Failed, w.Total.Requests)
 	}
-	return "", nil
+	return ""
 }
 
 // callsStore reports whether a service has a MongoDB server to connect to.

@@ -68,7 +68,11 @@ func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, 
 			bad, last = bad+1, err
 		}
 	}
-	if bad < enough {
+	switch {
+	case bad >= enough:
+	case e.Guest: // The lab's own requests enter such a cluster in the pod that they ask, past its network.
+		return usersFail(e), ctx.Err()
+	default:
 		return "", ctx.Err()
 	}
 	return fmt.Sprintf("%d of %d requests to %s failed: %v", bad, samples, name, last), ctx.Err()
