@@ -62,16 +62,11 @@ func (p networkParams) probe(ctx context.Context, e *Env, name string) (string, 
 		})
 	}
 	_ = g.Wait()
-	bad, last := 0, error(nil)
-	for _, err := range errs {
-		if err != nil {
-			bad, last = bad+1, err
-		}
-	}
+	bad, last := failures(errs)
 	switch {
 	case bad >= enough:
-	case e.Guest: // The lab's own requests enter such a cluster in the pod that they ask, past its network.
-		return usersFail(e), ctx.Err()
+	case e.Guest:
+		return p.fromAfar(ctx, e, name, pods)
 	default:
 		return "", ctx.Err()
 	}

@@ -39,6 +39,7 @@ var (
 	}
 	usefulRights = []right{
 		{"patch", "", "nodes"},
+		{"get", "", "pods/proxy"},
 		{"get,create,patch,delete", "", "persistentvolumes"},
 		{"create,patch,delete", "networking.k8s.io", "networkpolicies"},
 		{"create,patch,delete", "", "resourcequotas"},
