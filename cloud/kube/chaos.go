@@ -108,7 +108,7 @@ func (d *disturbance) begin(ctx context.Context) error {
 	defer cancel()
 	if n := d.spec.Network; n != nil && n.Target != nil {
 		if pods, err := d.cloud.selected(ctx, *n.Target); err != nil || len(pods) == 0 {
-			return cmpError(err, fmt.Errorf("network.target: no pod matches %v", *n.Target))
+			return firstError(err, fmt.Errorf("network.target: no pod matches %v", *n.Target))
 		}
 	}
 	first, _ := d.at(0)
@@ -134,8 +134,8 @@ func (d *disturbance) begin(ctx context.Context) error {
 	}
 }
 
-// cmpError is the first of two errors that is one.
-func cmpError(a, b error) error {
+// firstError is the first of two errors, or the second if there is no first.
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}

@@ -50,11 +50,13 @@ func TestDisturbFollows(t *testing.T) {
 		if diff := cmp.Diff(effect("geo-1", "geo-2"), k.done()); diff != "" {
 			t.Errorf("when it returns (-want +got):\n%s", diff)
 		}
-		for _, at := range k.paths() {
-			if strings.HasPrefix(at, meshPath) && k.objects[at].GetLabels()[RunLabel] != "r1" {
-				t.Errorf("%s is not labelled: %v", at, k.objects[at].GetLabels())
+		k.look(func() {
+			for at, o := range k.objects {
+				if strings.HasPrefix(at, meshPath) && o.GetLabels()[RunLabel] != "r1" {
+					t.Errorf("%s is not labelled: %v", at, o.GetLabels())
+				}
 			}
-		}
+		})
 		k.drop(shopPods + "/geo-1")
 		k.add(t, shopPods, pod("shop", "geo-3", "geo"))
 		time.Sleep(5 * time.Second)
@@ -98,8 +100,8 @@ func TestDisturbGrows(t *testing.T) {
 		if diff := cmp.Diff(want, seen); diff != "" {
 			t.Errorf("steps (-want +got):\n%s", diff)
 		}
-		if k.most["geo-1"] != 1 {
-			t.Errorf("there were %d at a time", k.most["geo-1"])
+		if n := k.atOnce("geo-1"); n != 1 {
+			t.Errorf("there were %d at a time", n)
 		}
 		if err := stop(t.Context()); err != nil {
 			t.Error(err)
@@ -137,21 +139,21 @@ func TestContainerKill(t *testing.T) {
 			Selector: ofGeo, Pod: &cloud.PodChaos{Action: cloud.ContainerKill, Containers: []string{"geo"}},
 		})
 		time.Sleep(time.Minute) // It is down.
-		if !slices.Equal(k.kills, []string{"geo-1/geo"}) {
-			t.Errorf("killed: %v", k.kills)
+		if got := k.killed(); !slices.Equal(got, []string{"geo-1/geo"}) {
+			t.Errorf("killed: %v", got)
 		}
 		k.restart("geo-1", "geo", "c2-geo-1")
 		time.Sleep(5 * time.Second)
-		if !slices.Equal(k.kills, []string{"geo-1/geo", "geo-1/geo"}) {
-			t.Errorf("killed: %v", k.kills)
+		if got := k.killed(); !slices.Equal(got, []string{"geo-1/geo", "geo-1/geo"}) {
+			t.Errorf("killed: %v", got)
 		}
 		if err := stop(t.Context()); err != nil {
 			t.Error(err)
 		}
 		k.restart("geo-1", "geo", "c3-geo-1")
 		time.Sleep(time.Minute)
-		if len(k.kills) != 2 {
-			t.Errorf("killed after the end: %v", k.kills)
+		if got := k.killed(); len(got) != 2 {
+			t.Errorf("killed after the end: %v", got)
 		}
 	})
 }
@@ -163,11 +165,13 @@ func TestStressFollowsContainers(t *testing.T) {
 		k.add(t, shopPods, pod("shop", "geo-1", "geo"))
 		stop := disturb(t, c, cloud.Disturbance{Selector: ofGeo, Stress: &cloud.StressChaos{Memory: 1 << 30}})
 		made := func() (n int) {
-			for _, w := range k.writes {
-				if strings.HasPrefix(w, "POST "+meshPath+stressChaos) {
-					n++
+			k.look(func() {
+				for _, w := range k.writes {
+					if strings.HasPrefix(w, "POST "+meshPath+stressChaos) {
+						n++
+					}
 				}
-			}
+			})
 			return n
 		}
 		time.Sleep(time.Minute)
@@ -195,12 +199,14 @@ func TestTargetFollows(t *testing.T) {
 		}}
 		stop := disturb(t, c, d)
 		with := func() (names any) {
-			for _, at := range k.paths() {
-				if strings.HasPrefix(at, meshPath) {
-					target := k.objects[at].Object["spec"].(map[string]any)["target"].(map[string]any)
-					names = target["selector"].(map[string]any)["pods"].(map[string]any)["shop"]
+			k.look(func() {
+				for at, o := range k.objects {
+					if strings.HasPrefix(at, meshPath) {
+						target := o.Object["spec"].(map[string]any)["target"].(map[string]any)
+						names = target["selector"].(map[string]any)["pods"].(map[string]any)["shop"]
+					}
 				}
-			}
+			})
 			return names
 		}
 		if diff := cmp.Diff([]any{"web-1"}, with()); diff != "" {
@@ -208,7 +214,7 @@ func TestTargetFollows(t *testing.T) {
 		}
 		k.add(t, shopPods, pod("shop", "web-2", "web"))
 		time.Sleep(5 * time.Second)
-		if diff := cmp.Diff([]any{"web-1", "web-2"}, with()); diff != "" || k.most["geo-1"] != 1 {
+		if diff := cmp.Diff([]any{"web-1", "web-2"}, with()); diff != "" || k.atOnce("geo-1") != 1 {
 			t.Error(diff)
 		}
 		if err := stop(t.Context()); err != nil {
@@ -277,7 +283,7 @@ func TestStopFails(t *testing.T) {
 		k, c := withMesh(t)
 		k.add(t, shopPods, pod("shop", "geo-1", "geo"))
 		stop := disturb(t, c, lossy)
-		k.stuck = "yes"
+		k.look(func() { k.stuck = "yes" })
 		if err := stop(t.Context()); err == nil || !strings.Contains(err.Error(), "has not let go of d") {
 			t.Errorf("%v", err)
 		}
@@ -287,7 +293,7 @@ func TestStopFails(t *testing.T) {
 		if err := stop(ctx); err == nil {
 			t.Error("it is done")
 		}
-		k.stuck = ""
+		k.look(func() { k.stuck = "" })
 		if err := stop(t.Context()); err != nil {
 			t.Error(err)
 		}

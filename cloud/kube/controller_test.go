@@ -173,23 +173,37 @@ func pod(space, name, app string) *v1.Pod {
 	}
 }
 
-// done are the effects that there are.
-func (k *controller) done() []string {
+// look calls f while nothing changes.
+func (k *controller) look(f func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return slices.Sorted(maps.Values(k.effects))
+	f()
+}
+
+// done are the effects that there are.
+func (k *controller) done() (all []string) {
+	k.look(func() { all = slices.Sorted(maps.Values(k.effects)) })
+	return all
+}
+
+// killed are the containers that were killed so far.
+func (k *controller) killed() (all []string) {
+	k.look(func() { all = slices.Clone(k.kills) })
+	return all
+}
+
+// atOnce is how many effects a pod had at most at a time.
+func (k *controller) atOnce(pod string) (n int) {
+	k.look(func() { n = k.most[pod] })
+	return n
 }
 
 // restart has the container of a pod run again.
 func (k *controller) restart(pod, name, id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	setContainer(k.objects[shopPods+"/"+pod], name, id)
+	k.look(func() { setContainer(k.objects[shopPods+"/"+pod], name, id) })
 }
 
 // drop removes an object as if it had never been.
 func (k *controller) drop(at string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.objects, at)
+	k.look(func() { delete(k.objects, at) })
 }

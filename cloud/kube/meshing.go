@@ -90,9 +90,9 @@ func (m *meshing) apply(ctx context.Context, pods []v1.Pod, degree float64) (set
 		old := m.made[name]
 		switch {
 		case old == nil && !busy[c.pod]:
-			err = cmpError(err, m.make(ctx, c))
+			err = firstError(err, m.make(ctx, c))
 		case old != nil && !old.injected && old.failure != "" && time.Since(old.since) > failTime:
-			err = cmpError(err, fmt.Errorf("what Chaos Mesh was asked for fails: %s", old.failure))
+			err = firstError(err, fmt.Errorf("what Chaos Mesh was asked for fails: %s", old.failure))
 		}
 		settled = settled && old != nil && old.injected && !old.leaving
 	}
@@ -222,7 +222,7 @@ func (m *meshing) wanted(ctx context.Context, pods []v1.Pod, degree float64) (ma
 			continue
 		}
 		list, err := charms(m.spec, &p, degree, target)
-		refused = cmpError(refused, err)
+		refused = firstError(refused, err)
 		for _, c := range list {
 			b, err := json.Marshal([]any{m.id, p.UID, c.name, c.body})
 			if err != nil {
