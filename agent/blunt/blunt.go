@@ -23,7 +23,7 @@ func Entries() []agent.Entry {
 					return nil, err
 				}
 				for _, c := range commands(remedy, b) {
-					responses = append(responses, agent.Call("exec_shell", c, 60))
+					responses = append(responses, agent.Call("exec_shell", c, patience))
 				}
 				return agent.Script(append(responses, agent.Call("submit"))...), nil
 			},
@@ -31,6 +31,9 @@ func Entries() []agent.Entry {
 	}
 	return list
 }
+
+// patience is how long a command may take, in seconds: a remedy that was broken off on a busy cluster proves nothing.
+const patience = 600
 
 // answers are the right ones to the questions of an incident that come before the one to mend it: what is proved is the
 // remedy.

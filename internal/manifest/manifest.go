@@ -10,11 +10,14 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"time"
 
 	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -216,20 +219,91 @@ func (c *Client) resource(namespace string,
 // WaitReady waits until all Deployments, StatefulSets and DaemonSets among the objects have all
 // their pods ready. When ctx ends it says which have not.
 func (c *Client) WaitReady(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
-	var errs []error
+	var workloads []*unstructured.Unstructured
 	for _, u := range objects {
-		if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
-			continue
+		if slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
+			workloads = append(workloads, u)
 		}
+	}
+	var errs []error
+	for i, u := range workloads {
 		r, u, err := c.resource(namespace, u)
 		if err == nil {
 			err = waitReady(ctx, r, u.GetName())
+		}
+		if err != nil && ctx.Err() != nil {
+			return errors.Join(append(errs, c.late(ctx, namespace, workloads[i:]))...)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lookTime is how long a cluster may take to say what was not ready in time.
+const lookTime = 5 * time.Second
+
+// late says of which workloads the time was too short for, and what the first of them waits for.
+func (c *Client) late(ctx context.Context, namespace string, workloads []*unstructured.Unstructured) error {
+	look, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTime)
+	defer cancel()
+	var who []string
+	why := ""
+	for _, u := range workloads {
+		r, u, err := c.resource(namespace, u)
+		if err == nil {
+			if now, err := r.Get(look, u.GetName(), metav1.GetOptions{}); err == nil && ready(now) {
+				continue
+			}
+		}
+		if who = append(who, u.GetKind()+" "+u.GetName()); len(who) == 1 {
+			why = c.waitsFor(look, u)
+		}
+	}
+	switch len(who) {
+	case 0: // The last became ready just now.
+		return context.Cause(ctx)
+	case 1:
+		return fmt.Errorf("%s: not ready: %s%w", who[0], why, context.Cause(ctx))
+	}
+	return fmt.Errorf("%s and %d more: not ready: %s%w", who[0], len(who)-1, why, context.Cause(ctx))
+}
+
+// waitsFor is what holds up the pods of a workload, with a colon behind it, or nothing.
+func (c *Client) waitsFor(ctx context.Context, workload *unstructured.Unstructured) string {
+	labels, _, _ := unstructured.NestedStringMap(workload.Object, "spec", "selector", "matchLabels")
+	if len(labels) == 0 {
+		return ""
+	}
+	list, err := c.dynamic.Resource(v1.SchemeGroupVersion.WithResource("pods")).Namespace(workload.GetNamespace()).
+		List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	if err != nil {
+		return ""
+	}
+	for _, u := range list.Items {
+		var p v1.Pod
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p) != nil {
+			continue
+		}
+		for _, x := range p.Status.Conditions {
+			if x.Type == v1.PodScheduled && x.Status == v1.ConditionFalse {
+				return fmt.Sprintf("no node takes %s: %s: ", p.Name, x.Message)
+			}
+		}
+		for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+			w, last := s.State.Waiting, s.LastTerminationState.Terminated
+			switch {
+			case w != nil && w.Message != "":
+				return fmt.Sprintf("%s: %s: %s: ", p.Name, w.Reason, w.Message)
+			case w != nil && last != nil:
+				return fmt.Sprintf("%s: %s, exit status %d: ", p.Name, w.Reason, last.ExitCode)
+			case w != nil:
+				return fmt.Sprintf("%s: %s: ", p.Name, w.Reason)
+			}
+		}
+	}
+	return ""
 }
 
 // waitReady watches one object until its pods are ready.

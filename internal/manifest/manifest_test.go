@@ -257,6 +257,52 @@ func TestWaitReadyInVain(t *testing.T) {
 	})
 }
 
+// Who waits for many is told how many, and what the first waits for.
+func TestWaitReadyTells(t *testing.T) {
+	const workloads = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec: {selector: {matchLabels: {app: web}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: db}
+spec: {selector: {matchLabels: {app: db}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: db-1, labels: {app: db}}
+status: {conditions: [{type: PodScheduled, status: "False", message: not about this}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web-1, labels: {app: web}}
+`
+	for status, want := range map[string]string{
+		"{}": "Deployment web and 1 more: not ready: an hour is over",
+		`{conditions: [{type: PodScheduled, status: "False", reason: Unschedulable, message: Insufficient cpu.}]}`:                              "Deployment web and 1 more: not ready: no node takes web-1: Insufficient cpu.: an hour is over",
+		"{containerStatuses: [{name: a, state: {waiting: {reason: ImagePullBackOff, message: no such tag}}}]}":                                  "Deployment web and 1 more: not ready: web-1: ImagePullBackOff: no such tag: an hour is over",
+		"{containerStatuses: [{name: a, lastState: {terminated: {reason: Error, exitCode: 2}}, state: {waiting: {reason: CrashLoopBackOff}}}]}": "Deployment web and 1 more: not ready: web-1: CrashLoopBackOff, exit status 2: an hour is over",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m, c, _ := client(t)
+			defer c.Close()
+			objects := parse(t, workloads+"status: "+status+"\n")
+			c.Stick("shop", "web", true)
+			c.Stick("shop", "db", true)
+			if err := m.Apply(t.Context(), "shop", objects); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errors.New("an hour is over"))
+			defer cancel()
+			if err := m.WaitReady(ctx, "shop", objects); err == nil || err.Error() != want {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
+	}
+}
+
 // A workload is ready when all of its pods are, and are of its current generation.
 func TestReady(t *testing.T) {
 	const current = "status: {observedGeneration: 3, replicas: 2, updatedReplicas: 2, readyReplicas: 2}"
