@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -154,7 +155,11 @@ func (o Options) load() (*clientcmdapi.Config, error) {
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = o.Kubeconfig
-	return rules.Load()
+	config, err := rules.Load()
+	if err == nil && o.Kubeconfig == "" && len(config.Contexts) == 0 {
+		return fromInside(accountDir, os.Getenv), nil
+	}
+	return config, err
 }
 
 // connect returns the cluster that a configuration points to, without asking it anything.

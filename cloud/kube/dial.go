@@ -29,6 +29,16 @@ func (c *Cloud) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return conn, nil
 }
 
+// DialPod connects to a port of a pod's loopback.
+func (c *Cloud) DialPod(ctx context.Context, namespace, pod string, port int) (net.Conn, error) {
+	to := name(net.JoinHostPort(pod+"."+namespace, strconv.Itoa(port)))
+	conn, err := c.pool.dial(ctx, target{namespace: namespace, pod: pod, port: port}, to)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Addr: to, Err: err}
+	}
+	return conn, nil
+}
+
 // name is an address as it was dialled.
 type name string
 
