@@ -105,15 +105,20 @@ func (c *Campaign) job(config string, todo indexes) *batchv1.Job {
 		},
 	}
 	j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To(int64(runDeadline))
-	// A run that is moved begins anew. Who tidies up nodes lets it end first, which is soon.
-	j.Spec.Template.Annotations = map[string]string{
-		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
-	}
+	j.Spec.Template.Annotations = undisturbed()
 	if c.Queue != "" {
 		j.Labels[queueLabel], j.Spec.Suspend = c.Queue, ptr.To(true)
 		j.Annotations = map[string]string{minAnnotation: "1"}
 	}
 	return j
+}
+
+// undisturbed are the annotations of pods that begin anew when they are moved. Who tidies up nodes lets them end first,
+// which is soon.
+func undisturbed() map[string]string {
+	return map[string]string{
+		"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true",
+	}
 }
 
 // podFailurePolicy: a pod that had to go for reasons of the cluster says nothing of its run, and what cannot be run is
@@ -144,10 +149,23 @@ func (c *Campaign) keeper(config string) *v1.Pod {
 	return p
 }
 
-// pod is one under the restricted Pod Security level, which needs nothing of its node.
+// pod is one that knows the plan, and where records are.
 func (c *Campaign) pod(component, config string, r v1.ResourceRequirements, args []string) v1.PodTemplateSpec {
 	t := v1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: c.labels(component)}}
-	t.Spec = v1.PodSpec{
+	t.Spec = unprivileged(c.Image, c.PullSecret, c.Resources.Scratch, r)
+	x := &t.Spec.Containers[0]
+	x.Args = append(append([]string{}, args...), "--store", c.Records.of(c.Name))
+	x.VolumeMounts = append(x.VolumeMounts, v1.VolumeMount{Name: "plan", MountPath: planDir, ReadOnly: true})
+	t.Spec.Volumes = append(t.Spec.Volumes, v1.Volume{Name: "plan", VolumeSource: v1.VolumeSource{
+		ConfigMap: &v1.ConfigMapVolumeSource{LocalObjectReference: v1.LocalObjectReference{Name: config}},
+	}})
+	c.giveRecords(&t.Spec)
+	return t
+}
+
+// unprivileged is a pod of this program under the restricted Pod Security level, which needs nothing of its node.
+func unprivileged(image, pullSecret string, scratch resource.Quantity, r v1.ResourceRequirements) v1.PodSpec {
+	p := v1.PodSpec{
 		RestartPolicy: v1.RestartPolicyNever, AutomountServiceAccountToken: ptr.To(false),
 		EnableServiceLinks: ptr.To(false),
 		SecurityContext: &v1.PodSecurityContext{
@@ -156,8 +174,7 @@ func (c *Campaign) pod(component, config string, r v1.ResourceRequirements, args
 			SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault},
 		},
 		Containers: []v1.Container{{
-			Name: container, Image: c.Image, Command: []string{"aiopslab"},
-			Args:      append(append([]string{}, args...), "--store", c.Records.of(c.Name)),
+			Name: container, Image: image, Command: []string{"aiopslab"},
 			Resources: r, TerminationMessagePolicy: v1.TerminationMessageFallbackToLogsOnError,
 			Env: []v1.EnvVar{
 				{Name: "HOME", Value: "/tmp"}, {Name: "TMPDIR", Value: "/tmp"}, {Name: "AIOPSLAB_WORLDS", Value: "off"},
@@ -166,30 +183,22 @@ func (c *Campaign) pod(component, config string, r v1.ResourceRequirements, args
 				AllowPrivilegeEscalation: ptr.To(false), ReadOnlyRootFilesystem: ptr.To(true),
 				Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}},
 			},
-			VolumeMounts: []v1.VolumeMount{
-				{Name: "tmp", MountPath: "/tmp"}, {Name: "plan", MountPath: planDir, ReadOnly: true},
-			},
+			VolumeMounts: []v1.VolumeMount{{Name: "tmp", MountPath: "/tmp"}},
 		}},
-		Volumes: []v1.Volume{
-			{Name: "tmp", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{
-				SizeLimit: ptr.To(c.Resources.Scratch),
-			}}},
-			{Name: "plan", VolumeSource: v1.VolumeSource{ConfigMap: &v1.ConfigMapVolumeSource{
-				LocalObjectReference: v1.LocalObjectReference{Name: config},
-			}}},
-		},
+		Volumes: []v1.Volume{{Name: "tmp", VolumeSource: v1.VolumeSource{
+			EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: ptr.To(scratch)},
+		}}},
 	}
-	if c.PullSecret != "" {
-		t.Spec.ImagePullSecrets = []v1.LocalObjectReference{{Name: c.PullSecret}}
+	if pullSecret != "" {
+		p.ImagePullSecrets = []v1.LocalObjectReference{{Name: pullSecret}}
 	}
 	for _, taint := range []string{v1.TaintNodeNotReady, v1.TaintNodeUnreachable} {
-		t.Spec.Tolerations = append(t.Spec.Tolerations, v1.Toleration{
+		p.Tolerations = append(p.Tolerations, v1.Toleration{
 			Key: taint, Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute,
 			TolerationSeconds: ptr.To(int64(lostAfter)),
 		})
 	}
-	c.giveRecords(&t.Spec)
-	return t
+	return p
 }
 
 // giveRecords gives a pod the volume of the records, or the keys to their bucket, which are in a Secret and nowhere

@@ -53,7 +53,7 @@ func (c *Campaign) trouble(p *v1.Pod, late bool) error {
 		return unmendable{fmt.Errorf("the records cannot be kept at %s: %s", c.Records,
 			cmp.Or(why, p.Status.Message, "the pod "+p.Name+" failed; 'kubectl describe pod' may tell why"))}
 	}
-	line, stuck := c.waiting(p)
+	line, stuck := waiting(p)
 	switch {
 	case line == "":
 	case stuck && late:
@@ -65,7 +65,7 @@ func (c *Campaign) trouble(p *v1.Pod, late bool) error {
 }
 
 // waiting is what a pod waits for, and whether it hardly comes by itself.
-func (c *Campaign) waiting(p *v1.Pod) (line string, stuck bool) {
+func waiting(p *v1.Pod) (line string, stuck bool) {
 	for _, s := range p.Status.ContainerStatuses {
 		if s.State.Waiting == nil {
 			continue
@@ -77,7 +77,7 @@ func (c *Campaign) waiting(p *v1.Pod) (line string, stuck bool) {
 				"its registry asks who they are, and name it with --image", s.Image, why), true
 		case "CreateContainerConfigError":
 			return fmt.Sprintf("the pods cannot be started: %s: make it in namespace %s, or name another", why,
-				c.Namespace), true
+				p.Namespace), true
 		case "CreateContainerError", "RunContainerError":
 			return fmt.Sprintf("the pods cannot be started: %s: %s", why, imageAdvice), true
 		}
@@ -134,7 +134,7 @@ func (c *Campaign) watchOver(ctx context.Context, job *batchv1.Job) {
 	}
 	if job.Status.Active > 0 {
 		for _, p := range pods(v1.PodPending) {
-			if line, _ := c.waiting(&p); line != "" {
+			if line, _ := waiting(&p); line != "" {
 				c.tell("%s", line)
 				break
 			}

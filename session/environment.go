@@ -91,6 +91,8 @@ type Death struct {
 	Exhausted bool
 	// Idle says that nothing that the agent had asked for was under way.
 	Idle bool
+	// Outside says that what ended it was not in it: its machine, or who runs that.
+	Outside bool
 }
 
 func (d *Death) Error() string { return "the environment died: " + d.Why }
@@ -98,6 +100,8 @@ func (d *Death) Error() string { return "the environment died: " + d.Why }
 // blame says whose fault the death is, after the agent has had its way to the cloud.
 func (d *Death) blame() (Class, string) {
 	switch {
+	case d.Outside:
+		return Infra, d.Error()
 	case !d.Idle:
 		return AgentFailed, "the agent's action ended the environment: " + d.Why
 	case d.Exhausted:

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/campaign"
@@ -47,8 +48,11 @@ func campaignImages() []kit.Image {
 			Names: []string{"test/aiopslab"}, Tags: "v1", Programs: map[string]kit.Program{
 				"/usr/bin/aiopslab": func(ctx context.Context, env *kit.Env) error {
 					env.Args = env.Args[1:]
-					if env.Args[0] == "serve" {
+					switch env.Args[0] {
+					case "serve":
 						return serveHealth(ctx, env)
+					case "worker":
+						return echo(ctx, env)
 					}
 					if env.Args[1] == "keep" {
 						env.Args = env.Args[1:]
@@ -155,8 +159,25 @@ func (c *cluster) newCampaign(t *testing.T, ns string, n int) *campaign.Campaign
 	for i := range n {
 		x.Plan.Runs = append(x.Plan.Runs, campaign.Run{Problem: ns, Agent: "oracle", Seed: uint64(i + 1)})
 	}
+	x.Cloud = c.asGuest(t, "")
+	return x
+}
+
+// asGuest is the cluster as whoever has its kubeconfig sees it, or as somebody whose rights are fewer.
+func (c *cluster) asGuest(t *testing.T, user string) *kube.Cloud {
+	t.Helper()
 	b, err := c.Kubeconfig("test")
 	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.Load(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range config.AuthInfos {
+		x.Impersonate = user
+	}
+	if b, err = clientcmd.Write(*config); err != nil {
 		t.Fatal(err)
 	}
 	k, err := kube.Open(t.Context(), kube.Options{Config: b})
@@ -164,8 +185,7 @@ func (c *cluster) newCampaign(t *testing.T, ns string, n int) *campaign.Campaign
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	x.Cloud = k
-	return x
+	return k
 }
 
 // restrict has a namespace admit pods of the restricted level alone.

@@ -18,6 +18,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
@@ -110,5 +111,55 @@ func TestChart(t *testing.T) {
 	}
 	if text := fmt.Sprintf("%+v", d.Spec.Template.Spec); strings.Contains(text, "hush") || strings.Contains(text, "HostPath:&") {
 		t.Errorf("the pod has the token, or a path of its node: %s", text)
+	}
+}
+
+// TestChartJobs: a server whose workers are Jobs has the rights that these take, in its namespace, and no others.
+func TestChartJobs(t *testing.T) {
+	t.Parallel()
+	c := shared(t)
+	ns := c.namespace(t)
+	c.restrict(t, ns)
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	if err := cfg.Init(restGetter{c, ns}, ns, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	i := action.NewInstall(cfg)
+	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = "lab", ns, kube.StatusWatcherStrategy, patience
+	_, err := i.RunWithContext(t.Context(), serverChart(t), map[string]any{
+		"image": map[string]any{"repository": "test/aiopslab", "tag": "v1"}, "token": "hush",
+		"workers":   map[string]any{"jobs": true},
+		"resources": map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "64Mi"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := c.client.AppsV1().Deployments(ns).Get(t.Context(), "lab-aiopslab", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := strings.Join(d.Spec.Template.Spec.Containers[0].Args, " ")
+	if !strings.Contains(args, "--on=cluster --namespace="+ns+" --image=test/aiopslab:v1 --cpu=1 --memory=1Gi") {
+		t.Errorf("the server is started with %s", args)
+	}
+	p := &campaign.Posts{
+		Cloud: c.asGuest(t, "system:serviceaccount:"+ns+":lab-aiopslab"), Namespace: ns, Image: campaignImage, Resources: campaign.DefaultResources(),
+		Args: []string{"worker"}, Tell: func(line string) { t.Log(line) },
+	}
+	if err := p.Open(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s := newStay(t, p)
+	s.say(t, "hello")
+	conn, err := s.dial(t.Context(), echoPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	s.cancel()
+	<-s.ended
+	p.Namespace = "default"
+	if err := p.Open(t.Context()); err == nil || !strings.Contains(err.Error(), "forbidden") {
+		t.Errorf("elsewhere: %v", err)
 	}
 }

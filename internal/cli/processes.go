@@ -13,6 +13,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/cage"
+	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -32,6 +33,7 @@ type processes struct {
 	ceiling int64
 	dir     string // of their files
 	cloud   cloudFlags
+	posts   *campaign.Posts // where they run; nil for this machine
 	// setups has a place for each that may be set up at a time. Setting up takes a processor for
 	// seconds; if many did so at once, none would be in time.
 	setups chan struct{}
@@ -48,7 +50,11 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	if err != nil {
 		return nil, err
 	}
-	env, err := startEnvironment(p.state, dir, hosting{p.ceiling, g.keeps}, log)
+	h := hosting{ceiling: p.ceiling, keeps: g.keeps}
+	if p.posts != nil {
+		h.place = p.posts.New()
+	}
+	env, err := startEnvironment(p.state, dir, h, log)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err

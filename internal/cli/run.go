@@ -274,7 +274,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	case keepsWorlds(s, f.cage.off):
 		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p.App, seed) }
 	}
-	err = withEnvironment(ctx, s, hosting{f.memory.bytes, g.keeps}, log, t.progress, open,
+	err = withEnvironment(ctx, s, hosting{ceiling: f.memory.bytes, keeps: g.keeps}, log, t.progress, open,
 		func(ctx context.Context, env *process.Environment) error {
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,

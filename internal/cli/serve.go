@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/server"
 )
@@ -41,6 +42,7 @@ type serveFlags struct {
 	memory   memoryFlag
 	models   modelFlags
 	cloud    cloudFlags
+	pods     podFlags
 }
 
 func newServe(s *State) *cobra.Command {
@@ -53,15 +55,26 @@ on demand, environments for training, and AIOpsLab's own endpoints. The server
 describes itself at /openapi.json; docs/server.md tells more.
 
 Every session has a process and a cluster of its own or, with --cloud kubeconfig,
-namespaces in a cluster that you have, where there are none for training. Ctrl-C ends them all, and
-grades what there is. Standard error has a line for each session, environment
-and refused request, and more with --log-level debug.`,
+namespaces in a cluster that you have, where there are none for training. With
+--on cluster the processes are pods of a cluster that you have, each the one of a
+Job, so that there can be more of them than one machine holds; see
+docs/campaigns.md. Ctrl-C ends them all, and grades what there is. Standard error
+has a line for each session, environment and refused request, and more with
+--log-level debug.`,
 		Example: `  aiopslab serve
-  aiopslab serve --addr 0.0.0.0:1818 --token-file token`,
+  aiopslab serve --addr 0.0.0.0:1818 --token-file token
+  aiopslab serve --on cluster --image registry.example/aiopslab:v1 --max-sessions 200`,
 		Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if c.Flags().Changed("token-file") && f.token == "" {
 				return fail(ExitUsage, errors.New("--token-file: there is no name of a file"), "")
+			}
+			if !f.pods.cluster() {
+				if err := refuseUnused(c, podsOnly); err != nil {
+					return err
+				}
+			} else if err := f.pods.complete(&f.cloud, f.memory.bytes); err != nil {
+				return err
 			}
 			return serve(c.Context(), s, f)
 		},
@@ -80,7 +93,30 @@ and refused request, and more with --log-level debug.`,
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
+	f.pods.add(c, "sessions")
 	return c
+}
+
+// openPosts finds the cluster whose pods are the processes of sessions, and looks whether it would have them. It is nil
+// for this machine.
+func (f *serveFlags) openPosts(ctx context.Context, log *slog.Logger) (*campaign.Posts, error) {
+	if !f.pods.cluster() {
+		return nil, nil
+	}
+	c, err := f.pods.connect(ctx, &f.cloud)
+	if err != nil {
+		return nil, err
+	}
+	p := &campaign.Posts{
+		Cloud: c, Namespace: f.pods.namespace, Image: f.pods.image, PullSecret: f.pods.pullSecret, Queue: f.pods.queue,
+		Resources: f.pods.resources, Args: []string{"worker", "--" + apartFlag},
+		Tell: func(line string) { log.Warn(line) },
+	}
+	if err := p.Open(ctx); err != nil {
+		c.Close()
+		return nil, fail(ExitEnvironment, err, "")
+	}
+	return p, nil
 }
 
 // open checks the flags, and returns the listener and what the front needs to know of it.
@@ -182,6 +218,15 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 			return err
 		}
 	}
+	posts, err := f.openPosts(ctx, o.Log)
+	if err != nil {
+		return err
+	}
+	setups := runtime.NumCPU()
+	if posts != nil { // Which pods run when is up to the cluster.
+		defer posts.Cloud.Close()
+		setups = f.sessions
+	}
 	dir, err := newDir(tmp)
 	if err != nil {
 		return fail(ExitEnvironment, err, tempHint)
@@ -199,7 +244,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	}
 	o.Workers = &processes{
 		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir,
-		cloud: f.cloud, setups: make(chan struct{}, runtime.NumCPU()),
+		cloud: f.cloud, posts: posts, setups: make(chan struct{}, setups),
 	}
 	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())

@@ -26,6 +26,8 @@ type hosting struct {
 	ceiling int64 // of its memory
 	// keeps reports whether it needs a variable of this process that is private otherwise. It may be nil.
 	keeps func(variable string) bool
+	// place is where it runs, if that is not this machine.
+	place process.Place
 }
 
 // withEnvironment calls f with an environment in a process of its own, which open opens, and takes it down. The context
@@ -67,7 +69,7 @@ func startEnvironment(s *State, dir string, h hosting, log *slog.Logger) (*proce
 	withheld := func(variable string) bool { return private(variable) && (h.keeps == nil || !h.keeps(variable)) }
 	env, err := process.Start(process.Options{
 		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: h.ceiling,
-		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log,
+		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log, Place: h.place,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the environment: %w", err)

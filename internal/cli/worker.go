@@ -25,13 +25,28 @@ const endTime = 10 * time.Second
 // agent makes run there, does what its supervisor asks, and ends with it. It takes no arguments: what it
 // is for is told to it alone.
 func newWorker(s *State) *cobra.Command {
-	return &cobra.Command{
+	apart := false
+	c := &cobra.Command{
 		Use: "worker", Short: "Hold an environment for another process", Hidden: true, Args: noArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return work(c.Context(), s) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			if !apart {
+				return work(c.Context(), s, process.Answers())
+			}
+			answers, err := process.Stdout()
+			if err != nil {
+				return err
+			}
+			return work(c.Context(), s, answers)
+		},
 	}
+	c.Flags().BoolVar(&apart, apartFlag, false, "the supervisor is on another machine: answer on standard output")
+	return c
 }
 
-func work(ctx context.Context, s *State) error {
+// apartFlag is of a worker whose supervisor is on another machine.
+const apartFlag = "apart"
+
+func work(ctx context.Context, s *State, answers *os.File) error {
 	library := sync.OnceValues(func() (*problem.Library, error) { return s.Parts.LibraryFrom(s.registry) })
 	h := process.Host{Library: library, Apps: s.Parts.AllApps(), Hint: func(err error) string {
 		if f, ok := errors.AsType[*failure](err); ok {
@@ -40,7 +55,16 @@ func work(ctx context.Context, s *State) error {
 		return ""
 	}}
 	var c cloud.Cloud
+	var dir string // that nobody else removes
+	defer func() { _ = os.RemoveAll(dir) }()
 	h.Open = func(ctx context.Context, o process.Opening) (*session.Local, error) {
+		if o.Dir == "" {
+			var err error
+			if o.Dir, err = newDir(tempDir(s)); err != nil {
+				return nil, fail(ExitEnvironment, err, tempHint)
+			}
+			dir = o.Dir
+		}
 		l := &session.Local{Scratch: o.Dir, Self: toolCommand(s)}
 		var err error
 		if l.Cloud, err = openCloud(ctx, s, o, l); err != nil {
@@ -49,7 +73,7 @@ func work(ctx context.Context, s *State) error {
 		c = l.Cloud
 		return l, nil
 	}
-	err := process.Serve(ctx, s.Stdin, process.Answers(), h)
+	err := process.Serve(ctx, s.Stdin, answers, h)
 	last := time.AfterFunc(endTime, func() { os.Exit(ExitEnvironment) }) // Nobody is left to wait for it.
 	defer last.Stop()
 	if c != nil {

@@ -211,6 +211,9 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 		err = context.Cause(ctx)
 	}
 	e.admitted()
+	if err == nil && e.Place != nil {
+		a.Kubeconfig, err = e.reach(a.Kubeconfig)
+	}
 	return a, err
 }
 
@@ -232,12 +235,19 @@ func (e *Environment) Act(ctx context.Context, response string,
 
 // Export writes the telemetry of an interval.
 func (e *Environment) Export(ctx context.Context, i agent.Interval) (dir string, err error) {
-	err = e.call(ctx, "export", exportParams{i}, &dir)
-	return dir, err
+	if err = e.call(ctx, "export", exportParams{i}, &dir); err != nil || e.Place == nil {
+		return dir, err
+	}
+	var packed []byte
+	if err := e.call(ctx, "fetch", fetchParams{dir}, &packed); err != nil {
+		return "", err
+	}
+	return unpack(packed, e.Dir)
 }
 
 // Dismiss closes the agent's access to the cloud.
 func (e *Environment) Dismiss(ctx context.Context) error {
+	e.letIn(nil)
 	return e.call(ctx, "dismiss", struct{}{}, nil)
 }
 

@@ -7,7 +7,12 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
+
+// redirect has one descriptor be another.
+func redirect(from, to int) error { return unix.Dup3(from, to, 0) }
 
 // attributes put the process in a group of its own, and have the kernel end it with its supervisor.
 func attributes() *syscall.SysProcAttr {

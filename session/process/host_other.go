@@ -2,7 +2,14 @@
 
 package process
 
-import "syscall"
+import (
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// redirect has one descriptor be another.
+func redirect(from, to int) error { return unix.Dup2(from, to) }
 
 // attributes put the process in a group of its own. It ends with its supervisor because its standard
 // input does.

@@ -50,6 +50,9 @@ type Options struct {
 	Ceiling int64
 	// Env are the variables of the process.
 	Env []string
+	// Place is where the process runs, instead of Program on this machine. Its memory is that place's to limit, and
+	// it has a directory of its own; Dir is for what comes from it. It may be nil.
+	Place Place
 	// Log is for what the process has to tell: the lines that it logs, at the level that it has when Open
 	// is called, and its last words. A run has its own. It may be nil.
 	Log *slog.Logger
@@ -61,7 +64,8 @@ type Options struct {
 type Environment struct {
 	Options
 	*conn
-	cmd    *exec.Cmd
+	cmd    *exec.Cmd // nil if it runs at another place
+	leave  func()    // ends it there
 	stderr *ends
 	done   chan struct{} // closed when the process is gone
 	death  session.Death // known then
@@ -70,6 +74,7 @@ type Environment struct {
 	killed *session.Death // why we have killed it
 	memory int64          // as of the last look
 	base   int64          // before an agent had its way
+	inlet  *inlet         // from this machine to the cluster's API; nil if it is here
 }
 
 var _ session.Environment = (*Environment)(nil)
@@ -87,14 +92,19 @@ func Start(o Options) (*Environment, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer requests.Close()
 	out, answers, err := os.Pipe()
 	if err != nil {
 		in.Close()
+		requests.Close()
 		return nil, err
 	}
-	defer answers.Close()
 	e.conn = newConn(in, o.Log)
+	if o.Place != nil {
+		e.lodge(requests, answers, out)
+		return e, nil
+	}
+	defer requests.Close()
+	defer answers.Close()
 	e.cmd = exec.Command(o.Program, o.Args...)
 	e.cmd.Stdin, e.cmd.Stdout, e.cmd.Stderr = requests, e.stderr, e.stderr
 	e.cmd.ExtraFiles = []*os.File{answers}
@@ -120,18 +130,29 @@ func (e *Environment) live(started chan<- error, out *os.File) {
 	if err != nil {
 		return
 	}
-	read := make(chan struct{})
+	read := e.listen(out)
+	gone := make(chan struct{})
+	go e.watch(gone)
+	err = e.cmd.Wait()
+	close(gone)
+	e.killTree() // What it has started may still be there, and hold the pipe.
+	e.ended(err, read, out)
+}
+
+// listen reads what the process says. The channel is closed when all is read.
+func (e *Environment) listen(out *os.File) (read chan struct{}) {
+	read = make(chan struct{})
 	go func() {
 		defer close(read)
 		if err := e.conn.read(out); err != nil {
 			e.Kill(&session.Death{Why: "it wrote what cannot be understood: " + err.Error()})
 		}
 	}()
-	gone := make(chan struct{})
-	go e.watch(gone)
-	err = e.cmd.Wait()
-	close(gone)
-	e.killTree() // What it has started may still be there, and hold the pipe.
+	return read
+}
+
+// ended finds out how the process has ended, and tells those who wait for it.
+func (e *Environment) ended(err error, read <-chan struct{}, out *os.File) {
 	_ = out.SetReadDeadline(time.Now().Add(time.Second))
 	<-read
 	out.Close()
@@ -147,7 +168,11 @@ func (e *Environment) bury() {
 	e.mu.Lock()
 	killed := e.killed != nil
 	e.mu.Unlock()
-	log := e.logger().With("pid", e.cmd.Process.Pid, "why", e.death.Why)
+	where := slog.Any("place", e.Place)
+	if e.cmd != nil {
+		where = slog.Int("pid", e.cmd.Process.Pid)
+	}
+	log := e.logger().With(where, "why", e.death.Why)
 	if killed {
 		log.Debug("the process of the environment was ended", "last_words", e.stderr.String())
 		return
@@ -161,6 +186,9 @@ func (e *Environment) autopsy(err error) session.Death {
 	defer e.mu.Unlock()
 	if e.killed != nil {
 		return *e.killed
+	}
+	if d, ok := errors.AsType[*session.Death](err); ok {
+		return *d
 	}
 	text := e.stderr.String()
 	d := session.Death{Why: epitaph(text, err)}
@@ -228,7 +256,7 @@ func (e *Environment) watch(gone <-chan struct{}) {
 
 // admitted remembers how much memory there was in use before an agent had its way.
 func (e *Environment) admitted() {
-	used := memory(e.cmd.Process.Pid)
+	used := e.Memory()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.base = used
@@ -241,6 +269,10 @@ func (e *Environment) Kill(why *session.Death) {
 		e.killed = why
 	}
 	e.mu.Unlock()
+	if e.cmd == nil {
+		e.leave()
+		return
+	}
 	e.killTree()
 }
 
@@ -257,11 +289,21 @@ func (e *Environment) Close() {
 	<-e.done
 }
 
-// PID is the number of the process.
-func (e *Environment) PID() int { return e.cmd.Process.Pid }
+// PID is the number of the process, if it runs on this machine.
+func (e *Environment) PID() int {
+	if e.cmd == nil {
+		return 0
+	}
+	return e.cmd.Process.Pid
+}
 
-// Memory is how many bytes the process and those it has started take.
-func (e *Environment) Memory() int64 { return memory(e.cmd.Process.Pid) }
+// Memory is how many bytes the process and those it has started take, if they run on this machine.
+func (e *Environment) Memory() int64 {
+	if e.cmd == nil {
+		return 0
+	}
+	return memory(e.cmd.Process.Pid)
+}
 
 // Done is closed when the process is gone.
 func (e *Environment) Done() <-chan struct{} { return e.done }
@@ -273,15 +315,23 @@ func (e *Environment) Err() *session.Death {
 	return &d
 }
 
+// dir is where the process has its files; none if that is up to it.
+func (e *Environment) dir() string {
+	if e.Place != nil {
+		return ""
+	}
+	return e.Dir
+}
+
 // Open starts the cluster.
 func (e *Environment) Open(ctx context.Context) error {
-	return e.call(ctx, "open", openParams{Dir: e.Dir, Log: wanted(e.logger())}, nil)
+	return e.call(ctx, "open", openParams{Dir: e.dir(), Log: wanted(e.logger())}, nil)
 }
 
 // OpenFor starts the cluster for a run with an application, which may be in it already, if it was kept.
 func (e *Environment) OpenFor(ctx context.Context, a *app.App, seed uint64) error {
 	return e.call(ctx, "open", openParams{
-		Dir: e.Dir, Log: wanted(e.logger()), Run: &runParams{a.Name, a.Archive, seed},
+		Dir: e.dir(), Log: wanted(e.logger()), Run: &runParams{a.Name, a.Archive, seed},
 	}, nil)
 }
 
@@ -299,5 +349,5 @@ type Cluster struct {
 
 // OpenOn uses a cluster that is there. What is made there is the caller's to remove.
 func (e *Environment) OpenOn(ctx context.Context, c Cluster) error {
-	return e.call(ctx, "open", openParams{Dir: e.Dir, Log: wanted(e.logger()), On: &c}, nil)
+	return e.call(ctx, "open", openParams{Dir: e.dir(), Log: wanted(e.logger()), On: &c}, nil)
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,6 +32,13 @@ func TestMain(m *testing.M) {
 	switch os.Getenv("PROCESS_TEST") {
 	case "environment":
 		pretend(os.Stdin, Answers())
+	case "apart":
+		answers, err := Stdout()
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println("this is no answer")
+		pretend(os.Stdin, answers)
 	case "supervisor":
 		supervise()
 	default:
@@ -61,7 +69,22 @@ func pretend(in io.Reader, out io.Writer) {
 			_ = json.Unmarshal(r.Params, &p)
 			_ = w.write(message{Kind: record.PhaseEvent, Data: []byte(`{"name":"deploying"}`)})
 			_ = w.write(message{Kind: record.BaselineEvent, Data: []byte(`{}`)})
-			m.Data, _ = json.Marshal(session.Admission{Confinement: fmt.Sprint(p.Problem.ID, " ", os.Args[1:], " ", os.Environ())})
+			api := cmp.Or(os.Getenv("PROCESS_TEST_API"), "https://127.0.0.1:1")
+			m.Data, _ = json.Marshal(session.Admission{
+				Kubeconfig:  []byte("clusters: [{name: c, cluster: {server: '" + api + "'}}]\n" + kubeconfig),
+				Confinement: fmt.Sprint(p.Problem.ID, " ", os.Args[1:], " ", os.Environ()),
+			})
+		case "export":
+			dir, _ := os.MkdirTemp("", "process-test-")
+			_ = os.Mkdir(filepath.Join(dir, "metrics"), 0o700)
+			_ = os.WriteFile(filepath.Join(dir, "metrics", "up.csv"), []byte("up\n1\n"), 0o600)
+			m.Data, _ = json.Marshal(dir)
+		case "fetch":
+			result, err := (&server{env: &session.Local{}}).do(context.Background(), r)
+			if err != nil {
+				m.Error = &Failure{Text: err.Error()}
+			}
+			m.Data, _ = json.Marshal(result)
 		case "act":
 			var p actParams
 			_ = json.Unmarshal(r.Params, &p)
@@ -76,6 +99,8 @@ func pretend(in io.Reader, out io.Writer) {
 		return w.write(m)
 	})
 }
+
+const kubeconfig = "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
 
 // happen does what a response says.
 func happen(response string) (r session.Reply, hangs bool) {

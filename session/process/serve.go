@@ -11,6 +11,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -45,6 +47,19 @@ type Opening struct {
 func Answers() *os.File {
 	syscall.CloseOnExec(answerFD)
 	return os.NewFile(answerFD, "answers")
+}
+
+// Stdout is what Answers is, for a process at a place which has no more than the standard streams: its standard output.
+// Whatever else is written there goes to the standard error from now on.
+func Stdout() (*os.File, error) {
+	fd, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_DUPFD_CLOEXEC, answerFD)
+	if err != nil {
+		return nil, err
+	}
+	if err := redirect(int(os.Stderr.Fd()), int(os.Stdout.Fd())); err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), "answers"), nil
 }
 
 // Serve does what the supervisor asks for, until it asks no more.
@@ -169,6 +184,13 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			return nil, err
 		}
 		return s.env.Export(ctx, p.Interval)
+	case "fetch":
+		var p fetchParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		defer os.RemoveAll(p.Dir) // Nobody else has use for it.
+		return pack(p.Dir)
 	case "dismiss":
 		return nil, s.env.Dismiss(ctx)
 	case "watch":

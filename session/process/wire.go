@@ -85,6 +85,9 @@ type (
 	exportParams struct {
 		Interval agent.Interval `json:"interval"`
 	}
+	fetchParams struct {
+		Dir string `json:"dir"`
+	}
 	watchParams struct {
 		Interrupted bool `json:"interrupted"`
 	}
