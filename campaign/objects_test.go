@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -114,7 +115,7 @@ func TestTrouble(t *testing.T) {
 		x := someCampaign(t)
 		var told []string
 		x.told, x.Tell = map[string]bool{}, func(line string) { told = append(told, line) }
-		p := &v1.Pod{Status: c.status}
+		p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: x.Namespace}, Status: c.status}
 		err := x.trouble(p, false)
 		if got := strings.Join(told, "\n"); c.told == "" && got != "" || !strings.Contains(got, c.told) {
 			t.Errorf("%s: told is %q", c.name, got)

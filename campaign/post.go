@@ -16,11 +16,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/cloud/kube"
@@ -109,8 +109,8 @@ func (p *Posts) job() *batchv1.Job {
 	x := &t.Spec.Containers[0]
 	// With the connection, its input ends, and so does what reads it: no post outlives its server.
 	x.Args, x.Stdin, x.StdinOnce = p.Args, true, true
-	// The rest is for what it starts.
-	x.Env = append(x.Env, v1.EnvVar{Name: "GOMEMLIMIT", Value: strconv.FormatInt(p.Resources.MaxMemory.Value()/8*5, 10)})
+	most := strconv.FormatInt(p.Resources.MaxMemory.Value()/8*5, 10) // The rest is for what it starts.
+	x.Env = append(x.Env, v1.EnvVar{Name: "GOMEMLIMIT", Value: most})
 	if p.Queue != "" {
 		j.Labels[queueLabel], j.Spec.Suspend = p.Queue, ptr.To(true)
 	}
@@ -174,7 +174,8 @@ func (p *post) await(ctx context.Context) (*v1.Pod, error) {
 			case pod.Status.Phase == v1.PodRunning:
 				return &pod, nil
 			case pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded:
-				return nil, fmt.Errorf("its pod has ended: %s: %s", cmp.Or(lastWords(&pod), "nothing was said"), imageAdvice)
+				last := cmp.Or(lastWords(&pod), "nothing was said")
+				return nil, fmt.Errorf("its pod has ended: %s: %s", last, imageAdvice)
 			}
 			line, stuck = waiting(&pod)
 		}
@@ -235,8 +236,8 @@ func (p *post) attach(ctx context.Context, pod string, o remotecommand.StreamOpt
 	return e.StreamWithContext(ctx, o)
 }
 
-// autopsy says how the process has ended. What the container did itself is its own; whatever else ends a pod, or the way
-// to it, is not.
+// autopsy says how the process has ended. What the container did itself is its own; whatever else ends a pod, or the
+// way to it, is not.
 func (p *post) autopsy(before *v1.Pod, why error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), autopsyTime)
 	defer cancel()
@@ -248,7 +249,8 @@ func (p *post) autopsy(before *v1.Pod, why error) error {
 		case apierrors.IsNotFound(err):
 			return &session.Death{Why: "its pod was removed", Outside: true}
 		case err == nil && disrupted(pod):
-			return &session.Death{Why: "its pod had to go: " + cmp.Or(short(pod.Status.Message), lastWords(pod)), Outside: true}
+			reason := cmp.Or(short(pod.Status.Message), lastWords(pod), "nobody says why")
+			return &session.Death{Why: "its pod had to go: " + reason, Outside: true}
 		case err == nil && pod.Status.Reason == "Evicted": // It has taken more of its node's disk than it may.
 			return &session.Death{Why: short(pod.Status.Message), Exhausted: true}
 		case err == nil:
@@ -269,7 +271,8 @@ func (p *post) autopsy(before *v1.Pod, why error) error {
 	}
 }
 
-// disrupted reports whether a pod had to go for reasons that are not its own: its node, a drain, somebody who deleted it.
+// disrupted reports whether a pod had to go for reasons that are not its own: its node, a drain, somebody who deleted
+// it.
 func disrupted(p *v1.Pod) bool {
 	if p.DeletionTimestamp != nil {
 		return true

@@ -16,8 +16,8 @@ const (
 	inside = "in-cluster"
 )
 
-// fromInside is the kubeconfig of a pod: the cluster that it runs in, with the rights of its service account. There is no
-// context in it where there is no pod, or one without an account.
+// fromInside is the kubeconfig of a pod: the cluster that it runs in, with the rights of its service account. There is
+// no context in it where there is no pod, or one without an account.
 func fromInside(dir string, env func(string) string) *clientcmdapi.Config {
 	c := clientcmdapi.NewConfig()
 	host, port := env("KUBERNETES_SERVICE_HOST"), env("KUBERNETES_SERVICE_PORT")

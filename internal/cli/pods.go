@@ -85,7 +85,8 @@ func (f *podFlags) complete(cloud *cloudFlags, most int64) (err error) {
 		to         *resource.Quantity
 	}{{"cpu", f.cpu, &f.resources.CPU}, {"memory", f.memory, &f.resources.Memory}} {
 		if *q.to, err = resource.ParseQuantity(q.text); err != nil || q.to.Sign() <= 0 {
-			return fail(ExitUsage, fmt.Errorf("--%s %s: want a quantity of Kubernetes, such as 500m or 1Gi", q.flag, q.text), "")
+			return fail(ExitUsage, fmt.Errorf("--%s %s: want a quantity of Kubernetes, such as 500m or 1Gi", q.flag,
+				q.text), "")
 		}
 	}
 	f.resources.MaxMemory = *resource.NewQuantity(max(most+aside, f.resources.Memory.Value()), resource.BinarySI)

@@ -276,8 +276,9 @@ func (c *Client) waitsFor(ctx context.Context, workload *unstructured.Unstructur
 	if len(labels) == 0 {
 		return ""
 	}
-	list, err := c.dynamic.Resource(v1.SchemeGroupVersion.WithResource("pods")).Namespace(workload.GetNamespace()).
-		List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})})
+	pods := c.dynamic.Resource(v1.SchemeGroupVersion.WithResource("pods")).Namespace(workload.GetNamespace())
+	selector := metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: labels})
+	list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if err != nil {
 		return ""
 	}

@@ -135,7 +135,7 @@ func (i *inlet) close() {
 	i.conns.Wait()
 }
 
-// maxFetch is how much telemetry, packed, comes from another place at a time. It is a line with the rest of what is said.
+// maxFetch is how much telemetry, packed, comes from another place at a time: all of it is one line.
 const maxFetch = maxMessage/4*3 - 1<<20
 
 // pack is what a directory has.

@@ -52,11 +52,11 @@ func Answers() *os.File {
 // Stdout is what Answers is, for a process at a place which has no more than the standard streams: its standard output.
 // Whatever else is written there goes to the standard error from now on.
 func Stdout() (*os.File, error) {
-	fd, err := unix.FcntlInt(os.Stdout.Fd(), unix.F_DUPFD_CLOEXEC, answerFD)
+	fd, err := unix.FcntlInt(uintptr(syscall.Stdout), unix.F_DUPFD_CLOEXEC, answerFD)
 	if err != nil {
 		return nil, err
 	}
-	if err := redirect(int(os.Stderr.Fd()), int(os.Stdout.Fd())); err != nil {
+	if err := redirect(syscall.Stderr, syscall.Stdout); err != nil {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), "answers"), nil
