@@ -128,3 +128,25 @@ func TestCheck(t *testing.T) {
 		})
 	}
 }
+
+// gentle kills no containers.
+type gentle struct{ *killer }
+
+func (gentle) Refuses(d cloud.Disturbance) string {
+	if d.Pod != nil {
+		return "nobody is killed here"
+	}
+	return ""
+}
+
+// Caches are restarted only where containers can be killed.
+func TestRestartIfItCanBe(t *testing.T) {
+	for want, chaos := range map[int]cloud.Chaos{3: nil, 4: &killer{}} {
+		if got := len((&Life{Env: &fault.Env{Chaos: chaos}, Level: Calm}).chores()); got != want {
+			t.Errorf("%T: %d chores, want %d", chaos, got, want)
+		}
+	}
+	if got := len((&Life{Env: &fault.Env{Chaos: gentle{}}, Level: Calm}).chores()); got != 3 {
+		t.Errorf("%d chores where containers cannot be killed", got)
+	}
+}
