@@ -12,13 +12,14 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/workload/remote"
 	"github.com/aiopslab/aiopslab/world"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // References are the images that a cluster may be asked to run, in full and sorted: those of the applications and of
-// the telemetry, their earlier releases, and those that faults, jobs and checks use. What a registry does not have is
-// left out: it comes from elsewhere, or a fault means it not to be there.
+// the telemetry, their earlier releases, the load generator's, and those that faults, jobs and checks use. What a
+// registry does not have is left out: it comes from elsewhere, or a fault means it not to be there.
 func References(l *problem.Library, registry *kit.Registry) ([]string, error) {
 	found := map[string]bool{}
 	exists := func(ref string) bool {
@@ -55,7 +56,7 @@ func References(l *problem.Library, registry *kit.Registry) ([]string, error) {
 			}
 		}
 	}
-	for _, ref := range append(fault.Builds(), world.JobImage, noise.CheckImage) {
+	for _, ref := range append(fault.Builds(), world.JobImage, noise.CheckImage, remote.ImageName) {
 		exists(ref)
 	}
 	return slices.Sorted(maps.Keys(found)), nil

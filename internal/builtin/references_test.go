@@ -26,6 +26,7 @@ func TestReferences(t *testing.T) {
 				"registry.k8s.io/kube-state-metrics/kube-state-metrics:v2.17.0",
 				"docker.io/library/mongo:4.4.5",     // an earlier release
 				"docker.io/yinfangchen/geo:app3",    // a fault
+				"docker.io/aiopslab/load:v1",        // what sends load
 				"docker.io/library/busybox:1.36",    // a job, and somebody who looks
 				"docker.io/library/memcached:1.6.4", // the oldest release
 			},

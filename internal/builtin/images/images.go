@@ -23,6 +23,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
+	"github.com/aiopslab/aiopslab/workload/remote"
 )
 
 // All are what the containers of an environment can run.
@@ -45,6 +46,9 @@ func All() []kit.Image {
 		nginx.Image(tools),
 		httpd.Image(tools),
 		httpecho.Image(),
+
+		// What sends load.
+		remote.Image(),
 
 		// What applications are made of.
 		consul.Image(tools),
