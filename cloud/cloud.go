@@ -89,6 +89,9 @@ type Tenancy struct {
 	Suffix string
 	// Labels are those of everything that the lab makes outside of them.
 	Labels map[string]string
+	// Load is the namespace in which the load generator runs as a pod; empty if the load comes from where the lab is.
+	// The lab has made it, but it is not among Namespaces: agents have no rights in it, and no telemetry is about it.
+	Load string
 }
 
 // Name is what the namespace that usually has the given name is called there. In a cluster of the lab's own, where
@@ -108,6 +111,13 @@ func TenancyOf(c Cloud) *Tenancy {
 	}
 	t := s.Tenancy()
 	return &t
+}
+
+// PodDialer is an optional power of a Cloud: to connect to what listens on the loopback interface of a pod. Only the
+// lab itself does so; agents dial by Dial.
+type PodDialer interface {
+	// DialPod blocks until it is connected or ctx ends.
+	DialPod(ctx context.Context, namespace, pod string, port int) (net.Conn, error)
 }
 
 // Gate answers the requests that reach the cluster's APIs over a wire: from pods, by Dial, or from

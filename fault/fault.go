@@ -38,8 +38,8 @@ type Env struct {
 	App    *app.App
 	// Guest says that the cluster is somebody's: nothing outside of the application's namespace is the lab's to change.
 	Guest bool
-	// Load is what the application's users get at the moment.
-	Load func() workload.Snapshot
+	// Load is what the application's users get at the moment. It fails if that cannot be known.
+	Load func(ctx context.Context) (*workload.Snapshot, error)
 	// Injected is when the injection of faults began. Faults have not touched a pod that has been ready since
 	// before then, however young it is. The zero time means that this is not known.
 	Injected time.Time

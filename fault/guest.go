@@ -35,7 +35,10 @@ func (p networkParams) fromAfar(ctx context.Context, e *Env, service string, pod
 				ctx.Err()
 		}
 	}
-	return usersFail(e), ctx.Err()
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return usersFail(ctx, e)
 }
 
 // witnessed reports whether the API server reaches another service in time.

@@ -68,8 +68,8 @@ func TestNetworkOfGuests(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, hotel.App(), map[string]string{"memcached-rate": "n1", "geo": "n1", "rate": "n1", "user": "n1"})
 			l.env.Dial, l.env.Guest = serve(t, remember), tt.guest
-			l.env.Load = func() workload.Snapshot {
-				return workload.Snapshot{Windows: []workload.Window{{Name: "10s", Total: workload.SLI{Requests: 100, Failed: tt.failed}}}}
+			l.env.Load = func(context.Context) (*workload.Snapshot, error) {
+				return &workload.Snapshot{Windows: []workload.Window{{Name: "10s", Total: workload.SLI{Requests: 100, Failed: tt.failed}}}}, nil
 			}
 			l.PrependProxyReactor("pods", func(action clienttesting.Action) (bool, rest.ResponseWrapper, error) {
 				get := action.(clienttesting.ProxyGetAction)

@@ -57,20 +57,23 @@ func kernelProbe(ctx context.Context, e *Env, service string) (string, error) {
 	if symptom, err := healthProbe(ctx, e, service); symptom != "" || err != nil {
 		return symptom, err
 	}
-	return usersFail(e), nil
+	return usersFail(ctx, e)
 }
 
 // usersFail says that users are not served at the moment, or "".
-func usersFail(e *Env) string {
+func usersFail(ctx context.Context, e *Env) (string, error) {
 	if e.Load == nil {
-		return ""
+		return "", nil
 	}
-	s := e.Load()
+	s, err := e.Load(ctx)
+	if err != nil {
+		return "", err
+	}
 	w := s.Window("10s")
 	if float64(w.Total.Failed) > failing*float64(w.Total.Requests) {
-		return fmt.Sprintf("%d of %d requests of users failed in the last 10s", w.Total.Failed, w.Total.Requests)
+		return fmt.Sprintf("%d of %d requests of users failed in the last 10s", w.Total.Failed, w.Total.Requests), nil
 	}
-	return ""
+	return "", nil
 }
 
 // callsStore reports whether a service has a MongoDB server to connect to.

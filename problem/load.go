@@ -67,6 +67,15 @@ func (l *Load) most() (high float64) {
 	return high
 }
 
+// Peak is how many requests a second there are at most, of users if they are answered at once. It has no bound if those
+// do not think.
+func (l *Load) Peak() float64 {
+	if l.Users != nil {
+		return l.Users.Most()
+	}
+	return l.most()
+}
+
 // None reports whether nothing is ever sent.
 func (l *Load) None() bool { return l.Users == nil && l.most() == 0 }
 

@@ -1,6 +1,7 @@
 package problem
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -75,4 +76,25 @@ func FuzzParseLoad(f *testing.F) {
 			_, _, _ = l.String(), l.Key(), l.senseless()
 		}
 	})
+}
+
+// TestPeak: users who do not think have no bound.
+func TestPeak(t *testing.T) {
+	for text, want := range map[string]float64{
+		"12": 12,
+		"0":  0,
+		"{rate: {ramp: {from: 5, to: 700}, for: 1m}}":              700,
+		"{rate: 100, surges: {factor: 6, every: 1m, lasting: 5s}}": 600,
+		"{users: {count: 300, think: {min: 0s, max: 1s}}}":         600,
+		"{users: {count: 1, think: {min: 0s, max: 0s}}}":           math.Inf(1),
+		"{replay: {trace: \"time\\n0\\n0.001\\n0.002\\n10\\n\"}}":  0.8,
+	} {
+		l, err := ParseLoad(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if got := l.Peak(); got != want {
+			t.Errorf("%s has %g, not %g", text, got, want)
+		}
+	}
 }

@@ -9,6 +9,7 @@ import (
 // the baseline with when it was taken, is written when the agent is done.
 const (
 	PhaseEvent      = "phase"      // Phase
+	LoadEvent       = "load"       // Load, on a cluster that is somebody's
 	BaselineEvent   = "baseline"   // the healthy system
 	BriefingEvent   = "briefing"   // Briefing
 	PromptEvent     = "prompt"     // Prompt, once for each that an agent uses
@@ -43,6 +44,19 @@ const (
 type Phase struct {
 	Name string `json:"name"`
 }
+
+// Load is where the load of a run comes from.
+type Load struct {
+	From      string `json:"from"`                // FromHere or FromCluster
+	Namespace string `json:"namespace,omitempty"` // of the pod that sends it
+	Pod       string `json:"pod,omitempty"`
+}
+
+// Where a load comes from: from the lab's own process, through the API server's port-forward, or from a pod.
+const (
+	FromHere    = "here"
+	FromCluster = "cluster"
+)
 
 // Fault is a fault that was injected.
 type Fault struct {

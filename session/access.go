@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -13,6 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/workload/remote"
 )
 
 // hands do what an agent asks for: an [aci.Interface].
@@ -53,6 +55,7 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	}
 	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels
+		o.Hide = hidden(t)
 	}
 	if a.guard, err = guard.Start(ctx, o); err != nil {
 		return nil, err
@@ -76,6 +79,16 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	}
 	a.aci = i
 	return a, nil
+}
+
+// hidden is what no agent sees of a tenancy. It has no rights to any of it, either.
+func hidden(t *cloud.Tenancy) []guard.Rule {
+	name, _, _ := strings.Cut(remote.ImageName, ":")
+	rules := []guard.Rule{{Image: name}}
+	if t.Load != "" {
+		rules = append(rules, guard.Rule{Namespace: t.Load})
+	}
+	return rules
 }
 
 // newObserver is what the agent's actions read telemetry with. What a run is judged by is the lab's own in any case.

@@ -1,18 +1,14 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
-	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/observe"
-	"github.com/aiopslab/aiopslab/problem"
-	"github.com/aiopslab/aiopslab/workload"
 )
 
 // deployTimeout is how long an application may take to be ready.
@@ -82,57 +78,4 @@ func deployApp(ctx context.Context, c cloud.Cloud, a *app.App) error {
 		return err
 	}
 	return client.WaitReady(ctx, a.Namespace, objects)
-}
-
-// Load is load that runs until it is stopped.
-type Load struct {
-	*workload.Generator
-	done chan struct{}
-}
-
-// StartLoad puts an application under load. One whose rate changes is held at its highest rate until its
-// Begin is called.
-func StartLoad(c cloud.Cloud, a *app.App, l *problem.Load, seed uint64) (*Load, error) {
-	g, err := newLoad(c, a, l, seed)
-	if err != nil {
-		return nil, err
-	}
-	load := &Load{Generator: g, done: make(chan struct{})}
-	go func() {
-		defer close(load.done)
-		_ = g.Run(context.Background()) // It ends by Stop alone.
-	}()
-	return load, nil
-}
-
-func newLoad(c cloud.Cloud, a *app.App, l *problem.Load, seed uint64) (*workload.Generator, error) {
-	m, err := workload.FindMix(a.Mixes, cmp.Or(l.Mix, a.Mix))
-	if err != nil {
-		return nil, err
-	}
-	spec := l.Spec(m)
-	spec.Seed, spec.Held = seed, true
-	return workload.New(spec, workload.Target{BaseURL: "http://" + a.Host(), DialContext: c.Dial})
-}
-
-// surge has more users come for a while: a part of how many there were when the system was well. They do what the
-// others do, and nobody asks what they got.
-func (l *Local) surge(ctx context.Context, part float64, lasting time.Duration, seed uint64) {
-	more := problem.Load{Mix: l.setting.Problem.Document.Load.Mix}
-	more.Rate = workload.Constant(part * l.baseline.Load.Total.Rate)
-	g, err := newLoad(l.Cloud, l.stage.app, &more, seed)
-	if err != nil {
-		logs.Or(l.setting.Log).Debug("no load spike", "why", err)
-		return
-	}
-	end := time.AfterFunc(lasting, g.Stop)
-	defer end.Stop()
-	_ = g.Run(ctx) // When the agent is done, its last requests are given up.
-}
-
-// Stop ends the load, waits for the last answers and returns what its users got.
-func (l *Load) Stop() workload.SLI {
-	l.Generator.Stop()
-	<-l.done
-	return l.Snapshot().Window("whole").Total
 }

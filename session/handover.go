@@ -128,7 +128,11 @@ func (l *Local) awaitCall(ctx context.Context, injected time.Time) (page []strin
 		if err == nil { // Else Prometheus may be what is broken.
 			page = l.callsFor(alerts, injected)
 		}
-		sli := l.stage.load.Snapshot().Window("10s").Total
+		load, err := l.stage.load.Snapshot(limited)
+		if err != nil {
+			return false, err
+		}
+		sli := load.Window("10s").Total
 		switch now := time.Now(); {
 		case sli.Requests == 0 || sli.Success >= 1-complaintShare:
 			bad = time.Time{}

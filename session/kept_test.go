@@ -156,7 +156,7 @@ func TestAccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if l.stage.load, err = StartLoad(c.Cloud, shop(), &problem.Load{Arrivals: workload.Arrivals{Rate: workload.Constant(1)}}, 0); err != nil {
+	if l.stage.load, err = StartLoad(t.Context(), c.Cloud, shop(), &problem.Load{Arrivals: workload.Arrivals{Rate: workload.Constant(1)}}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := l.Act(t.Context(), "", func(string) {}); !errors.Is(err, errNoWay) {

@@ -113,6 +113,9 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, ErrMisfit
 	}
 	l.stage.log = s.Log
+	if t := cloud.TenancyOf(l.Cloud); t != nil && t.Load != "" {
+		l.phase("starting the load generator as a pod in " + t.Load)
+	}
 	l.phase("waiting until its users are served")
 	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, func(alert string) {
 		l.phase("waiting until no alert is left from the start, such as " + alert)
@@ -122,7 +125,10 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	}
 	tell(record.BaselineEvent, l.baseline)
 	l.tellMade()
-	l.stage.load.Begin()
+	if err := l.stage.load.Begin(ctx); err != nil {
+		return a, err
+	}
+	l.tellLoad()
 	if l.healthyActors, err = l.stage.actors(ctx); err != nil {
 		return a, err
 	}
@@ -279,8 +285,9 @@ func (l *Local) calm(ctx context.Context) {
 		l.life.Stop(ctx)
 		l.tellNoise()
 		if l.stage.load != nil { // With what users got, who runs the lab can tell that none of it did harm.
-			users := l.stage.load.Snapshot().Window("whole").Total
-			logs.Or(l.setting.Log).Debug("noise ended", "requests", users.Requests, "failed", users.Failed)
+			if w, err := l.stage.whole(ctx); err == nil {
+				logs.Or(l.setting.Log).Debug("noise ended", "requests", w.Total.Requests, "failed", w.Total.Failed)
+			}
 		}
 		l.life = nil
 	}

@@ -49,7 +49,10 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 			l.Symptoms = append(l.Symptoms, symptom)
 		}
 	}
-	load := s.load.Snapshot()
+	load, err := s.load.Snapshot(ctx)
+	if err != nil {
+		return l, err
+	}
 	l.Load, l.Late = load.Window(loadWindow), load.Lag.Recent
 	return l, nil
 }

@@ -29,7 +29,10 @@ type usual struct {
 // warm notes that the application has its usual load, once that has gone well for a moment. If users are not
 // served, the moment begins anew.
 func (s *Stage) warm(ctx context.Context) error {
-	w := s.load.Snapshot().Window("whole")
+	w, err := s.whole(ctx)
+	if err != nil {
+		return err
+	}
 	if s.usual.since.IsZero() && w.Covered < warming || !s.usual.since.IsZero() && w.Total.Failed == s.usual.failed {
 		return nil
 	}
@@ -42,7 +45,10 @@ func (s *Stage) mark(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	w := s.load.Snapshot().Window("whole")
+	w, err := s.whole(ctx)
+	if err != nil {
+		return err
+	}
 	s.usual = usual{time.Now(), w.Total.Requests, w.Total.Failed}
 	if err := h.Mark(ctx); err != nil {
 		return fmt.Errorf("note what there was before the load: %w", err)
@@ -63,12 +69,16 @@ func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
 		return err
 	}
 	// Chance has sent a few requests more, or fewer: what counts is how many there were.
+	w, err := s.whole(ctx)
+	if err != nil {
+		return err
+	}
 	now, since := time.Now(), s.usual.since
-	if n := s.load.Snapshot().Window("whole").Total.Requests - s.usual.requests; rate > 0 && n > 0 {
+	if n := w.Total.Requests - s.usual.requests; rate > 0 && n > 0 {
 		since = now.Add(-time.Duration(float64(n) / rate * float64(time.Second)))
 	}
 	p := past.New(seed, since, now, s.cast)
-	if w := s.load.Snapshot().Window("whole"); w.Covered > now.Sub(since) {
+	if w.Covered > now.Sub(since) {
 		p.Began = now.Add(-w.Covered)
 	}
 	if err := h.Recall(ctx, p); err != nil {
@@ -87,8 +97,8 @@ func (s *Stage) awaitUsual(ctx context.Context) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
-		if tries == maxUnusual || s.load.Snapshot().Window("whole").Total.Failed == s.usual.failed {
-			return nil
+		if w, err := s.whole(ctx); err != nil || tries == maxUnusual || w.Total.Failed == s.usual.failed {
+			return err
 		}
 		if err := s.mark(ctx); err != nil {
 			return err

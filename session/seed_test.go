@@ -41,7 +41,7 @@ func TestACloudIsSeededBeforeARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	load := &Load{Generator: g, done: make(chan struct{})}
+	load := &ownLoad{generator: g, done: make(chan struct{})}
 	close(load.done)
 	s := &Stage{cloud: d, app: &app.App{}, used: true, load: load}
 	if _, err := s.set(t.Context(), &problem.Load{}, 7, nil); !errors.Is(err, errNoReset) {

@@ -227,10 +227,11 @@ func (r *run) disclose() {
 
 // tell takes an event of the environment. When the healthy system was looked at and when the injection
 // began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
-// took to show, or that there was none. So are noise and decoys: what is none of them is the fault.
+// took to show, or that there was none. So is where the load comes from, because it is told in between. So are noise
+// and decoys: what is none of them is the fault.
 func (r *run) tell(kind string, data any) {
 	switch {
-	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.NoiseEvent,
+	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
 		kind == record.DecoyEvent, kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:

@@ -15,6 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/workload"
 )
 
 // web is a cloud of one program that answers HTTP, under virtual time.
@@ -119,20 +120,27 @@ func judgeShape(t *testing.T, p *problem.Problem, way string, well int) {
 	})}
 	served := make(chan struct{})
 	go func() { _ = srv.Serve(w); close(served) }()
-	l, err := StartLoad(w, p.App, &p.Document.Load, 7)
+	l, err := StartLoad(t.Context(), w, p.App, &p.Document.Load, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func() grade.Look {
-		return grade.Look{Time: time.Now(), Load: l.Snapshot().Window(loadWindow)}
+	seen := func() *workload.Snapshot {
+		s, err := l.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
 	}
+	look := func() grade.Look { return grade.Look{Time: time.Now(), Load: seen().Window(loadWindow)} }
 	time.Sleep(minCovered + time.Second/2)
 	baseline := look()
-	l.Begin()
+	if err := l.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	for range well {
 		time.Sleep(time.Second)
 		if c := grade.Complaints(baseline, look()); len(c) > 0 {
-			t.Errorf("%s: after %v, though all is well: %q", way, l.Snapshot().Elapsed, c)
+			t.Errorf("%s: after %v, though all is well: %q", way, seen().Elapsed, c)
 			break
 		}
 	}
@@ -141,12 +149,14 @@ func judgeShape(t *testing.T, p *problem.Problem, way string, well int) {
 	for range 8 {
 		time.Sleep(time.Second)
 		if c := grade.Complaints(baseline, look()); len(c) == 0 {
-			t.Errorf("%s: no complaint after %v: %+v", way, l.Snapshot().Elapsed, look().Load)
+			t.Errorf("%s: no complaint after %v: %+v", way, seen().Elapsed, look().Load)
 			break
 		}
 	}
 	ill.Store(false)
-	l.Stop()
+	if _, err := l.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	_ = srv.Close()
 	<-served
 }

@@ -38,7 +38,7 @@ type Stage struct {
 	// namespaces are those that are looked at, where not all are the lab's; nil for all.
 	namespaces []string
 	env        *fault.Env
-	load       *Load // nil until the first run
+	load       Load // nil until the first run
 	// healthy is how the application looks when it is well, under each load it has had, by its key.
 	healthy map[string]grade.Look
 	served  []grade.Serving // who answered when it was well; nil until then
@@ -108,7 +108,7 @@ func openStage(c cloud.Cloud, a *app.App) (*Stage, error) {
 	}
 	s.env = &fault.Env{
 		Client: client, Config: cloud.DirectConfig(c), Dial: c.Dial, App: a,
-		Load: func() workload.Snapshot { return *s.load.Snapshot() },
+		Load: func(ctx context.Context) (*workload.Snapshot, error) { return s.load.Snapshot(ctx) },
 	}
 	s.env.Chaos, _ = c.(cloud.Chaos)
 	if t := cloud.TenancyOf(c); t != nil {
@@ -169,7 +169,7 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 		s.served = healthy.Serving
 		return healthy, s.restart(ctx, l, seed)
 	}
-	if s.load, err = StartLoad(s.cloud, s.app, l, seed); err != nil {
+	if err := s.start(ctx, l, seed); err != nil {
 		return baseline, err
 	}
 	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
@@ -177,6 +177,15 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 		s.served = baseline.Serving
 	}
 	return baseline, err
+}
+
+// start puts the application under load.
+func (s *Stage) start(ctx context.Context, l *problem.Load, seed uint64) error {
+	load, err := StartLoad(ctx, s.cloud, s.app, l, seed)
+	if err == nil {
+		s.load = load
+	}
+	return err
 }
 
 // mustReset reports whether the application must be reset before it can be put under load: another run has used it,
@@ -195,14 +204,15 @@ func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error
 	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
 	defer cancel()
 	for {
-		load, err := StartLoad(s.cloud, s.app, l, seed)
-		if err != nil {
+		if err := s.start(ctx, l, seed); err != nil {
 			return err
 		}
-		s.load = load
 		failed := false
-		err = poll(ctx, minRestored/10, func() (bool, error) {
-			w := load.Snapshot().Window("whole")
+		err := poll(ctx, minRestored/10, func() (bool, error) {
+			w, err := s.whole(ctx)
+			if err != nil {
+				return false, err
+			}
 			failed = w.Total.Failed > 0
 			return failed || w.Covered >= minRestored && w.Total.Requests > 0, nil
 		})
@@ -216,7 +226,7 @@ func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error
 			_, err := s.awaitHealth(ctx, minRestored)
 			return err
 		}
-		load.Generator.Stop() // Its last requests end by themselves.
+		s.load.End() // Its last requests end by themselves.
 	}
 }
 
@@ -225,11 +235,11 @@ func (s *Stage) reset(ctx context.Context, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
 	if s.load != nil {
-		s.load.Generator.Stop()
+		s.load.End()
 	}
 	err := s.restore(ctx, seed)
 	if s.load != nil {
-		s.load.Stop() // Requests that were under way end with the cluster's connections.
+		_, _ = s.load.Stop(ctx) // Requests that were under way end with the cluster's connections.
 	}
 	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
@@ -281,7 +291,7 @@ func (s *Stage) awaitHealth(ctx context.Context, covered time.Duration) (look gr
 // Close ends the stage's load. The application stays where it is.
 func (s *Stage) Close() {
 	if s.load != nil {
-		s.load.Stop()
+		_, _ = s.load.Stop(context.Background()) // What its users got was seen by looks.
 	}
 	s.observer.Close()
 }

@@ -46,10 +46,12 @@ type Options struct {
 	Context    string // of the file; empty for the current one
 	// Config is a kubeconfig itself, as Resolve returns it, instead of a file.
 	Config []byte
-	// Run, Namespaces and Suffix are those of a claim: see [cloud.Tenancy]. Without namespaces, all can be reached.
+	// Run, Namespaces, Suffix and Load are those of a claim: see [cloud.Tenancy]. Without namespaces, all can be
+	// reached.
 	Run        string
 	Namespaces []string
 	Suffix     string
+	Load       string
 }
 
 // Cloud is a cluster that a kubeconfig points to.
@@ -60,8 +62,9 @@ type Cloud struct {
 	Version version.Info
 
 	cluster string // its name in the kubeconfig
-	run     string // of a tenancy, as is the next
+	run     string // of a tenancy, as are the next
 	suffix  string
+	load    string
 
 	config *rest.Config
 	names  *names
@@ -76,8 +79,9 @@ type Cloud struct {
 }
 
 var (
-	_ cloud.Cloud  = (*Cloud)(nil)
-	_ cloud.Shared = (*Cloud)(nil)
+	_ cloud.Cloud     = (*Cloud)(nil)
+	_ cloud.Shared    = (*Cloud)(nil)
+	_ cloud.PodDialer = (*Cloud)(nil)
 )
 
 // Open reads a kubeconfig and asks the cluster for its version, and whether it has Chaos Mesh. The cluster is left as
@@ -96,7 +100,7 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 		return nil, fmt.Errorf("the context %s: %w", raw.CurrentContext, err)
 	}
 	c.Context, c.cluster = raw.CurrentContext, raw.Contexts[raw.CurrentContext].Cluster
-	c.run, c.suffix, c.names.allowed = o.Run, o.Suffix, o.Namespaces
+	c.run, c.suffix, c.load, c.names.allowed = o.Run, o.Suffix, o.Load, o.Namespaces
 	if err := c.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", c.Context, err), c.Close())
 	}
@@ -203,7 +207,7 @@ func (c *Cloud) RESTConfig() *rest.Config { return rest.CopyConfig(c.config) }
 func (c *Cloud) Tenancy() cloud.Tenancy {
 	return cloud.Tenancy{
 		Run: c.run, Namespaces: slices.Clone(c.names.allowed), Suffix: c.suffix,
-		Labels: map[string]string{RunLabel: c.run},
+		Labels: map[string]string{RunLabel: c.run}, Load: c.load,
 	}
 }
 

@@ -78,11 +78,31 @@ func TestGuestReachesItsOwn(t *testing.T) {
 	}
 }
 
+// The lab itself connects to a pod by its name, wherever it is. What a guest dials does not lead there.
+func TestDialPod(t *testing.T) {
+	c, _ := newCloud(t)
+	c.names.allowed = []string{"shop"}
+	conn, err := c.DialPod(t.Context(), "aiopslab-load", "load-1", echoPort)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pod, answer := say(t, conn, "hello"); pod != "load-1" || answer != "hello" || conn.RemoteAddr().String() != "load-1.aiopslab-load:8080" {
+		t.Errorf("%s says %s from %v", pod, answer, conn.RemoteAddr())
+	}
+	_ = conn.Close()
+	if _, err := c.DialPod(t.Context(), "aiopslab-load", "gone", echoPort); err == nil || !strings.Contains(err.Error(), `pods "gone" not found`) {
+		t.Errorf("a pod that is gone: %v", err)
+	}
+	if _, err := dial(t, c, "load-1.aiopslab-load:8080"); err == nil {
+		t.Error("a guest reaches the load generator")
+	}
+}
+
 func TestTenancy(t *testing.T) {
 	c, _ := newCloud(t)
-	c.run, c.names.allowed = "r1", []string{"shop"}
+	c.run, c.load, c.names.allowed = "r1", "load", []string{"shop"}
 	got := c.Tenancy()
-	if got.Run != "r1" || len(got.Namespaces) != 1 || got.Labels[RunLabel] != "r1" {
+	if got.Run != "r1" || len(got.Namespaces) != 1 || got.Labels[RunLabel] != "r1" || got.Load != "load" {
 		t.Errorf("%+v", got)
 	}
 	got.Namespaces[0] = "kube-system"

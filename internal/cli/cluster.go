@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
 )
 
@@ -69,24 +70,34 @@ func (g *guest) open(ctx context.Context, run string, p *problem.Problem, env *p
 	if why := p.Lacks(g.cloud); why != "" {
 		return fail(ExitUsage, errors.New(why), "'aiopslab problems --cloud kubeconfig' lists what can be run there.")
 	}
-	if err := g.settle(ctx, run, p.App); err != nil {
+	if err := g.settle(ctx, run, p.App, &p.Document.Load); err != nil {
 		return err
 	}
 	return env.OpenOn(ctx, process.Cluster{
 		Kubeconfig: g.Config, Run: run, Namespaces: g.tenancy.Namespaces, Suffix: g.tenancy.Suffix,
-		Registry: g.flags.registry(), Telemetry: g.telemetry,
+		Load: g.tenancy.Load, Registry: g.flags.registry(), Telemetry: g.telemetry,
 	})
 }
 
-// settle takes namespaces for an application and its telemetry.
-func (g *guest) settle(ctx context.Context, run string, a *app.App) (err error) {
+// settle takes namespaces for an application and its telemetry, and one that is the lab's alone if its load is to come
+// from a pod.
+func (g *guest) settle(ctx context.Context, run string, a *app.App, l *problem.Load) (err error) {
 	if err := g.ask(ctx); err != nil {
 		return err
 	}
-	if g.claim, err = g.cloud.Settle(ctx, run, a.Namespace, observe.Namespace); err != nil {
+	names := []string{a.Namespace, observe.Namespace}
+	pod := g.flags.fromPod(l)
+	if pod {
+		names = append(names, session.LoadNamespace)
+	}
+	if g.claim, err = g.cloud.Settle(ctx, run, names...); err != nil {
 		return fail(ExitEnvironment, err, "")
 	}
 	t := g.claim.Tenancy()
+	if pod {
+		t.Load = t.Name(session.LoadNamespace)
+		t.Namespaces = slices.DeleteFunc(t.Namespaces, func(name string) bool { return name == t.Load })
+	}
 	g.tenancy = &t
 	return nil
 }
@@ -157,6 +168,9 @@ func (f *cloudFlags) args() []string {
 	}
 	if r := f.registry(); r != "" {
 		args = append(args, "--images", labImages+r)
+	}
+	if f.loadFrom != "" {
+		args = append(args, "--load-from", f.loadFrom)
 	}
 	return args
 }

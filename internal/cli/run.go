@@ -101,6 +101,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
+	f.cloud.addLoadFrom(c)
 	f.shadow.add(c)
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })

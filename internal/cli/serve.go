@@ -93,6 +93,7 @@ has a line for each session, environment and refused request, and more with
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
+	f.cloud.addLoadFrom(c)
 	f.pods.add(c, "sessions")
 	return c
 }

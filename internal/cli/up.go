@@ -97,6 +97,7 @@ in namespaces of its own, which are removed in the end.`,
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
+	f.cloud.addLoadFrom(c)
 	return c
 }
 
@@ -149,7 +150,9 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
 	begin := func(ctx context.Context) (*place, error) { return startCluster(ctx, opts, f.kubeconfig, a) }
 	if f.cloud.onCluster() {
-		begin = func(ctx context.Context) (*place, error) { return settleIn(ctx, &f.cloud, opts.Dir, a, opts.Progress) }
+		begin = func(ctx context.Context) (*place, error) {
+			return settleIn(ctx, &f.cloud, opts.Dir, a, wanted, opts.Progress)
+		}
 	} else {
 		say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
 	}
@@ -165,17 +168,11 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	leadTo(pages, p)
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
 	if a != nil && !wanted.None() {
-		load, err := session.StartLoad(p.cloud, p.app, wanted, 0)
+		stop, err := putUnderLoad(ctx, p, wanted, say)
 		if err != nil {
 			return err
 		}
-		load.Begin()
-		say("%s gets %v\n", a.Name, wanted)
-		defer func() {
-			sli := load.Stop()
-			say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", a.Name, sli.Requests,
-				100*sli.Success, sli.P50.Round(100*time.Microsecond))
-		}()
+		defer stop()
 	}
 	defer servePages(pages, p.cloud.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
 	if len(command) > 0 {
@@ -202,6 +199,34 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	case <-ctx.Done():
 		return nil
 	}
+}
+
+// putUnderLoad has an application get a load, and returns what ends it and tells what became of it.
+func putUnderLoad(ctx context.Context, p *place, l *problem.Load, say func(format string, args ...any),
+) (stop func(), err error) {
+	load, err := session.StartLoad(ctx, p.cloud, p.app, l, 0)
+	if err != nil {
+		return nil, fail(ExitEnvironment, err, "")
+	}
+	stop = func() {
+		sli, err := load.Stop(context.WithoutCancel(ctx))
+		if err != nil {
+			say("%v\n", err)
+			return
+		}
+		say("%s answered %d requests, %.2f %% of them well, half of them within %v\n", p.app.Name, sli.Requests,
+			100*sli.Success, sli.P50.Round(100*time.Microsecond))
+	}
+	if err := load.Begin(ctx); err != nil {
+		stop()
+		return nil, fail(ExitEnvironment, err, "")
+	}
+	where := ""
+	if from := load.From(); from.Pod != "" {
+		where = fmt.Sprintf(" from pod %s in %s", from.Pod, from.Namespace)
+	}
+	say("%s gets %v%s\n", p.app.Name, l, where)
+	return stop, nil
 }
 
 func plural(n int, word string) string {

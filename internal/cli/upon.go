@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud/kube"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -39,8 +40,9 @@ func (f *upFlags) check() error {
 	return nil
 }
 
-// settleIn deploys an application in a cluster that is there.
-func settleIn(ctx context.Context, f *cloudFlags, dir string, a *app.App, progress func(string)) (_ *place, err error) {
+// settleIn deploys an application in a cluster that is there, which is to have a load.
+func settleIn(ctx context.Context, f *cloudFlags, dir string, a *app.App, l *problem.Load, progress func(string),
+) (_ *place, err error) {
 	g, err := newGuest(f)
 	if err != nil {
 		return nil, err
@@ -55,11 +57,12 @@ func settleIn(ctx context.Context, f *cloudFlags, dir string, a *app.App, progre
 		return nil, err
 	}
 	run := session.NewID()
-	if err := g.settle(ctx, run, a); err != nil {
+	if err := g.settle(ctx, run, a, l); err != nil {
 		return nil, err
 	}
 	c, err := kube.Open(ctx, kube.Options{
 		Config: g.Config, Run: run, Namespaces: g.tenancy.Namespaces, Suffix: g.tenancy.Suffix,
+		Load: g.tenancy.Load,
 	})
 	if err != nil {
 		return nil, fail(ExitEnvironment, err, clusterHint)

@@ -81,6 +81,7 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
+	f.cloud.addLoadFrom(c)
 	f.on.add(c)
 	completeFlag(c, "agents", func() []string { return provers })
 	return c

@@ -341,6 +341,7 @@ type Cluster struct {
 	Run        string   `json:"run"`              // what is made there is marked with it
 	Namespaces []string `json:"namespaces"`       // that were made for it
 	Suffix     string   `json:"suffix,omitempty"` // of their names; see [cloud.Tenancy]
+	Load       string   `json:"load,omitempty"`   // the one of the load generator, likewise
 	// Registry is the prefix of the registry that the lab's images come from; none if they are where their names say.
 	Registry string `json:"registry,omitempty"`
 	// Telemetry is where the agent's actions read metrics and traces, instead of what is deployed for the run.
