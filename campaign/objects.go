@@ -175,7 +175,9 @@ func unprivileged(image, pullSecret string, scratch resource.Quantity, r v1.Reso
 		},
 		Containers: []v1.Container{{
 			Name: container, Image: image, Command: []string{"aiopslab"},
-			Resources: r, TerminationMessagePolicy: v1.TerminationMessageFallbackToLogsOnError,
+			// One that was put straight onto the nodes has no registry to ask, even if it is called latest.
+			ImagePullPolicy: v1.PullIfNotPresent,
+			Resources:       r, TerminationMessagePolicy: v1.TerminationMessageFallbackToLogsOnError,
 			Env: []v1.EnvVar{
 				{Name: "HOME", Value: "/tmp"}, {Name: "TMPDIR", Value: "/tmp"}, {Name: "AIOPSLAB_WORLDS", Value: "off"},
 			},

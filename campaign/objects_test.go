@@ -71,6 +71,9 @@ func TestPodsAskForNothing(t *testing.T) {
 			*s.AllowPrivilegeEscalation || !*s.ReadOnlyRootFilesystem || !slices.Equal(s.Capabilities.Drop, []v1.Capability{"ALL"}) {
 			t.Errorf("%s: %+v, %+v", name, p, s)
 		}
+		if policy := spec.Containers[0].ImagePullPolicy; policy != v1.PullIfNotPresent {
+			t.Errorf("%s: an image that is on the nodes is pulled: %s", name, policy)
+		}
 		r := spec.Containers[0].Resources
 		for _, of := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 			if a, b := r.Requests[of], r.Limits[of]; a.IsZero() || b.Cmp(a) < 0 {
