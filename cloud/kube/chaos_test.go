@@ -357,9 +357,9 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		"a kill":             {mesh{}, cloud.Disturbance{Pod: &cloud.PodChaos{Action: cloud.PodKill}}, ""},
-		"no Chaos Mesh":      {mesh{}, cloud.Disturbance{Pod: &cloud.PodChaos{Action: cloud.ContainerKill}}, "to kill containers, which this cluster does not have"},
+		"no Chaos Mesh":      {mesh{}, cloud.Disturbance{Pod: &cloud.PodChaos{Action: cloud.ContainerKill}}, "to kill containers, and this cluster does not have it"},
 		"not known":          {mesh{err: errors.New("forbidden")}, cloud.Disturbance{Stress: &cloud.StressChaos{CPU: 1}}, "is not known: forbidden"},
-		"no controller":      {mesh{resources: all.resources, idle: true}, lossy, "whose controller does not run"},
+		"no controller":      {mesh{resources: all.resources, idle: true}, lossy, "and its controller does not run"},
 		"the first version":  {mesh{resources: []string{networkChaos}}, lossy, "it takes Chaos Mesh 2"},
 		"the network":        {all, lossy, ""},
 		"what they receive":  {all, cloud.Disturbance{Network: &cloud.NetworkChaos{Loss: 1, Direction: cloud.From}}, "only if it comes from pods that are named"},

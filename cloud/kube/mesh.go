@@ -74,9 +74,9 @@ func (m mesh) refuses(d cloud.Disturbance) string {
 	case m.err != nil:
 		return fmt.Sprintf("it takes Chaos Mesh to %s, and whether this cluster has it is not known: %v", what, m.err)
 	case len(m.resources) == 0:
-		return fmt.Sprintf("it takes Chaos Mesh to %s, which this cluster does not have", what)
+		return fmt.Sprintf("it takes Chaos Mesh to %s, and this cluster does not have it", what)
 	case m.idle:
-		return fmt.Sprintf("it takes Chaos Mesh to %s, whose controller does not run in this cluster", what)
+		return fmt.Sprintf("it takes Chaos Mesh to %s, and its controller does not run in this cluster", what)
 	case !slices.Contains(m.resources, resource) || !slices.Contains(m.resources, meshSecond):
 		return fmt.Sprintf("it takes Chaos Mesh 2 to %s, and this cluster has an older one", what)
 	}
