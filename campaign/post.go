@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/utils/ptr"
 
@@ -233,7 +234,8 @@ func (p *post) attach(ctx context.Context, pod string, o remotecommand.StreamOpt
 	if err != nil {
 		return err
 	}
-	return e.StreamWithContext(ctx, o)
+	// It would print that a connection ends, which is no news: how the process ended is found out afterwards.
+	return e.StreamWithContext(klog.NewContext(ctx, klog.Logger{}), o)
 }
 
 // autopsy says how the process has ended. What the container did itself is its own; whatever else ends a pod, or the
