@@ -202,7 +202,7 @@ func deploy(t *testing.T, a *app.App) cloud.Snapshot {
 
 // load sends the application's mix of requests until the test ends, and returns what tells how its
 // users fare.
-func load(t *testing.T, a *app.App) func() workload.Snapshot {
+func load(t *testing.T, a *app.App) func(context.Context) (*workload.Snapshot, error) {
 	t.Helper()
 	mix, err := workload.FindMix(a.Mixes, a.Mix)
 	if err != nil {
@@ -221,7 +221,7 @@ func load(t *testing.T, a *app.App) func() workload.Snapshot {
 		_ = g.Run(ctx) // It ends by cancel alone.
 	}()
 	t.Cleanup(func() { cancel(); <-done })
-	return func() workload.Snapshot { return *g.Snapshot() }
+	return func(context.Context) (*workload.Snapshot, error) { return g.Snapshot(), nil }
 }
 
 // experiment is a fault in an application.
