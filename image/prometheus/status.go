@@ -304,11 +304,11 @@ func (s *server) statusTSDB(r *http.Request) (*answer, error) {
 	if m := s.data.past.Load(); m != nil {
 		st.MinTime = m.shelf.headMin(millis(time.Now()))
 	}
+	head := s.gauges("prometheus_tsdb_head_series", "prometheus_tsdb_head_chunks")
 	return &answer{data: map[string]any{
 		"headStats": map[string]any{
-			"numSeries": s.figure("prometheus_tsdb_head_series"), "numLabelPairs": p.NumLabelPairs,
-			"chunkCount": s.figure("prometheus_tsdb_head_chunks"),
-			"minTime":    st.MinTime, "maxTime": st.MaxTime,
+			"numSeries": head[0], "chunkCount": head[1], "numLabelPairs": p.NumLabelPairs,
+			"minTime": st.MinTime, "maxTime": st.MaxTime,
 		},
 		"seriesCountByMetricName":     list(p.CardinalityMetricsStats),
 		"labelValueCountByLabelName":  list(p.CardinalityLabelStats),
@@ -317,13 +317,14 @@ func (s *server) statusTSDB(r *http.Request) (*answer, error) {
 	}}, nil
 }
 
-// figure is a number that the program tells of itself.
-func (s *server) figure(name string) (n int64) {
+// gauges are numbers that the program tells of itself, all at one time: series come while they are counted.
+func (s *server) gauges(names ...string) []int64 {
+	list := make([]int64, len(names))
 	families, _ := s.Gather() // What could be gathered is enough.
 	for _, f := range families {
-		if f.GetName() == name && len(f.Metric) == 1 {
-			n = int64(f.Metric[0].GetGauge().GetValue())
+		if i := slices.Index(names, f.GetName()); i >= 0 && len(f.Metric) == 1 {
+			list[i] = int64(f.Metric[0].GetGauge().GetValue())
 		}
 	}
-	return n
+	return list
 }
