@@ -266,7 +266,7 @@ func (c *cluster) attackMesh(t *testing.T, guest *kube.Cloud, pod string) {
 		}
 		told += string(raw)
 	}
-	for _, word := range []string{"chaos-mesh", "networkchaos", "NetworkChaos", "aiopslab-", "aiopslab.io/disturbance"} {
+	for _, word := range []string{"chaos-mesh", "NetworkChaos", "aiopslab-", "aiopslab.io/disturbance"} {
 		if i := strings.Index(told, word); i >= 0 {
 			t.Errorf("it is told: ...%s...", told[max(0, i-200):min(len(told), i+100)])
 		}
