@@ -28,9 +28,9 @@ spec:
 `
 
 // From a pod on a node one sees the node: its files, logs and processes. One sees neither the
-// machine that all of it runs on nor what is done to a pod.
+// machine that all of it runs on nor what is done to a pod. No other test runs beside it: some have
+// pods of the lab's own program.
 func TestDebugNode(t *testing.T) {
-	t.Parallel()
 	c := shared(t)
 	p := c.victim(t)
 	web := p.ready()
