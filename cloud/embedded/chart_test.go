@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -74,6 +75,24 @@ func serveHealth(ctx context.Context, env *kit.Env) error {
 	return kit.IgnoreClosed(srv.Serve(ln))
 }
 
+// installServer has Helm install the chart, with an image and requests of the test's own.
+func (c *cluster) installServer(t *testing.T, ns string, values map[string]any) error {
+	t.Helper()
+	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
+	if err := cfg.Init(restGetter{c, ns}, ns, "secret"); err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]any{
+		"image":     map[string]any{"repository": "test/aiopslab", "tag": "v1"},
+		"resources": map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "64Mi"}},
+	}
+	maps.Copy(all, values)
+	i := action.NewInstall(cfg)
+	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = "lab", ns, kube.StatusWatcherStrategy, patience
+	_, err := i.RunWithContext(t.Context(), serverChart(t), all)
+	return err
+}
+
 // TestChart: Helm installs the server in a namespace that admits nothing but restricted pods, with a volume, and it serves.
 // Without a token it says what is missing.
 func TestChart(t *testing.T) {
@@ -81,23 +100,11 @@ func TestChart(t *testing.T) {
 	c := shared(t)
 	ns := c.namespace(t)
 	c.restrict(t, ns)
-	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := cfg.Init(restGetter{c, ns}, ns, "secret"); err != nil {
-		t.Fatal(err)
-	}
-	install := func(values map[string]any) error {
-		i := action.NewInstall(cfg)
-		i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = "lab", ns, kube.StatusWatcherStrategy, patience
-		_, err := i.RunWithContext(t.Context(), serverChart(t), values)
-		return err
-	}
-	if err := install(nil); err == nil || !strings.Contains(err.Error(), "set tokenSecret, the name of a Secret with the key token, or token") {
+	if err := c.installServer(t, ns, nil); err == nil || !strings.Contains(err.Error(), "set tokenSecret, the name of a Secret with the key token, or token") {
 		t.Errorf("without a token: %v", err)
 	}
-	err := install(map[string]any{
-		"image": map[string]any{"repository": "test/aiopslab", "tag": "v1"}, "token": "hush",
-		"persistence": map[string]any{"enabled": true, "size": "1Gi"},
-		"resources":   map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "64Mi"}},
+	err := c.installServer(t, ns, map[string]any{
+		"token": "hush", "persistence": map[string]any{"enabled": true, "size": "1Gi"},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -120,17 +127,7 @@ func TestChartJobs(t *testing.T) {
 	c := shared(t)
 	ns := c.namespace(t)
 	c.restrict(t, ns)
-	cfg := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := cfg.Init(restGetter{c, ns}, ns, "secret"); err != nil {
-		t.Fatal(err)
-	}
-	i := action.NewInstall(cfg)
-	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = "lab", ns, kube.StatusWatcherStrategy, patience
-	_, err := i.RunWithContext(t.Context(), serverChart(t), map[string]any{
-		"image": map[string]any{"repository": "test/aiopslab", "tag": "v1"}, "token": "hush",
-		"workers":   map[string]any{"jobs": true},
-		"resources": map[string]any{"requests": map[string]any{"cpu": "100m", "memory": "64Mi"}},
-	})
+	err := c.installServer(t, ns, map[string]any{"token": "hush", "workers": map[string]any{"jobs": true}})
 	if err != nil {
 		t.Fatal(err)
 	}

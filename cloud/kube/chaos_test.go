@@ -333,7 +333,7 @@ func TestPodKill(t *testing.T) {
 		if !k.has(shopPods + "/geo-2") {
 			t.Error("a successor is killed at once")
 		}
-		time.Sleep(2 * successorLife)
+		time.Sleep(2 * cloud.SuccessorLife)
 		if k.has(shopPods + "/geo-2") {
 			t.Error("a successor lives")
 		}

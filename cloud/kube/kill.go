@@ -8,46 +8,28 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
-// successorLife is how long a pod that replaces a killed one runs before it is killed too, as in the embedded cloud:
-// somebody who watches sees a pod that comes up and keeps dying.
-const successorLife = 2 * time.Second
-
-// killing deletes pods as anybody might: at once when it begins, and then whatever takes their place.
+// killing deletes pods as anybody might, again and again.
 type killing struct {
 	cloud *Cloud
-	begun bool
-	since map[types.UID]time.Time // when a successor was first seen running
+	kills cloud.Kills
 }
 
 func (k *killing) apply(ctx context.Context, pods []v1.Pod, degree float64) (settled bool, err error) {
-	if degree == 0 {
-		k.begun = false
-		return true, nil
+	list := make([]*v1.Pod, len(pods))
+	for i := range pods {
+		list[i] = &pods[i]
 	}
-	since := map[types.UID]time.Time{}
-	for _, p := range pods {
-		if k.begun {
-			if p.Status.Phase != v1.PodRunning {
-				continue
-			}
-			first, known := k.since[p.UID]
-			if !known {
-				first = time.Now()
-			}
-			since[p.UID] = first
-			if time.Since(first) < successorLife {
-				continue
-			}
-		}
-		if err := k.kill(ctx, &p); err != nil {
+	due, _ := k.kills.Due(list, degree, time.Now())
+	for _, p := range due {
+		if err := k.kill(ctx, p); err != nil {
 			return false, err
 		}
 	}
-	k.begun, k.since = true, since
 	return true, nil
 }
 

@@ -8,52 +8,24 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/cloud"
 )
 
-// successorLife is how long a pod that replaces a killed one runs before it is killed too. Without a
-// pause a controller and the engine would race each other; with this one somebody who watches sees a
-// pod that comes up and keeps dying.
-const successorLife = 2 * time.Second
-
-// killKind deletes pods: at once when it begins, and then whatever takes their place.
+// killKind deletes pods again and again.
 type killKind struct {
 	engine *Engine
-	begun  bool
-	since  map[types.UID]time.Time // when a successor was first seen running
+	kills  cloud.Kills
 }
 
 func (k *killKind) apply(ctx context.Context, pods []*v1.Pod, degree float64) (again time.Duration, err error) {
-	if degree == 0 {
-		k.begun = false
-		return 0, nil
-	}
-	now := k.engine.cfg.Clock.Now()
-	since := map[types.UID]time.Time{}
-	for _, p := range pods {
-		if p.DeletionTimestamp != nil {
-			continue
-		}
-		if k.begun {
-			if p.Status.Phase != v1.PodRunning {
-				continue
-			}
-			first, known := k.since[p.UID]
-			if !known {
-				first = now
-			}
-			since[p.UID] = first
-			if left := successorLife - now.Sub(first); left > 0 {
-				again = sooner(again, left)
-				continue
-			}
-		}
+	due, again := k.kills.Due(pods, degree, k.engine.cfg.Clock.Now())
+	for _, p := range due {
 		if err := k.kill(ctx, p); err != nil {
 			return 0, err
 		}
 	}
-	k.begun, k.since = true, since
 	return again, nil
 }
 

@@ -201,7 +201,7 @@ func TestPodKill(t *testing.T) {
 		}
 		p.Status.Phase = "Running"
 		l.update(p)
-		time.Sleep(successorLife - time.Millisecond)
+		time.Sleep(cloud.SuccessorLife - time.Millisecond)
 		synctest.Wait()
 		if got := len(l.names()); got != 2 {
 			t.Errorf("%d pods: it is killed too early", got)
