@@ -13,7 +13,7 @@ import (
 // Image is a container image: programs and files under well-known names.
 type Image struct {
 	// Names are the repositories it is found under, in the form people write in manifests
-	// ("busybox", "registry.k8s.io/pause").
+	// ("busybox", "registry.k8s.io/pause"). Images whose tags differ may share one.
 	Names []string
 	// Tags is a regular expression that matches the tags which exist ("latest|1\.3\d"). None means
 	// any.
@@ -35,14 +35,26 @@ type Image struct {
 	// Size is the size of the image, in bytes, as nodes report it.
 	Size int64
 
-	tags *regexp.Regexp // set when it is registered
+	// What follows is set when it is registered.
+	tags   *regexp.Regexp
+	first  string // of its names, in full
+	shares bool   // that name, with another image
+}
+
+// ID tells an image of a registry from the others: its first name, with the pattern of its tags if others share that
+// name.
+func (i *Image) ID() string {
+	if i.shares {
+		return i.Names[0] + ":" + i.Tags
+	}
+	return i.Names[0]
 }
 
 // Registry is a set of images. The zero value is empty and usable; it is not safe for concurrent
 // registration.
 type Registry struct {
 	images []*Image
-	byName map[string]*Image
+	byName map[string][]*Image
 }
 
 // Errors of Resolve.
@@ -64,7 +76,8 @@ func NewRegistry(images ...Image) *Registry {
 	return r
 }
 
-// Register adds an image. It fails if a name or the pattern of tags is malformed, or if a name is taken.
+// Register adds an image. It fails if a name or the pattern of tags is malformed, or if a name is taken: by an image
+// that says nothing of its tags, or the same.
 func (r *Registry) Register(i Image) error {
 	if len(i.Names) == 0 {
 		return errors.New("an image needs a name")
@@ -75,7 +88,8 @@ func (r *Registry) Register(i Image) error {
 		if err != nil || !reference.IsNameOnly(ref) {
 			return fmt.Errorf("%q is not the name of an image", n)
 		}
-		if r.byName[ref.Name()] != nil || slices.Contains(names, ref.Name()) {
+		taken := func(o *Image) bool { return o.Tags == "" || i.Tags == "" || o.Tags == i.Tags }
+		if slices.ContainsFunc(r.byName[ref.Name()], taken) || slices.Contains(names, ref.Name()) {
 			return fmt.Errorf("there is an image %q already", n)
 		}
 		names = append(names, ref.Name())
@@ -85,34 +99,68 @@ func (r *Registry) Register(i Image) error {
 		return fmt.Errorf("image %q: tags: %w", i.Names[0], err)
 	}
 	if r.byName == nil {
-		r.byName = map[string]*Image{}
+		r.byName = map[string][]*Image{}
 	}
 	for _, n := range names {
-		r.byName[n] = &i
+		r.byName[n] = append(r.byName[n], &i)
 	}
+	i.first = names[0]
 	r.images = append(r.images, &i)
+	for _, o := range r.images {
+		o.shares = len(r.byName[o.first]) > 1
+	}
 	return nil
 }
 
 // Images returns all images in the order of their registration.
 func (r *Registry) Images() []*Image { return slices.Clone(r.images) }
 
+// ByID returns the image with an ID, or nil.
+func (r *Registry) ByID(id string) *Image {
+	for _, i := range r.images {
+		if i.ID() == id {
+			return i
+		}
+	}
+	return nil
+}
+
+// Tags is the regular expression that matches the tags under which a manifest finds an image.
+func (r *Registry) Tags(ref string) string {
+	named, err := parseReference(ref)
+	if err != nil {
+		return ""
+	}
+	var all []string
+	for _, i := range r.byName[named.Name()] {
+		all = append(all, i.Tags)
+	}
+	return strings.Join(all, "|")
+}
+
 // Resolve finds the image a manifest refers to and returns the reference in its full form, such as
 // "docker.io/library/busybox:latest". The error wraps one of the errors above; with ErrNoSuchVersion
-// comes the image that has others.
+// comes an image that has others.
 func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
 	named, err := parseReference(ref)
 	if err != nil {
 		return "", nil, err
 	}
-	full, image = named.String(), r.byName[named.Name()]
-	if image == nil {
+	full = named.String()
+	found := r.byName[named.Name()]
+	if len(found) == 0 {
 		return full, nil, fmt.Errorf("%s: %w", full, ErrNoSuchImage)
 	}
-	if tagged, ok := named.(reference.Tagged); ok && !image.hasTag(tagged.Tag()) {
-		return full, image, fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
+	tagged, ok := named.(reference.Tagged)
+	if !ok {
+		return full, found[0], nil
 	}
-	return full, image, nil
+	for _, i := range found {
+		if i.hasTag(tagged.Tag()) {
+			return full, i, nil
+		}
+	}
+	return full, found[0], fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
 }
 
 func (i *Image) hasTag(tag string) bool {

@@ -65,6 +65,43 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestSharedName has images of one repository that differ in their tags.
+func TestSharedName(t *testing.T) {
+	r := NewRegistry(
+		Image{Names: []string{"ghcr.io/shop/demo"}, Tags: `2\.2\.0-cart`},
+		Image{Names: []string{"apache/kafka", "ghcr.io/shop/demo"}, Tags: `3\.9\.\d|2\.2\.0-kafka`},
+		Image{Names: []string{"ghcr.io/shop/demo"}, Tags: `2\.2\.0-ad`},
+	)
+	ids := map[string]bool{}
+	for ref, id := range map[string]string{
+		"ghcr.io/shop/demo:2.2.0-cart":  `ghcr.io/shop/demo:2\.2\.0-cart`,
+		"ghcr.io/shop/demo:2.2.0-ad":    `ghcr.io/shop/demo:2\.2\.0-ad`,
+		"ghcr.io/shop/demo:2.2.0-kafka": "apache/kafka",
+		"apache/kafka:3.9.1":            "apache/kafka",
+	} {
+		_, image, err := r.Resolve(ref)
+		if err != nil || image.ID() != id || r.ByID(id) != image {
+			t.Errorf("%s: %v, %v", ref, image, err)
+			continue
+		}
+		ids[image.ID()] = true
+	}
+	if len(ids) != 3 || r.ByID("ghcr.io/shop/demo") != nil {
+		t.Errorf("the images are not told apart: %v", ids)
+	}
+	if _, image, err := r.Resolve("ghcr.io/shop/demo:2.2.0-quote"); !errors.Is(err, ErrNoSuchVersion) || image == nil {
+		t.Errorf("%v, %v", image, err)
+	}
+	if got, want := r.Tags("ghcr.io/shop/demo"), `2\.2\.0-cart|3\.9\.\d|2\.2\.0-kafka|2\.2\.0-ad`; got != want {
+		t.Errorf("tags %s, want %s", got, want)
+	}
+	for _, tags := range []string{"", `2\.2\.0-ad`} {
+		if err := r.Register(Image{Names: []string{"ghcr.io/shop/demo"}, Tags: tags}); err == nil {
+			t.Errorf("an image is registered twice, with tags %q", tags)
+		}
+	}
+}
+
 func TestRegisterRefuses(t *testing.T) {
 	tests := []struct {
 		image Image

@@ -24,11 +24,11 @@ const (
 	Home = "/usr/lib/lab"
 	// Program is the binary that all programs are links to.
 	Program = Home + "/run"
-	// Marker is the file that has the name of the image.
+	// Marker is the file that has the ID of the image.
 	Marker = Home + "/image"
 )
 
-// Image returns the name of the image if the process of env is in a container of one.
+// Image returns the ID of the image if the process of env is in a container of one.
 func Image(env *kit.Env) (name string, ok bool) {
 	data, err := env.ReadFile(Marker)
 	if err != nil {
@@ -40,9 +40,9 @@ func Image(env *kit.Env) (name string, ok bool) {
 // Main runs the program of an image by whose name the process was started, and returns its exit code. It never runs
 // anything else: in a container there is nothing of the lab but what the image has.
 func Main(ctx context.Context, env *kit.Env, registry *kit.Registry, name string) int {
-	_, image, err := registry.Resolve(name)
+	image := registry.ByID(name)
 	if image == nil {
-		fmt.Fprintf(env.Stderr, "%s: this program has no such image: %v\n", name, err)
+		fmt.Fprintf(env.Stderr, "%s: this program has no such image\n", name)
 		return kit.ExitNotRunnable
 	}
 	p := program(env, image)

@@ -103,7 +103,7 @@ func ownLayer(i *kit.Image) (v1.Layer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t[inside.Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.Names[0] + "\n"}
+	t[inside.Marker] = entry{kind: tar.TypeReg, mode: 0o644, content: i.ID() + "\n"}
 	return newLayer(t.write)
 }
 

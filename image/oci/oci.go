@@ -83,7 +83,7 @@ func Build(binary string, registry *kit.Registry, refs []string) (*Set, error) {
 		i := found[ref]
 		if built[i] == nil {
 			if built[i], err = assemble(i, architecture, shared); err != nil {
-				return nil, fmt.Errorf("image %s: %w", i.Names[0], err)
+				return nil, fmt.Errorf("image %s: %w", i.ID(), err)
 			}
 		}
 		s.images = append(s.images, image{ref: ref, Image: built[i]})

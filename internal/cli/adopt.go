@@ -97,11 +97,11 @@ func (f *adoptFlags) run(ctx context.Context, s *State) (err error) {
 	}
 	images := s.Parts.AllImages()
 	f.Lacks = func(image string) string {
-		_, known, err := images.Resolve(image)
+		_, _, err := images.Resolve(image)
 		if err == nil {
 			return ""
 		}
-		return explainImage(image, known, err).Error()
+		return explainImage(image, images.Tags(image), err).Error()
 	}
 	r, err := adopt.Adopt(f.Options)
 	if err != nil {

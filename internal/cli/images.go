@@ -27,9 +27,9 @@ from a registry that has no such image. docs/images.md tells how to add one.`,
 			}
 			var errs []error
 			for _, ref := range args {
-				full, image, err := images.Resolve(ref)
+				full, _, err := images.Resolve(ref)
 				if err != nil {
-					errs = append(errs, explainImage(ref, image, err))
+					errs = append(errs, explainImage(ref, images.Tags(ref), err))
 					continue
 				}
 				fmt.Fprintf(s.Stdout, "%s is %s\n", ref, full)
@@ -53,16 +53,16 @@ func listImages(images *kit.Registry) list[imageRow] {
 		line: func(r imageRow) string { return r.Image + "\t" + strings.Join(r.Also, ", ") },
 	}
 	for _, i := range images.Images() {
-		l.rows = append(l.rows, imageRow{i.Names[0], i.Names[1:]})
+		l.rows = append(l.rows, imageRow{i.ID(), i.Names[1:]})
 	}
 	return l
 }
 
 // explainImage says why an image cannot be had.
-func explainImage(ref string, image *kit.Image, err error) error {
+func explainImage(ref, tags string, err error) error {
 	switch {
 	case errors.Is(err, kit.ErrNoSuchVersion):
-		return fmt.Errorf("%s: there is no such tag; those that exist match %s", ref, image.Tags)
+		return fmt.Errorf("%s: there is no such tag; those that exist match %s", ref, tags)
 	case errors.Is(err, kit.ErrNoSuchImage):
 		return fmt.Errorf("%s: there is no such image", ref)
 	}

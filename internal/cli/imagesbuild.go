@@ -110,8 +110,8 @@ func (s *State) buildImages(ctx context.Context, f *imagesBuildFlags, refs []str
 	}
 	var errs []error
 	for _, ref := range refs {
-		if _, image, err := registry.Resolve(ref); err != nil {
-			errs = append(errs, explainImage(ref, image, err))
+		if _, _, err := registry.Resolve(ref); err != nil {
+			errs = append(errs, explainImage(ref, registry.Tags(ref), err))
 		}
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -78,10 +78,10 @@ func (i *Images) tree(image *kit.Image) (*vfs.Tree, error) {
 	maps.Copy(files, image.Files)
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if err := add(env, name, files[name], 0o644); err != nil {
-			return nil, fmt.Errorf("image %s: %w", image.Names[0], err)
+			return nil, fmt.Errorf("image %s: %w", image.ID(), err)
 		}
 	}
-	if err := i.install(env, image.Names[0], image.Programs); err != nil {
+	if err := i.install(env, image.ID(), image.Programs); err != nil {
 		return nil, err
 	}
 	t.Date(built(image))
@@ -92,7 +92,7 @@ func (i *Images) tree(image *kit.Image) (*vfs.Tree, error) {
 // built is when an image was built: some time in the first half of 2025, before anybody had a container of it.
 func built(image *kit.Image) time.Time {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(image.Names[0])) // It never fails.
+	_, _ = h.Write([]byte(image.ID())) // It never fails.
 	first := time.Date(2025, time.January, 6, 9, 0, 0, 0, time.UTC)
 	return first.Add(time.Duration(h.Sum32()%(170*24*3600)) * time.Second)
 }
