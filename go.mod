@@ -31,6 +31,10 @@ require (
 	github.com/parquet-go/parquet-go v0.25.1
 	github.com/prometheus/prometheus v0.315.0
 	github.com/redis/go-redis/v9 v9.18.0
+	github.com/twmb/franz-go v1.21.5
+	github.com/twmb/franz-go/pkg/kadm v1.18.0
+	github.com/twmb/franz-go/pkg/kfake v0.0.0-20260905045312-d70fc1b5b9f8
+	github.com/twmb/franz-go/pkg/kmsg v1.13.1
 	github.com/xdg-go/scram v1.2.0
 	go.mongodb.org/mongo-driver/v2 v2.9.2
 	go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.46.0

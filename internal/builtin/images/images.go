@@ -11,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/httpd"
 	"github.com/aiopslab/aiopslab/image/httpecho"
 	"github.com/aiopslab/aiopslab/image/jaeger"
+	"github.com/aiopslab/aiopslab/image/kafka"
 	"github.com/aiopslab/aiopslab/image/kubestatemetrics"
 	"github.com/aiopslab/aiopslab/image/memcached"
 	"github.com/aiopslab/aiopslab/image/metricsserver"
@@ -55,5 +56,6 @@ func All() []kit.Image {
 		mongo.Image(tools),
 		memcached.Image(tools),
 		redis.Image(tools),
+		kafka.Image(tools),
 	}, apps.Images(tools)...)
 }
