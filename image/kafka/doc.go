@@ -2,8 +2,8 @@
 // one broker, and the tools of /opt/kafka/bin that operators use, for topics, consumer groups and messages.
 //
 // The protocol, the log and the groups are those of kfake, the broker of franz-go. Around them is what makes it a
-// server to operate: settings from KAFKA_ variables, logs in Kafka's format, metrics for Prometheus, retention by size, and
-// memory that is accounted for.
+// server to operate: settings from KAFKA_ variables, logs in Kafka's format, metrics for Prometheus, retention by size,
+// and memory that is accounted for.
 //
 //	registry.Register(kafka.Image(tools))
 //

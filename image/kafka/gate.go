@@ -35,8 +35,8 @@ var (
 		kmsg.Produce, kmsg.Fetch, kmsg.ListOffsets, kmsg.Metadata, kmsg.OffsetCommit, kmsg.OffsetFetch,
 		kmsg.FindCoordinator, kmsg.JoinGroup, kmsg.Heartbeat, kmsg.LeaveGroup, kmsg.SyncGroup, kmsg.DescribeGroups,
 		kmsg.ListGroups, kmsg.ApiVersions, kmsg.CreateTopics, kmsg.DeleteTopics, kmsg.DeleteRecords,
-		kmsg.InitProducerID, kmsg.OffsetForLeaderEpoch, kmsg.DescribeConfigs, kmsg.AlterConfigs, kmsg.CreatePartitions, kmsg.DeleteGroups,
-		kmsg.IncrementalAlterConfigs, kmsg.OffsetDelete, kmsg.DescribeCluster,
+		kmsg.InitProducerID, kmsg.OffsetForLeaderEpoch, kmsg.DescribeConfigs, kmsg.AlterConfigs, kmsg.CreatePartitions,
+		kmsg.DeleteGroups, kmsg.IncrementalAlterConfigs, kmsg.OffsetDelete, kmsg.DescribeCluster,
 	)
 	servedByController = keys(kmsg.ApiVersions, kmsg.DescribeCluster)
 )

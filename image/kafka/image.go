@@ -33,7 +33,8 @@ func Image(tools map[string]kit.Program) kit.Image {
 			"/tmp/":                "",
 			"/var/lib/kafka/data/": "",
 			"/etc/passwd": "root:x:0:0:root:/root:/bin/ash\n" +
-				"appuser:x:1000:1000:Linux User,,,:/home/appuser:/bin/ash\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n",
+				"appuser:x:1000:1000:Linux User,,,:/home/appuser:/bin/ash\n" +
+				"nobody:x:65534:65534:nobody:/:/sbin/nologin\n",
 			"/etc/group": "root:x:0:root\nappuser:x:1000:\nnobody:x:65534:\n",
 			"/etc/os-release": "NAME=\"Alpine Linux\"\nID=alpine\nVERSION_ID=3.21.3\n" +
 				"PRETTY_NAME=\"Alpine Linux v3.21\"\n",
