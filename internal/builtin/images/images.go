@@ -8,6 +8,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/consul"
 	"github.com/aiopslab/aiopslab/image/coredns"
 	"github.com/aiopslab/aiopslab/image/curl"
+	"github.com/aiopslab/aiopslab/image/flagd"
 	"github.com/aiopslab/aiopslab/image/httpd"
 	"github.com/aiopslab/aiopslab/image/httpecho"
 	"github.com/aiopslab/aiopslab/image/jaeger"
@@ -57,5 +58,7 @@ func All() []kit.Image {
 		memcached.Image(tools),
 		redis.Image(tools),
 		kafka.Image(tools),
+		flagd.Image(tools),
+		flagd.UI(tools),
 	}, apps.Images(tools)...)
 }
