@@ -110,7 +110,7 @@ func (c *client) hello(args []string) []byte {
 	if version == 3 {
 		b = []byte("%7\r\n")
 	}
-	for _, pair := range [][2]string{{"server", "redis"}, {"version", Version}} {
+	for _, pair := range [][2]string{{"server", c.brand.name}, {"version", c.brand.version}} {
 		b = append(append(b, text(pair[0])...), text(pair[1])...)
 	}
 	b = append(append(b, text("proto")...), number(int64(version))...)

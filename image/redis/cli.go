@@ -17,6 +17,7 @@ import (
 // cli is redis-cli.
 type cli struct {
 	env      *kit.Env
+	brand    brand
 	host     string
 	port     string
 	user     string
@@ -36,11 +37,11 @@ type cli struct {
 	in   *bufio.Reader
 }
 
-// CLI is the client that people run in the container.
-func CLI(ctx context.Context, env *kit.Env) error {
+// cli is the client of a brand.
+func (b brand) cli(ctx context.Context, env *kit.Env) error {
 	c := &cli{
-		env: env, host: "127.0.0.1", port: "6379", repeat: 1, format: 'r', password: env.Getenv("REDISCLI_AUTH"),
-		noWarn: true,
+		env: env, brand: b, host: "127.0.0.1", port: "6379", repeat: 1, format: 'r', noWarn: true,
+		password: env.Getenv("REDISCLI_AUTH"),
 	}
 	if env.Terminal != nil {
 		c.format = 's'
@@ -84,7 +85,7 @@ func (c *cli) connect(ctx context.Context) error {
 		if _, ok := errors.AsType[*net.DNSError](err); ok {
 			why = "Name or service not known"
 		}
-		return saidf("Could not connect to Redis at %s: %s", net.JoinHostPort(c.host, c.port), why)
+		return saidf("Could not connect to %s at %s: %s", c.brand.title, net.JoinHostPort(c.host, c.port), why)
 	}
 	c.conn, c.in = conn, bufio.NewReader(conn)
 	if c.password != "" {

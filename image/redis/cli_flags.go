@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-const cliUsage = `redis-cli ` + Version + `
+const cliUsage = `redis-cli VERSION
 
 Usage: redis-cli [OPTIONS] [cmd [arg [arg ...]]]
   -h <hostname>      Server hostname (default: 127.0.0.1).
@@ -98,10 +98,11 @@ func (c *cli) parse(args []string) (done bool, err error) {
 		case "--no-auth-warning":
 			warn = false
 		case "-v", "--version":
-			fmt.Fprintln(c.env.Stdout, "redis-cli "+Version)
+			fmt.Fprintln(c.env.Stdout, c.brand.name+"-cli "+c.brand.version)
 			return true, nil
 		case "--help":
-			fmt.Fprint(c.env.Stdout, cliUsage)
+			fmt.Fprint(c.env.Stdout,
+				strings.NewReplacer("redis-cli", c.brand.name+"-cli", "VERSION", c.brand.version).Replace(cliUsage))
 			return true, nil
 		default:
 			err = saidf("Unrecognized option or bad number of args for: '%s'", arg)

@@ -117,7 +117,12 @@ func (c *client) info(args []string) []byte {
 
 func (s *instance) infoServer(add func(string, any)) {
 	up := time.Since(s.started)
-	add("redis_version", Version)
+	add("redis_version", s.brand.compatible)
+	if s.brand == valkeyBrand {
+		add("server_name", s.brand.name)
+		add("valkey_version", s.brand.version)
+		add("valkey_release_stage", "ga")
+	}
 	add("redis_git_sha1", "00000000")
 	add("redis_git_dirty", 0)
 	add("redis_build_id", buildID)
@@ -134,7 +139,7 @@ func (s *instance) infoServer(add func(string, any)) {
 	add("hz", 10)
 	add("configured_hz", s.config.values["hz"])
 	add("lru_clock", time.Now().Unix()&(1<<24-1))
-	add("executable", s.env.Path("redis-server"))
+	add("executable", s.env.Path(s.brand.name+"-server"))
 	add("config_file", s.config.file)
 }
 

@@ -41,6 +41,7 @@ func (g gate) Unlock() { <-g }
 // instance is a server.
 type instance struct {
 	env     *kit.Env
+	brand   brand
 	role    byte // in log lines: C until it is up, then M
 	meter   *meter.Meter
 	started time.Time
@@ -79,7 +80,7 @@ type instance struct {
 	noSave     bool
 }
 
-func newInstance(env *kit.Env, c *config) (*instance, error) {
+func newInstance(env *kit.Env, c *config, b brand) (*instance, error) {
 	d, err := newData()
 	if err != nil {
 		return nil, err
@@ -88,9 +89,10 @@ func newInstance(env *kit.Env, c *config) (*instance, error) {
 	rand.Read(id[:])
 	now := time.Now()
 	return &instance{
-		env: env, holder: kit.NewExactHolder(env), role: 'C', meter: meter.New(env.CPU), started: env.Since(),
-		runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1), turn: make(gate, 1),
-		mu: make(gate, 1), scripts: map[string]string{}, config: c, data: d, clients: map[*client]struct{}{},
+		env: env, brand: b, holder: kit.NewExactHolder(env), role: 'C', meter: meter.New(env.CPU),
+		started: env.Since(), runID: hex.EncodeToString(id[:]), stop: func() {}, failed: make(chan error, 1),
+		turn: make(gate, 1),
+		mu:   make(gate, 1), scripts: map[string]string{}, config: c, data: d, clients: map[*client]struct{}{},
 		monitors: map[*client]struct{}{}, lastSave: now,
 		stats: stats{errors: map[string]int64{}, commands: map[string]*commandStats{}},
 	}, nil
@@ -134,7 +136,7 @@ func (s *instance) charge() {
 		// If the container has had its share it is killed. But a kernel can also refuse.
 		if _, refused := errors.AsType[syscall.Errno](s.holder.Add(int(d))); refused {
 			s.log(warning, "Out Of Memory allocating %d bytes!", d)
-			s.log(warning, "Redis aborting for OUT OF MEMORY. Allocating %d bytes!", d)
+			s.log(warning, "%s aborting for OUT OF MEMORY. Allocating %d bytes!", s.brand.title, d)
 			s.fail(exitAborted)
 		}
 	}
@@ -259,7 +261,7 @@ func (s *instance) shutdown() error {
 			return err
 		}
 	}
-	s.log(warning, "Redis is now ready to exit, bye bye...")
+	s.log(warning, "%s is now ready to exit, bye bye...", s.brand.title)
 	return nil
 }
 

@@ -12,20 +12,23 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// Version is the release that this behaves like.
-const Version = "6.2.4"
+// Version is the release that this behaves like. ValkeyVersion is the one that it says to be as Valkey.
+const (
+	Version       = "6.2.4"
+	ValkeyVersion = "9.0.1"
+)
 
 const buildID = "1b8ac7ad5a6f9c4e"
 
-// Main is redis-server.
-func Main(ctx context.Context, env *kit.Env) error {
+// serve is the server of a brand.
+func (b brand) serve(ctx context.Context, env *kit.Env) error {
 	if len(env.Args) == 2 && (env.Args[1] == "-v" || env.Args[1] == "--version") {
-		fmt.Fprintf(env.Stdout, "Redis server v=%s sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=%s\n", Version,
-			buildID)
+		fmt.Fprintf(env.Stdout, "%s server v=%s sha=00000000:0 malloc=jemalloc-5.1.0 bits=64 build=%s\n", b.title,
+			b.version, buildID)
 		return nil
 	}
 	if len(env.Args) == 2 && (env.Args[1] == "-h" || env.Args[1] == "--help") {
-		fmt.Fprint(env.Stdout, serverUsage)
+		fmt.Fprint(env.Stdout, strings.ReplaceAll(serverUsage, "redis", b.name))
 		return nil
 	}
 	cfg, err := loadConfig(env)
@@ -33,17 +36,18 @@ func Main(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintln(env.Stderr, err)
 		return kit.Exit(1)
 	}
-	s, err := newInstance(env, cfg)
+	s, err := newInstance(env, cfg, b)
 	if err != nil {
 		return err
 	}
 	defer s.data.Close()
 	defer s.holder.Release()
-	s.log(warning, "oO0OoO0OoO0Oo Redis is starting oO0OoO0OoO0Oo")
-	s.log(warning, "Redis version=%s, bits=64, commit=00000000, modified=0, pid=%d, just started", Version, env.PID)
+	s.log(warning, "oO0OoO0OoO0Oo %s is starting oO0OoO0OoO0Oo", b.title)
+	s.log(warning, "%s version=%s, bits=64, commit=00000000, modified=0, pid=%d, just started", b.title, b.version,
+		env.PID)
 	if len(env.Args) == 1 {
 		s.log(warning, "Warning: no config file specified, using the default config. In order to specify a config "+
-			"file use %s /path/to/redis.conf", env.Args[0])
+			"file use %s /path/to/%s.conf", env.Args[0], b.name)
 	} else {
 		s.log(warning, "Configuration loaded")
 	}
@@ -128,20 +132,20 @@ Examples:
        ./redis-server /etc/myredis.conf --loglevel verbose
 `
 
-// entrypoint is the image's entry script: it becomes the command it is given, which is redis-server
+// entrypoint is the image's entry script: it becomes the command it is given, which is the server
 // if it is only options or a configuration.
-func entrypoint(ctx context.Context, env *kit.Env) error {
+func (b brand) entrypoint(ctx context.Context, env *kit.Env) error {
 	command := env.Args[1:]
 	if len(command) == 0 {
 		return nil
 	}
 	if strings.HasPrefix(command[0], "-") || strings.HasSuffix(command[0], ".conf") {
-		command = append([]string{"redis-server"}, command...)
+		command = append([]string{b.name + "-server"}, command...)
 	}
 	e := *env // It stays the same process.
 	e.Args = command
-	if command[0] == "redis-server" {
-		return Main(ctx, &e)
+	if command[0] == b.name+"-server" {
+		return b.serve(ctx, &e)
 	}
 	p, err := env.Procs.Start(ctx, env.Child(command...))
 	var missing *kit.ExecError

@@ -24,7 +24,7 @@ func TestServerHasLived(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg.values["dir"] = "/"
-	s, err := newInstance(env, cfg)
+	s, err := newInstance(env, cfg, redisBrand)
 	if err != nil {
 		t.Fatal(err)
 	}

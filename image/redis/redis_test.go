@@ -682,7 +682,7 @@ func TestConfigFile(t *testing.T) {
 	m := machine(t)
 	m.Write("/etc/redis.conf", "bind 0.0.0.0\nrequirepass \"a b\"\nsave 900 1\nsave 300 10\nmaxmemory 1gb\nhash-max-ziplist-entries 512\ndir /data\n")
 	env := m.Env("docker-entrypoint.sh", "/etc/redis.conf", "--appendonly", "yes")
-	r := m.Run(entrypoint, env)
+	r := m.Run(redisBrand.entrypoint, env)
 	r.Await("Ready to accept connections")
 	if got := say(t, m, "auth 'a b'", "config get save", "config get maxmemory", "config get dir", "config set save ''", "config rewrite"); got != "OK\n1) \"save\"\n2) \"900 1 300 10\"\n1) \"maxmemory\"\n2) \"1073741824\"\n1) \"dir\"\n2) \"/data\"\nOK\nOK" {
 		t.Error(got)
@@ -692,7 +692,7 @@ func TestConfigFile(t *testing.T) {
 	}
 	r.Signal(syscall.SIGTERM)
 	r.Wait()
-	r = m.Run(entrypoint, m.Env("docker-entrypoint.sh", "/etc/redis.conf"))
+	r = m.Run(redisBrand.entrypoint, m.Env("docker-entrypoint.sh", "/etc/redis.conf"))
 	r.Await("Ready to accept connections")
 }
 

@@ -57,6 +57,7 @@ func All() []kit.Image {
 		mongo.Image(tools),
 		memcached.Image(tools),
 		redis.Image(tools),
+		redis.Valkey(tools),
 		kafka.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),
