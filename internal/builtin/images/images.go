@@ -20,6 +20,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/netshoot"
 	"github.com/aiopslab/aiopslab/image/nginx"
 	"github.com/aiopslab/aiopslab/image/pause"
+	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/prometheus"
 	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
@@ -58,6 +59,7 @@ func All() []kit.Image {
 		memcached.Image(tools),
 		redis.Image(tools),
 		redis.Valkey(tools),
+		postgres.Image(tools),
 		kafka.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),
