@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/image/netshoot"
 	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/image/otelcollector"
 	"github.com/aiopslab/aiopslab/image/pause"
 	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/prometheus"
@@ -61,6 +62,7 @@ func All() []kit.Image {
 		redis.Valkey(tools),
 		postgres.Image(tools),
 		kafka.Image(tools),
+		otelcollector.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),
 	}, apps.Images(tools)...)
