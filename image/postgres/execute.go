@@ -226,12 +226,15 @@ func (n *session) allowed(ctx context.Context, st *statement) error {
 	return nil
 }
 
-var expression = regexp.MustCompile(`^([a-z_]+) ?\(.*\)$`)
+var (
+	expression = regexp.MustCompile(`^([a-z_]+) ?\(.*\)$`)
+	plain      = regexp.MustCompile(`^[\pL_][\pL\pN_]*$`)
+)
 
 // named gives columns the names that PostgreSQL would.
 func (n *session) named(st *statement, columns []column) []column {
 	for i, c := range columns {
-		given := false
+		given := plain.MatchString(c.name) // A column of a table.
 		for _, t := range st.tokens {
 			if name, ok := t.name(); ok && name == c.name {
 				given = true
@@ -314,6 +317,7 @@ func (n *session) prepare(ctx context.Context, query string, given []uint32) (*p
 // look asks the engine for columns, and guesses the types of parameters.
 func (n *session) look(ctx context.Context, p *prepared) error {
 	known := map[string]uint32{}
+	var first []column // of the table that is written
 	for _, u := range p.st.uses {
 		schema := n.engine.find(ctx, u)
 		if schema == "" {
@@ -325,6 +329,9 @@ func (n *session) look(ctx context.Context, p *prepared) error {
 		}
 		for _, c := range columns {
 			known[c.name] = oidOf(c.declared)
+			if u == p.st.uses[0] {
+				first = append(first, column{c.name, known[c.name]})
+			}
 		}
 	}
 	for i, oid := range p.st.infer(known) {
@@ -347,7 +354,7 @@ func (n *session) look(ctx context.Context, p *prepared) error {
 			return err
 		}
 		if p.st.rows {
-			p.columns = returning(p.st, known)
+			p.columns = returning(p.st, known, first)
 		}
 		return nil
 	}
@@ -370,7 +377,7 @@ func (n *session) look(ctx context.Context, p *prepared) error {
 }
 
 // returning are the columns of a statement that writes and gives rows.
-func returning(st *statement, known map[string]uint32) (list []column) {
+func returning(st *statement, known map[string]uint32, all []column) (list []column) {
 	at := len(st.tokens)
 	for i, t := range st.tokens {
 		if t.is("returning") {
@@ -379,6 +386,9 @@ func returning(st *statement, known map[string]uint32) (list []column) {
 	}
 	for i := at; i < len(st.tokens); i++ {
 		t := st.tokens[i]
+		if t.is("*") {
+			list = append(list, all...)
+		}
 		if name, ok := t.name(); ok && (i+1 >= len(st.tokens) || st.tokens[i+1].is(",")) {
 			oid := known[name]
 			if oid == 0 {

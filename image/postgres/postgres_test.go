@@ -179,6 +179,36 @@ func TestPGX(t *testing.T) {
 		t.Errorf("%v, %v", added, err)
 	}
 
+	// All columns have their names, and no others.
+	type event struct {
+		ID   int64
+		At   time.Time
+		Data string
+	}
+	for _, q := range []string{"SELECT * FROM events WHERE id = 2", "UPDATE events SET data = '{}' WHERE id = 3 RETURNING *"} {
+		for _, mode := range []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeCacheStatement} {
+			rows, err := c.Query(ctx, q, mode)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByName[event]); err != nil || got.ID < 2 || got.At.IsZero() {
+				t.Errorf("%s: %+v, %v", q, got, err)
+			}
+		}
+	}
+	rows, err = c.Query(ctx, "SELECT 1, 1 + 1, count(*), count(*) AS n, max(id), lower('A') FROM events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range rows.FieldDescriptions() {
+		names = append(names, f.Name)
+	}
+	rows.Close()
+	if diff := cmp.Diff([]string{"?column?", "?column?", "count", "n", "max", "lower"}, names); diff != "" {
+		t.Error(diff)
+	}
+
 	// The same with the simple protocol.
 	simple := pgx.QueryExecModeSimpleProtocol
 	if err := c.QueryRow(ctx, "SELECT id FROM events WHERE id = $1 AND data::text LIKE '%a%'", simple, 2).Scan(&id); err != nil || id != 2 {
@@ -557,7 +587,7 @@ func FuzzTranslate(f *testing.F) {
 				continue
 			}
 			st.infer(map[string]uint32{"a": 25})
-			returning(st, nil)
+			returning(st, nil, nil)
 			p := &parser{in: tokens, i: 1}
 			_, _, _ = p.rightsOf(true, "d")
 			p = &parser{in: tokens, i: 1}
