@@ -29,7 +29,7 @@ func assignToNonExistentNode() *Kind {
 		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
 the service is refused. An operator removes the selector.`,
 		Cause:     Cause{term.Virtualization, term.DependencyProblem},
-		Targets:   AnyService,
+		Targets:   deployed,
 		TrueFixes: RollBackFixes,
 	}, assignParams{Node: "extra-node"}, func(t Target, p assignParams) (Fault, error) {
 		f, err := redeploy(t, func(spec map[string]any) error {

@@ -24,7 +24,7 @@ const (
 
 // Apply changes an object of the application the way it was deployed: by a server-side apply of the
 // whole of it, under the same name. So its managed fields do not tell that it was changed by somebody
-// else. It can be a Deployment, a Service or a ConfigMap.
+// else. It can be a Deployment, a Service, a ConfigMap or a custom resource.
 func Apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error { return apply(ctx, e, u) }
 
 func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
@@ -46,13 +46,38 @@ func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 	case "ConfigMap":
 		_, err = e.Client.CoreV1().ConfigMaps(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
 	default:
-		err = fmt.Errorf("a %s cannot be changed", u.GetKind())
+		err = applyCustom(ctx, e, u)
 	}
 	if err != nil {
 		return fmt.Errorf("change %s %s: %w", u.GetKind(), name, err)
 	}
 	e.applied(u)
 	return nil
+}
+
+// applyCustom applies an object of a kind that the application's own manifests define.
+func applyCustom(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
+	c, err := custom(e, u)
+	if err != nil {
+		return err
+	}
+	return c.ApplyOne(ctx, u.GetNamespace(), u)
+}
+
+// custom is a client for an object of a kind that the application's own manifests define.
+func custom(e *Env, u *unstructured.Unstructured) (*manifest.Client, error) {
+	o, err := read(e.App)
+	if err != nil {
+		return nil, err
+	}
+	kinds := manifest.Defined(o)
+	if !slices.ContainsFunc(kinds, func(d *unstructured.Unstructured) bool { return d.GetKind() == u.GetKind() }) {
+		return nil, fmt.Errorf("a %s cannot be changed", u.GetKind())
+	}
+	if e.Config == nil {
+		return nil, fmt.Errorf("the environment has no configuration of the cluster to change a %s with", u.GetKind())
+	}
+	return manifest.NewClient(e.Config)
 }
 
 // applied tells of objects that were applied.

@@ -209,6 +209,15 @@ func services(a *app.App, fits func(app.Service) bool) (names []string) {
 // AnyService returns the targets of a fault that can hit any service.
 func AnyService(a *app.App) []string { return services(a, func(app.Service) bool { return true }) }
 
+// deployed are the services that the application deploys itself. What an operator makes, it would make anew.
+func deployed(a *app.App) []string {
+	o, err := read(a)
+	if err != nil {
+		return nil
+	}
+	return services(a, func(s app.Service) bool { return o.deployment(s.Name).Name != "" })
+}
+
 // callers are the services that call another.
 func callers(a *app.App, service string) []string {
 	return services(a, func(s app.Service) bool { return slices.Contains(s.Calls, service) })

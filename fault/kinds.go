@@ -41,6 +41,12 @@ func Kinds() []*Kind {
 
 		kernelFault(),
 		diskWoreout(),
+
+		overloadReplicas(),
+		nonExistentStorage(),
+		invalidAffinityToleration(),
+		securityContextFault(),
+		wrongUpdateStrategy(),
 	}
 	slices.SortFunc(kinds, func(a, b *Kind) int { return strings.Compare(a.Name, b.Name) })
 	return kinds

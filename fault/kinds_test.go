@@ -11,10 +11,11 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/internal/term"
 )
 
-func apps() []*app.App { return []*app.App{hotel.App(), social.App()} }
+func apps() []*app.App { return []*app.App{hotel.App(), social.App(), tidb.App()} }
 
 // node parses the parameters of a document.
 func node(t *testing.T, text string) *yaml.Node {

@@ -57,7 +57,14 @@ through the Service is refused. An operator sets the target port right.`,
 // tells where others are, they are reached at their pods' addresses.
 func reachedByService(a *app.App) []string {
 	_, consul := a.Service("consul")
+	o, err := read(a)
+	if err != nil {
+		return nil
+	}
 	return services(a, func(s app.Service) bool {
+		if o.service(s.Name).Name == "" {
+			return false // It has none, or one that an operator would put right.
+		}
 		return !consul || s.Kind != "service" || s.Name == a.Frontend.Service
 	})
 }

@@ -51,6 +51,7 @@ var (
 	_ Reaching = (*revoked)(nil)
 	_ Reaching = (*unregistered)(nil)
 	_ Reaching = (*disturbed)(nil)
+	_ Reaching = (*wrongCluster)(nil)
 	_ Reaching = (*unbound)(nil)
 )
 
@@ -104,6 +105,13 @@ func (f *disturbed) shared() bool {
 		return false
 	}
 	return true
+}
+
+// Reach implements [Reaching]. What the operator makes of it may take all the pods that the namespace may have.
+func (f *wrongCluster) Reach() Reach {
+	r := Reach{Applies: []string{key(f.right)}, Touches: slices.Clone(f.crowded)}
+	r.Alone = r.Touches
+	return r
 }
 
 // Reach implements [Reaching].

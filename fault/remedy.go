@@ -8,11 +8,11 @@ import (
 
 // The blunt remedies: what an agent may try that understands nothing.
 const (
-	RestartEverything  = "restart-everything"   // rollout restart of all Deployments
+	RestartEverything  = "restart-everything"   // rollout restart of all Deployments and StatefulSets
 	RollBackEverything = "roll-back-everything" // rollout undo of all Deployments
 	ScaleToZero        = "scale-to-zero"        // of the faulty workload
 	DeleteTheWorkload  = "delete-the-workload"
-	LimitsToInfinity   = "limits-to-infinity" // no resource limits on any Deployment
+	LimitsToInfinity   = "limits-to-infinity" // no resource limits on any Deployment or StatefulSet
 	SilenceTheAlerts   = "silence-the-alerts" // no alerting rules
 )
 

@@ -16,7 +16,7 @@ func scalePodsToZero() *Kind {
 		Description: `A Deployment is scaled to zero replicas: it has no pods, and whoever calls the service is refused. An
 operator scales it up again.`,
 		Cause:   Cause{term.Virtualization, term.OperationError},
-		Targets: AnyService,
+		Targets: deployed,
 	}, none{}, func(t Target, _ none) (Fault, error) {
 		o, err := read(t.App)
 		if err != nil {

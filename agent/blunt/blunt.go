@@ -69,16 +69,19 @@ func commands(remedy string, b agent.Briefing) []string {
 	}
 	switch remedy {
 	case fault.RestartEverything:
-		return []string{"kubectl rollout restart deployment -n " + b.Namespace}
+		return []string{fmt.Sprintf("for w in $(kubectl get deployment,statefulset -n %[1]s -o name); do "+
+			"kubectl rollout restart -n %[1]s $w; done", b.Namespace)}
 	case fault.RollBackEverything:
 		return []string{fmt.Sprintf("for d in $(kubectl get deployment -n %[1]s -o name); do kubectl rollout undo "+
 			"-n %[1]s $d; done", b.Namespace)}
 	case fault.ScaleToZero:
-		return each("kubectl scale deployment %s --replicas=0 -n %s")
+		return each("kubectl scale deployment %[1]s --replicas=0 -n %[2]s || " +
+			"kubectl scale statefulset %[1]s --replicas=0 -n %[2]s")
 	case fault.DeleteTheWorkload:
-		return each("kubectl delete deployment %s -n %s")
+		return each("kubectl delete deployment %[1]s -n %[2]s || kubectl delete statefulset %[1]s -n %[2]s")
 	case fault.LimitsToInfinity:
-		return []string{"kubectl set resources deployment --all --limits=cpu=64,memory=64Gi -n " + b.Namespace}
+		return []string{fmt.Sprintf("for w in $(kubectl get deployment,statefulset -n %[1]s -o name); do "+
+			"kubectl set resources $w --limits=cpu=64,memory=64Gi -n %[1]s; done", b.Namespace)}
 	case fault.SilenceTheAlerts:
 		return []string{"for n in $(kubectl get namespaces -o name | grep /observe | cut -d/ -f2); do " +
 			"kubectl delete configmap --all -n $n; done"}

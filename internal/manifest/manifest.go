@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -54,6 +56,25 @@ func EachImage(objects []*unstructured.Unstructured, visit func(image string, se
 	}
 	for _, u := range objects {
 		walk(u.Object)
+		eachBaseImage(u, visit)
+	}
+}
+
+// eachBaseImage visits the images of a custom resource whose specification has parts with a baseImage, and the version
+// that is their tag beside it or above.
+func eachBaseImage(u *unstructured.Unstructured, visit func(image string, set func(image string))) {
+	spec, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec")
+	all, _ := spec.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		part, _ := all[key].(map[string]any)
+		base, _ := part["baseImage"].(string)
+		version, _ := all["version"].(string)
+		if own, _ := part["version"].(string); own != "" {
+			version = own
+		}
+		if base != "" && version != "" {
+			visit(base+":"+version, func(other string) { part["baseImage"] = strings.TrimSuffix(other, ":"+version) })
+		}
 	}
 }
 
@@ -131,7 +152,7 @@ type Client struct {
 	// Labels are given to objects that are in no namespace.
 	Labels  map[string]string
 	dynamic dynamic.Interface
-	mapper  meta.RESTMapper
+	mapper  meta.ResettableRESTMapper
 }
 
 // NewClient returns a client of the cluster at cfg.
@@ -163,18 +184,111 @@ func (c *Client) Apply(ctx context.Context, namespace string, objects []*unstruc
 		objects = append([]*unstructured.Unstructured{ns}, objects...)
 	}
 	for stage := range 3 {
-		g, ctx := errgroup.WithContext(ctx)
+		g, all := errgroup.WithContext(ctx)
 		g.SetLimit(parallel)
 		for _, u := range objects {
 			if order(u) == stage {
-				g.Go(func() error { return c.apply(ctx, namespace, u) })
+				g.Go(func() error { return c.apply(all, namespace, u) })
 			}
 		}
 		if err := g.Wait(); err != nil {
 			return err
 		}
+		if err := c.established(ctx, stage, objects); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// established waits, after the stage in which they are applied, until definitions are served: only then can there be
+// objects of them.
+func (c *Client) established(ctx context.Context, stage int, objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		if u.GetKind() != definitionKind || order(u) != stage {
+			continue
+		}
+		r, u, err := c.resource("", u)
+		if err == nil {
+			served := func(u *unstructured.Unstructured) bool { return is(u, "Established") }
+			err = watchUntil(ctx, r, u.GetName(), served)
+		}
+		if err == nil {
+			err = c.discovered(ctx, u)
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// discoverEvery is how often a cluster is asked whether it tells of a new kind.
+const discoverEvery = 50 * time.Millisecond
+
+// discovered waits until the cluster tells of the kind that a definition defines: that is a little later.
+func (c *Client) discovered(ctx context.Context, definition *unstructured.Unstructured) error {
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	for {
+		_, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
+		if err == nil || !meta.IsNoMatchError(err) {
+			return err
+		}
+		c.mapper.Reset()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-time.After(discoverEvery):
+		}
+	}
+}
+
+// definitionKind is the kind of what defines other kinds.
+const definitionKind = "CustomResourceDefinition"
+
+// defined reports whether an object is of a kind that one of the others defines.
+func defined(u *unstructured.Unstructured, objects []*unstructured.Unstructured) bool {
+	return slices.ContainsFunc(objects, func(d *unstructured.Unstructured) bool {
+		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
+		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
+		return d.GetKind() == definitionKind && kind == u.GetKind() && group == u.GroupVersionKind().Group
+	})
+}
+
+// is reports whether an object has a condition.
+func is(u *unstructured.Unstructured, condition string) bool {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return slices.ContainsFunc(list, func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["type"] == condition && m["status"] == "True"
+	})
+}
+
+// ApplyOne creates or changes one object, as Apply does, in a namespace that is there.
+func (c *Client) ApplyOne(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
+	return c.apply(ctx, namespace, u)
+}
+
+// Get reads an object that has the kind and the name of another.
+func (c *Client) Get(ctx context.Context, namespace string,
+	u *unstructured.Unstructured,
+) (*unstructured.Unstructured, error) {
+	r, u, err := c.resource(namespace, u)
+	if err != nil {
+		return nil, err
+	}
+	return r.Get(ctx, u.GetName(), metav1.GetOptions{})
+}
+
+// Defined are the objects of kinds that others of them define.
+func Defined(objects []*unstructured.Unstructured) (list []*unstructured.Unstructured) {
+	for _, u := range objects {
+		if defined(u, objects) {
+			list = append(list, u)
+		}
+	}
+	return list
 }
 
 func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
@@ -216,12 +330,12 @@ func (c *Client) resource(namespace string,
 	return c.dynamic.Resource(m.Resource).Namespace(u.GetNamespace()), u, nil
 }
 
-// WaitReady waits until all Deployments, StatefulSets and DaemonSets among the objects have all
-// their pods ready. When ctx ends it says which have not.
+// WaitReady waits until all Deployments, StatefulSets and DaemonSets among the objects have all their pods ready, and
+// objects of kinds that others of them define have the condition Ready. When ctx ends it says which have not.
 func (c *Client) WaitReady(ctx context.Context, namespace string, objects []*unstructured.Unstructured) error {
 	var workloads []*unstructured.Unstructured
 	for _, u := range objects {
-		if slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
+		if slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) || defined(u, objects) {
 			workloads = append(workloads, u)
 		}
 	}
@@ -309,12 +423,19 @@ func (c *Client) waitsFor(ctx context.Context, workload *unstructured.Unstructur
 
 // waitReady watches one object until its pods are ready.
 func waitReady(ctx context.Context, r dynamic.ResourceInterface, name string) error {
+	return watchUntil(ctx, r, name, ready)
+}
+
+// watchUntil watches one object until it is as wanted.
+func watchUntil(ctx context.Context, r dynamic.ResourceInterface, name string,
+	done func(*unstructured.Unstructured) bool,
+) error {
 	for {
 		u, err := r.Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if ready(u) {
+		if done(u) {
 			return nil
 		}
 		w, err := r.Watch(ctx, metav1.SingleObject(
@@ -323,7 +444,7 @@ func waitReady(ctx context.Context, r dynamic.ResourceInterface, name string) er
 			return err
 		}
 		for e := range w.ResultChan() {
-			if u, ok := e.Object.(*unstructured.Unstructured); ok && ready(u) {
+			if u, ok := e.Object.(*unstructured.Unstructured); ok && done(u) {
 				w.Stop()
 				return nil
 			}
@@ -335,8 +456,11 @@ func waitReady(ctx context.Context, r dynamic.ResourceInterface, name string) er
 	}
 }
 
-// ready reports whether a workload runs what its specification says.
+// ready reports whether a workload runs what its specification says. What is no workload has a condition.
 func ready(u *unstructured.Unstructured) bool {
+	if !slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, u.GetKind()) {
+		return is(u, "Ready")
+	}
 	number := func(path ...string) int64 {
 		n, _, _ := unstructured.NestedInt64(u.Object, path...)
 		return n

@@ -332,3 +332,53 @@ func TestReady(t *testing.T) {
 		})
 	}
 }
+
+const definition = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: tidbclusters.pingcap.com}
+spec: {group: pingcap.com, names: {kind: TidbCluster}}
+---
+apiVersion: pingcap.com/v1alpha1
+kind: TidbCluster
+metadata: {name: basic}
+spec: {version: v8.1.0, pd: {baseImage: pingcap/pd}, tidb: {baseImage: pingcap/tidb, version: v8.5.0}}
+---
+apiVersion: example.com/v1
+kind: TidbCluster
+metadata: {name: another}
+`
+
+// Objects are of the kinds that others define only if the group is the same.
+func TestDefined(t *testing.T) {
+	if got := names(manifest.Defined(parse(t, definition))); !slices.Equal(got, []string{"TidbCluster/basic"}) {
+		t.Error(got)
+	}
+}
+
+// The images that an operator takes from a custom resource are among the images.
+func TestBaseImages(t *testing.T) {
+	objects := parse(t, definition)
+	if err := manifest.Under("registry.example/lab", objects); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	manifest.EachImage(objects, func(image string, _ func(string)) { got = append(got, image) })
+	want := []string{"registry.example/lab/pingcap/pd:v8.1.0", "registry.example/lab/pingcap/tidb:v8.5.0"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+}
+
+// A custom resource is ready when it says so.
+func TestReadyCondition(t *testing.T) {
+	for status, want := range map[string]bool{
+		`{}`: false, `{conditions: [{type: Ready, status: "False"}]}`: false,
+		`{conditions: [{type: Other, status: "True"}, {type: Ready, status: "True"}]}`: true,
+	} {
+		u := parse(t, "apiVersion: pingcap.com/v1alpha1\nkind: TidbCluster\nmetadata: {name: basic}\nstatus: "+status)[0]
+		if got := manifest.Ready(u); got != want {
+			t.Errorf("%s: %v", status, got)
+		}
+	}
+}

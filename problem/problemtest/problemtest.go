@@ -8,6 +8,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -33,5 +34,5 @@ func Find(t testing.TB, id string) *problem.Problem {
 }
 
 var library = sync.OnceValues(func() (*problem.Library, error) {
-	return problem.New([]*app.App{hotel.App(), social.App()}, fault.Kinds(), problem.Catalog())
+	return problem.New([]*app.App{hotel.App(), social.App(), tidb.App()}, fault.Kinds(), problem.Catalog())
 })

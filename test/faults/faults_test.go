@@ -17,6 +17,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -87,14 +88,25 @@ var socialTrials = [][]trial{
 	{{kind: "kernel_fault", target: "post-storage-service"}}, // It shows by the load.
 }
 
+// tidbTrials are made one by one: all change the same object.
+var tidbTrials = [][]trial{
+	{{kind: "overload_replicas", target: "basic-tidb"}},
+	{{kind: "non_existent_storage", target: "basic-pd"}},
+	{{kind: "invalid_affinity_toleration", target: "basic-tidb"}},
+	{{kind: "security_context_fault", target: "basic-tidb"}},
+	{{kind: "wrong_update_strategy", target: "basic-tidb", recover: true}},
+}
+
 func TestHotelReservation(t *testing.T) { run(t, hotel.App(), hotelTrials) }
 
 func TestSocialNetwork(t *testing.T) { run(t, social.App(), socialTrials) }
 
+func TestTiDBCluster(t *testing.T) { run(t, tidb.App(), tidbTrials) }
+
 // TestEveryKindIsTried sees to it that a new kind gets a trial.
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
-	for _, group := range slices.Concat(hotelTrials, socialTrials) {
+	for _, group := range slices.Concat(hotelTrials, socialTrials, tidbTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}

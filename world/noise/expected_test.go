@@ -14,6 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/fault"
 )
 
@@ -95,7 +96,7 @@ const looksAfter = 5 * time.Second
 // catalog; 'aiopslab audit' measures it.
 func TestTracesOfThePlan(t *testing.T) {
 	apps := map[string]*app.App{}
-	for _, a := range []*app.App{hotel.App(), social.App()} {
+	for _, a := range []*app.App{hotel.App(), social.App(), tidb.App()} {
 		apps[a.Name] = a
 	}
 	const seeds = 300

@@ -35,9 +35,16 @@ func partsOf(a *app.App) ([]*part, error) {
 		}
 		return by[name]
 	}
+	defined := manifest.Defined(objects)
 	for _, u := range objects {
+		custom := slices.Contains(defined, u)
 		u = u.DeepCopy()
 		u.SetNamespace(a.Namespace)
+		if custom { // What is released with it, its operator decides.
+			p := add(u.GetName())
+			p.objects = append(p.objects, u)
+			continue
+		}
 		switch u.GetKind() {
 		case "Deployment":
 			p := add(u.GetName())

@@ -5,13 +5,14 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
 // All are the applications.
-func All() []*app.App { return []*app.App{hotel.App(), social.App()} }
+func All() []*app.App { return []*app.App{hotel.App(), social.App(), tidb.App()} }
 
 // Images are the images of their own services, with the tools, by name, in /bin.
 func Images(tools map[string]kit.Program) []kit.Image {
-	return []kit.Image{hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools)}
+	return []kit.Image{hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools), tidb.Image(tools)}
 }

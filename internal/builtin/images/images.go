@@ -3,6 +3,8 @@
 package images
 
 import (
+	"slices"
+
 	"github.com/aiopslab/aiopslab/image/alpine"
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/consul"
@@ -24,6 +26,8 @@ import (
 	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/prometheus"
 	"github.com/aiopslab/aiopslab/image/redis"
+	"github.com/aiopslab/aiopslab/image/tidb"
+	"github.com/aiopslab/aiopslab/image/tidboperator"
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
@@ -33,7 +37,7 @@ import (
 // All are what the containers of an environment can run.
 func All() []kit.Image {
 	tools := shell.Tools()
-	return append([]kit.Image{
+	list := []kit.Image{
 		// What every cluster has.
 		coredns.Image(),
 		metricsserver.Image(),
@@ -65,5 +69,7 @@ func All() []kit.Image {
 		otelcollector.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),
-	}, apps.Images(tools)...)
+		tidboperator.Image(),
+	}
+	return slices.Concat(list, tidb.Images(tools), apps.Images(tools))
 }
