@@ -381,6 +381,12 @@ func TestCommandLine(t *testing.T) {
 	if err := s.read(env, nil); err != nil || s.port != 9000 || s.files[0] != "/a" {
 		t.Errorf("%+v, %v", s, err)
 	}
+	// What the command line says makes variables that Kubernetes adds for a Service of this name harmless.
+	env.Vars["FLAGD_PORT"] = "tcp://10.96.1.2:8013"
+	s = settings{}
+	if err := s.read(env, []string{"--port", "8013"}); err != nil || s.port != 8013 {
+		t.Errorf("%+v, %v", s, err)
+	}
 }
 
 func TestCheck(t *testing.T) {

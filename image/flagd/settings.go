@@ -45,23 +45,23 @@ func (s *settings) read(env *kit.Env, args []string) error {
 	f.Uint16P("sync-port", "g", 8015, "ignored: flags are not served as a source for others")
 	f.StringP("metrics-exporter", "t", "", "ignored: metrics are on the management port")
 	f.StringP("otel-collector-uri", "o", "", "ignored")
+	if err := f.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return fmt.Errorf("%w\nUsage:\n  flagd start [flags]\n\n%s", err, f.FlagUsages())
+	} else if err != nil {
+		return err
+	}
+	// What the command line says counts. A pod beside a Service named flagd has FLAGD_PORT=tcp://... from Kubernetes.
 	var errs []error
 	f.VisitAll(func(o *pflag.Flag) {
 		v := env.Getenv("FLAGD_" + strings.ToUpper(strings.ReplaceAll(o.Name, "-", "_")))
-		if v == "" {
+		if v == "" || o.Changed {
 			return
 		}
 		if err := f.Set(o.Name, v); err != nil {
 			errs = append(errs, fmt.Errorf("variable of --%s: %w", o.Name, err))
 		}
-		o.Changed = false
 	})
 	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	if err := f.Parse(args); errors.Is(err, pflag.ErrHelp) {
-		return fmt.Errorf("%w\nUsage:\n  flagd start [flags]\n\n%s", err, f.FlagUsages())
-	} else if err != nil {
 		return err
 	}
 	if f.NArg() > 0 {
