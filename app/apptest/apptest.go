@@ -10,6 +10,8 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud/embedded/vfs"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
@@ -49,7 +52,7 @@ type Pod struct {
 
 // Deploy starts all deployments of an application. Of the manifests it heeds commands, arguments,
 // variables, and volumes from ConfigMaps and Secrets; other volumes are directories that survive a
-// restart.
+// restart. Containers beside the first are left out. Those that run before it are run once.
 func Deploy(t testing.TB, a *app.App, images *kit.Registry) *Deployment {
 	t.Helper()
 	objects, err := manifest.Read(a.Manifests)
@@ -127,25 +130,63 @@ func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]m
 			p.env[e.Name] = files["Secret/"+ref.Name][ref.Key]
 		}
 	}
-	for _, m := range c.VolumeMounts {
-		p.Write(m.MountPath+"/", "")
+	mount(p.Machine, spec.Volumes, c, files)
+	d.pods[dep.Name] = p
+	for i, before := range spec.InitContainers {
+		_, image, err := d.images.Resolve(before.Image)
+		if err != nil {
+			d.t.Fatalf("%s: %v", before.Name, err)
+		}
+		m := d.world.Machine(dep.Name+"-"+before.Name,
+			fmt.Sprintf("10.244.%d.%s", i+1, addr[strings.LastIndex(addr, ".")+1:]))
+		m.Install(*image)
+		mount(m, spec.Volumes, before, files)
+		argv := append(slices.Clone(before.Command), before.Args...)
+		run := m.Start((&Pod{Machine: m, image: image}).Program(argv[0]), argv...)
+		if code := run.Wait(); code != 0 {
+			d.t.Fatalf("%s exits %d: %s%s", before.Name, code, run.Stdout, run.Stderr)
+		}
 		for _, v := range spec.Volumes {
-			if v.Name != m.Name {
+			from, to := mountedAt(before, v.Name), mountedAt(c, v.Name)
+			if v.EmptyDir == nil || from == "" || to == "" {
 				continue
 			}
-			source := ""
-			switch {
-			case v.ConfigMap != nil:
-				source = "ConfigMap/" + v.ConfigMap.Name
-			case v.Secret != nil:
-				source = "Secret/" + v.Secret.SecretName
-			}
-			for name, content := range files[source] {
-				p.Write(path.Join(m.MountPath, name), content)
+			if err := p.Namespace.Bind(to, m.Namespace, from, vfs.MountOptions{}); err != nil {
+				d.t.Fatal(err)
 			}
 		}
 	}
-	d.pods[dep.Name] = p
+}
+
+// mount makes the directories of a container's volumes, with what is in them.
+func mount(m *kittest.Machine, volumes []v1.Volume, c v1.Container, files map[string]map[string]string) {
+	for _, v := range volumes {
+		at := mountedAt(c, v.Name)
+		if at == "" {
+			continue
+		}
+		m.Write(at+"/", "")
+		source := ""
+		switch {
+		case v.ConfigMap != nil:
+			source = "ConfigMap/" + v.ConfigMap.Name
+		case v.Secret != nil:
+			source = "Secret/" + v.Secret.SecretName
+		}
+		for name, content := range files[source] {
+			m.Write(path.Join(at, name), content)
+		}
+	}
+}
+
+// mountedAt is where a container has a volume, or "".
+func mountedAt(c v1.Container, volume string) string {
+	for _, m := range c.VolumeMounts {
+		if m.Name == volume {
+			return m.MountPath
+		}
+	}
+	return ""
 }
 
 // start runs a pod's container.

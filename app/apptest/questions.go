@@ -19,10 +19,12 @@ func Questions(t *testing.T, d *Deployment, a *app.App, ports map[string]int) {
 	t.Helper()
 	stores := map[string]int{"mongodb": 27017, "memcached": 11211, "redis": 6379}
 	dial := d.User().Env("ask").Net.DialContext
-	at := func(s app.Service) string {
-		return fmt.Sprintf("%s:%d", s.Name, cmp.Or(ports[s.Name], s.Port, stores[s.Kind]))
-	}
+	port := func(s app.Service) int { return cmp.Or(ports[s.Name], s.Port, stores[s.Kind]) }
+	at := func(s app.Service) string { return fmt.Sprintf("%s:%d", s.Name, port(s)) }
 	for _, s := range a.Services {
+		if port(s) == 0 && s.Ask == nil {
+			continue // Nobody calls it.
+		}
 		q := s.Ask
 		if q == nil {
 			q = ask.Of(s.Kind)
@@ -34,7 +36,7 @@ func Questions(t *testing.T, d *Deployment, a *app.App, ports map[string]int) {
 		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		var all sync.WaitGroup
 		for _, other := range a.Services {
-			if other.Name == s.Name || other.Kind == s.Kind && s.Ask == nil {
+			if other.Name == s.Name || other.Kind == s.Kind && s.Ask == nil || port(other) == 0 {
 				continue
 			}
 			all.Go(func() {

@@ -15,6 +15,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -94,14 +95,26 @@ const maxAnswer = 1 << 20
 
 // Page returns a question that asks for a page and checks the answer.
 func Page(path string, check func(status int, body []byte) error) Question {
+	return send(http.MethodGet, path, "", check)
+}
+
+// Post returns a question that sends JSON and checks the answer.
+func Post(path, body string, check func(status int, body []byte) error) Question {
+	return send(http.MethodPost, path, body, check)
+}
+
+func send(method, path, question string, check func(status int, body []byte) error) Question {
 	return func(ctx context.Context, dial Dial, address string) error {
 		transport := &http.Transport{DialContext: dial, DisableKeepAlives: true}
 		defer transport.CloseIdleConnections()
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+		req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, strings.NewReader(question))
 		if err != nil {
 			return err
 		}
 		req.Header.Set("traceparent", Unsampled)
+		if question != "" {
+			req.Header.Set("Content-Type", "application/json")
+		}
 		resp, err := transport.RoundTrip(req)
 		if err != nil {
 			return err

@@ -42,8 +42,24 @@ func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 		grpc.ChainUnaryInterceptor(s.traceServed, s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
 	)
 	s.health = health.NewServer()
-	healthpb.RegisterHealthServer(srv, s.health)
+	healthpb.RegisterHealthServer(srv, &healthServer{s.health, s})
 	return srv
+}
+
+// healthServer is gRPC's health check, with what the service itself has to say.
+type healthServer struct {
+	*health.Server
+	s *Service
+}
+
+// Check implements the health check.
+func (h *healthServer) Check(ctx context.Context,
+	req *healthpb.HealthCheckRequest,
+) (*healthpb.HealthCheckResponse, error) {
+	if h.s.Well != nil && !h.s.Well(ctx) {
+		return &healthpb.HealthCheckResponse{Status: healthpb.HealthCheckResponse_NOT_SERVING}, nil
+	}
+	return h.Server.Check(ctx, req)
 }
 
 // handle charges a call and logs its failure.
@@ -132,6 +148,17 @@ func (s *Service) DialGRPC(target string, timeout time.Duration, opts ...grpc.Di
 		grpc.WithChainUnaryInterceptor(s.traceCalled, s.metrics.client.UnaryClientInterceptor(), within(timeout)),
 	), opts...)
 	conn, err := grpc.NewClient(target, opts...)
+	if err != nil {
+		return nil, err
+	}
+	s.onClose(func(context.Context) error { return conn.Close() })
+	return conn, nil
+}
+
+// DialPlain returns a connection that is neither traced nor counted, to what is no service of the application.
+func (s *Service) DialPlain(target string) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient(target,
+		append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
 		return nil, err
 	}

@@ -49,6 +49,9 @@ func endCall(span trace.Span, err error, failed func(codes.Code) bool) {
 	span.End()
 }
 
+// healthMethods is what the full names of the methods of gRPC's health check begin with.
+const healthMethods = "/grpc.health.v1.Health/"
+
 // incoming reads, and outgoing writes, the headers of a call.
 type incoming struct{ ctx context.Context }
 
@@ -69,10 +72,13 @@ func (c *outgoing) Set(key, value string) {
 }
 func (*outgoing) Keys() []string { return nil }
 
-// traceServed continues the caller's trace.
+// traceServed continues the caller's trace. Health checks leave none.
 func (s *Service) traceServed(ctx context.Context, req any, info *grpc.UnaryServerInfo,
 	next grpc.UnaryHandler,
 ) (any, error) {
+	if strings.HasPrefix(info.FullMethod, healthMethods) {
+		return next(ctx, req)
+	}
 	ctx, span := s.served.start(s.propagate.Extract(ctx, incoming{ctx}), s.tracer, info.FullMethod)
 	resp, err := next(ctx, req)
 	endCall(span, err, blamesServer)

@@ -41,6 +41,9 @@ type Service struct {
 	Name string
 	Env  *kit.Env
 	Log  *slog.Logger
+	// Well is asked at each of gRPC's health checks whether the service serves. It may be nil; it is set before the
+	// server is made.
+	Well func(context.Context) bool
 
 	metrics   *metrics
 	provider  *sdktrace.TracerProvider
