@@ -33,6 +33,7 @@ require (
 	github.com/minio/minio-go/v7 v7.2.1
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/open-feature/flagd/core v0.17.0
+	github.com/open-feature/go-sdk v1.20.0
 	github.com/openai/openai-go/v3 v3.30.0
 	github.com/parquet-go/parquet-go v0.25.1
 	github.com/prometheus/prometheus v0.315.0
@@ -181,6 +182,7 @@ require (
 	go.opentelemetry.io/contrib/instrumentation/net/http/httptrace/otelhttptrace v0.71.0 // indirect
 	go.shabbyrobe.org/gocovmerge v0.0.0-20230507111327-fa4f82cfbf4d // indirect
 	go.uber.org/atomic v1.11.0 // indirect
+	go.uber.org/mock v0.6.0 // indirect
 	golang.org/x/mod v0.41.0 // indirect
 	google.golang.org/api v0.297.0 // indirect
 	gopkg.in/ini.v1 v1.67.2 // indirect

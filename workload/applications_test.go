@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 )
@@ -17,7 +18,7 @@ import (
 // mixes are the names of the mixes that the applications bring.
 func mixes(t testing.TB) (names []string) {
 	t.Helper()
-	for _, a := range []*app.App{hotel.App(), social.App()} {
+	for _, a := range []*app.App{hotel.App(), social.App(), astronomy.App()} {
 		files, err := fs.Glob(a.Mixes, "*.yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -29,12 +30,14 @@ func mixes(t testing.TB) (names []string) {
 	return names
 }
 
-// MixOf is a mix of HotelReservation or SocialNetwork.
+// MixOf is a mix of one of the applications.
 func MixOf(t testing.TB, name string) *Mix {
 	t.Helper()
 	a := hotel.App()
 	if strings.HasPrefix(name, "social-") {
 		a = social.App()
+	} else if strings.HasPrefix(name, "astronomy-") {
+		a = astronomy.App()
 	}
 	m, err := FindMix(a.Mixes, name)
 	if err != nil {
@@ -47,6 +50,10 @@ func MixOf(t testing.TB, name string) *Mix {
 func TestApplicationsMixes(t *testing.T) {
 	const n = 20_000
 	parts := map[string]map[string]float64{
+		"astronomy-mixed": {
+			"home": 0.08, "browse": 0.26, "recommend": 0.14, "advertise": 0.2, "cart": 0.14, "currencies": 0.04, "shipping": 0.08,
+			"buy": 0.06,
+		},
 		"hotel-booking":       {"search": 0.4, "recommend": 0.2, "user": 0.2, "reserve": 0.2},
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
 		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
@@ -81,11 +88,18 @@ func TestApplicationsMixes(t *testing.T) {
 
 var forms = map[string]*regexp.Regexp{
 	"search":             regexp.MustCompile(`^GET /hotels\?inDate=2015-04-(09|1\d|2[0-3])&outDate=2015-04-(1\d|2[0-4])&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
-	"recommend":          regexp.MustCompile(`^GET /recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
+	"recommend":          regexp.MustCompile(`^GET /(api/recommendations\?productIds=[0-9A-Z]{10}&sessionId=[a-zA-Z0-9]{16}&currencyCode=USD|recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3}) $`),
 	"user":               regexp.MustCompile(`^POST /user\?username=Cornell_\d{1,3}&password=\d{10,30} $`),
 	"reserve":            regexp.MustCompile(`^POST /reservation\?inDate=20\d\d-\d\d-\d\d&outDate=20\d\d-\d\d-\d\d&lat=[\d.]+&lon=-[\d.]+&hotelId=\d{1,2}&customerName=Cornell_\d{1,3}&username=Cornell_\d{1,3}&password=\d{10,30}&number=1 $`),
 	"login":              regexp.MustCompile(`^POST /api/user/login username=username_(\d{1,3})&password=password_\d{1,3}$`),
 	"read-home-timeline": regexp.MustCompile(`^GET /wrk2-api/home-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
+	"home":               regexp.MustCompile(`^GET / $`),
+	"browse":             regexp.MustCompile(`^GET /api/products/[0-9A-Z]{10}\?currencyCode=[A-Z]{3} $`),
+	"advertise":          regexp.MustCompile(`^GET /api/data\?contextKeys=[a-z]+ $`),
+	"currencies":         regexp.MustCompile(`^GET /api/currency $`),
+	"shipping":           regexp.MustCompile(`^GET /api/shipping\?itemList=%5B.*%5D&currencyCode=[A-Z]{3}&address=%7B.*%7D $`),
+	"cart":               regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
+	"buy":                regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
 	"read-user-timeline": regexp.MustCompile(`^GET /wrk2-api/user-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
 }
 

@@ -18,7 +18,7 @@ func TestLibraryFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(l.Apps) != 4 {
+	if len(l.Apps) != 5 {
 		t.Fatalf("%d applications", len(l.Apps))
 	}
 	for _, a := range l.Apps {

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
@@ -96,7 +97,7 @@ const looksAfter = 5 * time.Second
 // catalog; 'aiopslab audit' measures it.
 func TestTracesOfThePlan(t *testing.T) {
 	apps := map[string]*app.App{}
-	for _, a := range []*app.App{hotel.App(), social.App(), tidb.App()} {
+	for _, a := range []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()} {
 		apps[a.Name] = a
 	}
 	const seeds = 300
