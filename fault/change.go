@@ -152,12 +152,19 @@ func deletePods(ctx context.Context, e *Env, services ...string) error {
 		if err != nil {
 			return err
 		}
-		for _, p := range pods {
-			err := e.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
-			if err != nil && !apierrors.IsNotFound(err) {
-				return fmt.Errorf("delete pod %s: %w", p.Name, err)
+		for i := range pods {
+			if err := deletePod(ctx, e, &pods[i]); err != nil {
+				return err
 			}
 		}
+	}
+	return nil
+}
+
+func deletePod(ctx context.Context, e *Env, p *v1.Pod) error {
+	err := e.Client.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s: %w", p.Name, err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func Kinds() []*Kind {
 		revokeAuth(),
 		storageUserUnregistered(),
 		misconfigApp(),
+		featureFlag(),
 
 		containerKill(),
 		podFailure(),

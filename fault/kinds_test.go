@@ -9,13 +9,14 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/internal/term"
 )
 
-func apps() []*app.App { return []*app.App{hotel.App(), social.App(), tidb.App()} }
+func apps() []*app.App { return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()} }
 
 // node parses the parameters of a document.
 func node(t *testing.T, text string) *yaml.Node {
@@ -99,6 +100,8 @@ func TestTargets(t *testing.T) {
 		{"revoke_auth", hotel.App(), []string{"mongodb-geo", "mongodb-rate"}, []string{"mongodb-user", "geo"}},
 		{"storage_user_unregistered", hotel.App(), []string{"mongodb-geo", "mongodb-rate"}, []string{"mongodb-user"}},
 		{"misconfig_app", hotel.App(), []string{"geo"}, []string{"rate"}},
+		{"feature_flag", astronomy.App(), []string{"ad", "cart", "frontend", "kafka", "payment", "checkout", "recommendation"}, []string{"quote", ""}},
+		{"misconfig_k8s", astronomy.App(), []string{"cart", "kafka"}, []string{"accounting"}},
 		{"misconfig_app", social.App(), nil, []string{"user-service"}},
 		{"redeploy_without_pv", hotel.App(), []string{"", "mongodb-geo"}, []string{"geo"}},
 		{"container_kill", hotel.App(), []string{"geo"}, nil},

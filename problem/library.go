@@ -219,6 +219,7 @@ var Suites = []struct {
 	{"own", "problems of one's own, of --problems", func(p *Problem) bool { return !p.BuiltIn() }},
 	{"hotel", "problems of hotel-reservation", func(p *Problem) bool { return p.App.Name == "hotel-reservation" }},
 	{"social", "problems of social-network", func(p *Problem) bool { return p.App.Name == "social-network" }},
+	{"astronomy", "problems of astronomy-shop", func(p *Problem) bool { return p.App.Name == "astronomy-shop" }},
 	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},

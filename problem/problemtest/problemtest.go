@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
@@ -34,5 +35,5 @@ func Find(t testing.TB, id string) *problem.Problem {
 }
 
 var library = sync.OnceValues(func() (*problem.Library, error) {
-	return problem.New([]*app.App{hotel.App(), social.App(), tidb.App()}, fault.Kinds(), problem.Catalog())
+	return problem.New([]*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()}, fault.Kinds(), problem.Catalog())
 })

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
@@ -88,6 +89,18 @@ var socialTrials = [][]trial{
 	{{kind: "kernel_fault", target: "post-storage-service"}}, // It shows by the load.
 }
 
+var astronomyTrials = [][]trial{
+	{
+		{kind: "feature_flag", target: "payment", params: `{flag: paymentFailure, variant: "100%"}`},
+	},
+	{
+		{kind: "feature_flag", target: "kafka", recover: true},
+	},
+	{
+		{kind: "feature_flag", target: "recommendation"},
+	},
+}
+
 // tidbTrials are made one by one: all change the same object.
 var tidbTrials = [][]trial{
 	{{kind: "overload_replicas", target: "basic-tidb"}},
@@ -101,12 +114,14 @@ func TestHotelReservation(t *testing.T) { run(t, hotel.App(), hotelTrials) }
 
 func TestSocialNetwork(t *testing.T) { run(t, social.App(), socialTrials) }
 
+func TestAstronomyShop(t *testing.T) { run(t, astronomy.App(), astronomyTrials) }
+
 func TestTiDBCluster(t *testing.T) { run(t, tidb.App(), tidbTrials) }
 
 // TestEveryKindIsTried sees to it that a new kind gets a trial.
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
-	for _, group := range slices.Concat(hotelTrials, socialTrials, tidbTrials) {
+	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}

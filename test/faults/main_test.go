@@ -5,15 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/consul"
 	"github.com/aiopslab/aiopslab/image/coredns"
+	"github.com/aiopslab/aiopslab/image/flagd"
 	"github.com/aiopslab/aiopslab/image/jaeger"
+	"github.com/aiopslab/aiopslab/image/kafka"
 	"github.com/aiopslab/aiopslab/image/memcached"
 	"github.com/aiopslab/aiopslab/image/metricsserver"
 	"github.com/aiopslab/aiopslab/image/mongo"
+	"github.com/aiopslab/aiopslab/image/otelcollector"
+	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
@@ -36,6 +42,8 @@ func TestMain(m *testing.M) {
 		Images: []kit.Image{
 			coredns.Image(), metricsserver.Image(), jaeger.Image(), consul.Image(tools), mongo.Image(tools), memcached.Image(tools),
 			redis.Image(tools), hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools),
+			astronomy.Image(tools), busybox.Image(shell.Tools()), flagd.Image(tools), flagd.UI(tools), kafka.Image(tools),
+			otelcollector.Image(tools), postgres.Image(tools), redis.Valkey(tools),
 		},
 		Prepare: func(ctx context.Context) (func(), error) {
 			var err error
