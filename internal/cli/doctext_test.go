@@ -34,7 +34,7 @@ type docBlock struct {
 }
 
 // notCommands are the first words of the indented blocks that show something else.
-var notCommands = []string{"frontend:5000", "nginx-thrift:8080", "my-app/app.yaml", "cmd"}
+var notCommands = []string{"frontend:5000", "nginx-thrift:8080", "frontend-proxy:8080", "my-app/app.yaml", "cmd"}
 
 // readDocs reads all documents for users. A block that is indented, or fenced as a shell's, has commands: lines with a
 // dollar in front, or all lines if there is none. In backticks, what begins with a program that we know is one.
