@@ -7,11 +7,12 @@
 package demopb
 
 import (
-	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
-	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
+
+	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
+	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 )
 
 const (
@@ -1571,36 +1572,39 @@ func file_app_astronomy_demopb_demo_proto_rawDescGZIP() []byte {
 	return file_app_astronomy_demopb_demo_proto_rawDescData
 }
 
-var file_app_astronomy_demopb_demo_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
-var file_app_astronomy_demopb_demo_proto_goTypes = []any{
-	(*Empty)(nil),                          // 0: oteldemo.Empty
-	(*CartItem)(nil),                       // 1: oteldemo.CartItem
-	(*AddItemRequest)(nil),                 // 2: oteldemo.AddItemRequest
-	(*EmptyCartRequest)(nil),               // 3: oteldemo.EmptyCartRequest
-	(*GetCartRequest)(nil),                 // 4: oteldemo.GetCartRequest
-	(*Cart)(nil),                           // 5: oteldemo.Cart
-	(*ListRecommendationsRequest)(nil),     // 6: oteldemo.ListRecommendationsRequest
-	(*ListRecommendationsResponse)(nil),    // 7: oteldemo.ListRecommendationsResponse
-	(*Product)(nil),                        // 8: oteldemo.Product
-	(*ListProductsResponse)(nil),           // 9: oteldemo.ListProductsResponse
-	(*GetProductRequest)(nil),              // 10: oteldemo.GetProductRequest
-	(*SearchProductsRequest)(nil),          // 11: oteldemo.SearchProductsRequest
-	(*SearchProductsResponse)(nil),         // 12: oteldemo.SearchProductsResponse
-	(*Address)(nil),                        // 13: oteldemo.Address
-	(*Money)(nil),                          // 14: oteldemo.Money
-	(*GetSupportedCurrenciesResponse)(nil), // 15: oteldemo.GetSupportedCurrenciesResponse
-	(*CurrencyConversionRequest)(nil),      // 16: oteldemo.CurrencyConversionRequest
-	(*CreditCardInfo)(nil),                 // 17: oteldemo.CreditCardInfo
-	(*ChargeRequest)(nil),                  // 18: oteldemo.ChargeRequest
-	(*ChargeResponse)(nil),                 // 19: oteldemo.ChargeResponse
-	(*OrderItem)(nil),                      // 20: oteldemo.OrderItem
-	(*OrderResult)(nil),                    // 21: oteldemo.OrderResult
-	(*PlaceOrderRequest)(nil),              // 22: oteldemo.PlaceOrderRequest
-	(*PlaceOrderResponse)(nil),             // 23: oteldemo.PlaceOrderResponse
-	(*AdRequest)(nil),                      // 24: oteldemo.AdRequest
-	(*AdResponse)(nil),                     // 25: oteldemo.AdResponse
-	(*Ad)(nil),                             // 26: oteldemo.Ad
-}
+var (
+	file_app_astronomy_demopb_demo_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+	file_app_astronomy_demopb_demo_proto_goTypes  = []any{
+		(*Empty)(nil),                          // 0: oteldemo.Empty
+		(*CartItem)(nil),                       // 1: oteldemo.CartItem
+		(*AddItemRequest)(nil),                 // 2: oteldemo.AddItemRequest
+		(*EmptyCartRequest)(nil),               // 3: oteldemo.EmptyCartRequest
+		(*GetCartRequest)(nil),                 // 4: oteldemo.GetCartRequest
+		(*Cart)(nil),                           // 5: oteldemo.Cart
+		(*ListRecommendationsRequest)(nil),     // 6: oteldemo.ListRecommendationsRequest
+		(*ListRecommendationsResponse)(nil),    // 7: oteldemo.ListRecommendationsResponse
+		(*Product)(nil),                        // 8: oteldemo.Product
+		(*ListProductsResponse)(nil),           // 9: oteldemo.ListProductsResponse
+		(*GetProductRequest)(nil),              // 10: oteldemo.GetProductRequest
+		(*SearchProductsRequest)(nil),          // 11: oteldemo.SearchProductsRequest
+		(*SearchProductsResponse)(nil),         // 12: oteldemo.SearchProductsResponse
+		(*Address)(nil),                        // 13: oteldemo.Address
+		(*Money)(nil),                          // 14: oteldemo.Money
+		(*GetSupportedCurrenciesResponse)(nil), // 15: oteldemo.GetSupportedCurrenciesResponse
+		(*CurrencyConversionRequest)(nil),      // 16: oteldemo.CurrencyConversionRequest
+		(*CreditCardInfo)(nil),                 // 17: oteldemo.CreditCardInfo
+		(*ChargeRequest)(nil),                  // 18: oteldemo.ChargeRequest
+		(*ChargeResponse)(nil),                 // 19: oteldemo.ChargeResponse
+		(*OrderItem)(nil),                      // 20: oteldemo.OrderItem
+		(*OrderResult)(nil),                    // 21: oteldemo.OrderResult
+		(*PlaceOrderRequest)(nil),              // 22: oteldemo.PlaceOrderRequest
+		(*PlaceOrderResponse)(nil),             // 23: oteldemo.PlaceOrderResponse
+		(*AdRequest)(nil),                      // 24: oteldemo.AdRequest
+		(*AdResponse)(nil),                     // 25: oteldemo.AdResponse
+		(*Ad)(nil),                             // 26: oteldemo.Ad
+	}
+)
+
 var file_app_astronomy_demopb_demo_proto_depIdxs = []int32{
 	1,  // 0: oteldemo.AddItemRequest.item:type_name -> oteldemo.CartItem
 	1,  // 1: oteldemo.Cart.items:type_name -> oteldemo.CartItem

@@ -8,6 +8,7 @@ package demopb
 
 import (
 	context "context"
+
 	grpc "google.golang.org/grpc"
 	codes "google.golang.org/grpc/codes"
 	status "google.golang.org/grpc/status"
@@ -95,9 +96,11 @@ type UnimplementedCartServiceServer struct{}
 func (UnimplementedCartServiceServer) AddItem(context.Context, *AddItemRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method AddItem not implemented")
 }
+
 func (UnimplementedCartServiceServer) GetCart(context.Context, *GetCartRequest) (*Cart, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetCart not implemented")
 }
+
 func (UnimplementedCartServiceServer) EmptyCart(context.Context, *EmptyCartRequest) (*Empty, error) {
 	return nil, status.Error(codes.Unimplemented, "method EmptyCart not implemented")
 }
@@ -251,8 +254,10 @@ type UnimplementedRecommendationServiceServer struct{}
 func (UnimplementedRecommendationServiceServer) ListRecommendations(context.Context, *ListRecommendationsRequest) (*ListRecommendationsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListRecommendations not implemented")
 }
+
 func (UnimplementedRecommendationServiceServer) mustEmbedUnimplementedRecommendationServiceServer() {}
-func (UnimplementedRecommendationServiceServer) testEmbeddedByValue()                               {}
+
+func (UnimplementedRecommendationServiceServer) testEmbeddedByValue() {}
 
 // UnsafeRecommendationServiceServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to RecommendationServiceServer will
@@ -383,14 +388,18 @@ type UnimplementedProductCatalogServiceServer struct{}
 func (UnimplementedProductCatalogServiceServer) ListProducts(context.Context, *Empty) (*ListProductsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListProducts not implemented")
 }
+
 func (UnimplementedProductCatalogServiceServer) GetProduct(context.Context, *GetProductRequest) (*Product, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetProduct not implemented")
 }
+
 func (UnimplementedProductCatalogServiceServer) SearchProducts(context.Context, *SearchProductsRequest) (*SearchProductsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SearchProducts not implemented")
 }
+
 func (UnimplementedProductCatalogServiceServer) mustEmbedUnimplementedProductCatalogServiceServer() {}
-func (UnimplementedProductCatalogServiceServer) testEmbeddedByValue()                               {}
+
+func (UnimplementedProductCatalogServiceServer) testEmbeddedByValue() {}
 
 // UnsafeProductCatalogServiceServer may be embedded to opt out of forward compatibility for this service.
 // Use of this interface is not recommended, as added methods to ProductCatalogServiceServer will
@@ -552,6 +561,7 @@ type UnimplementedCurrencyServiceServer struct{}
 func (UnimplementedCurrencyServiceServer) GetSupportedCurrencies(context.Context, *Empty) (*GetSupportedCurrenciesResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetSupportedCurrencies not implemented")
 }
+
 func (UnimplementedCurrencyServiceServer) Convert(context.Context, *CurrencyConversionRequest) (*Money, error) {
 	return nil, status.Error(codes.Unimplemented, "method Convert not implemented")
 }
