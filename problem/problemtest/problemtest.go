@@ -35,5 +35,6 @@ func Find(t testing.TB, id string) *problem.Problem {
 }
 
 var library = sync.OnceValues(func() (*problem.Library, error) {
-	return problem.New([]*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()}, fault.Kinds(), problem.Catalog())
+	apps := []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()}
+	return problem.New(apps, fault.Kinds(), problem.Catalog())
 })
