@@ -14,7 +14,8 @@ func App() *app.App {
 	return &app.App{
 		Name: "tidb-cluster", Title: "TiDB Cluster with Operator", Namespace: "tidb-cluster",
 		Description: "A bank that keeps its accounts in a TiDB cluster. The cluster, with servers of PD, TiKV and " +
-			"TiDB, is run by TiDB Operator, which makes it of the TidbCluster resource basic and keeps it as that says.",
+			"TiDB, is run by TiDB Operator, which makes it of the TidbCluster resource basic and keeps it as that " +
+			"says.",
 		Operations: []string{
 			"Send money from one account to another",
 			"Look at an account, and at what was sent to it",

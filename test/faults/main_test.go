@@ -2,12 +2,14 @@ package faults
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	bank "github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/consul"
@@ -21,6 +23,8 @@ import (
 	"github.com/aiopslab/aiopslab/image/otelcollector"
 	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/redis"
+	"github.com/aiopslab/aiopslab/image/tidb"
+	"github.com/aiopslab/aiopslab/image/tidboperator"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
 	"github.com/aiopslab/aiopslab/test/labtest"
@@ -39,12 +43,13 @@ var (
 func TestMain(m *testing.M) {
 	tools := shell.Tools()
 	lab.Main(m, labtest.Options{
-		Images: []kit.Image{
+		Images: slices.Concat(tidb.Images(tools), []kit.Image{
 			coredns.Image(), metricsserver.Image(), jaeger.Image(), consul.Image(tools), mongo.Image(tools), memcached.Image(tools),
 			redis.Image(tools), hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools),
 			astronomy.Image(tools), busybox.Image(shell.Tools()), flagd.Image(tools), flagd.UI(tools), kafka.Image(tools),
 			otelcollector.Image(tools), postgres.Image(tools), redis.Valkey(tools),
-		},
+			tidboperator.Image(), bank.Image(tools),
+		}),
 		Prepare: func(ctx context.Context) (func(), error) {
 			var err error
 			empty, err = lab.Cloud.Snapshot(ctx)
