@@ -7,6 +7,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -17,7 +18,7 @@ func TestManifests(t *testing.T) {
 	for _, tt := range []struct {
 		app         *app.App
 		deployments int
-	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 22}} {
+	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 22}, {flower.App(), 7}} {
 		t.Run(tt.app.Name, func(t *testing.T) {
 			objects, err := manifest.Read(tt.app.Manifests)
 			if err != nil {

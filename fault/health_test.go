@@ -20,10 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/utils/ptr"
 
-	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/everytest"
 	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
 )
 
 func TestPodSymptom(t *testing.T) { synctest.Test(t, testPodSymptom) } // A second is a second there.
@@ -194,7 +192,7 @@ func TestAsk(t *testing.T) {
 // Every service of the applications says where its metrics are, or the probes of the network faults would not read
 // them.
 func TestMetricsPorts(t *testing.T) {
-	for _, a := range []*app.App{hotel.App(), social.App(), astronomy.App()} {
+	for _, a := range everytest.Apps() {
 		p, err := read(a)
 		if err != nil {
 			t.Fatal(err)

@@ -24,6 +24,7 @@ func Kinds() []*Kind {
 		storageUserUnregistered(),
 		misconfigApp(),
 		featureFlag(),
+		modelMisconfig(),
 
 		containerKill(),
 		podFailure(),

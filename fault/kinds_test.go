@@ -10,13 +10,11 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/everytest"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
-	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/internal/term"
 )
-
-func apps() []*app.App { return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()} }
 
 // node parses the parameters of a document.
 func node(t *testing.T, text string) *yaml.Node {
@@ -64,7 +62,7 @@ func TestKindsAreComplete(t *testing.T) {
 
 // Every target that a kind offers can be bound with the defaults, and has a solution or none, always.
 func TestTargetsCanBeBound(t *testing.T) {
-	for _, a := range apps() {
+	for _, a := range everytest.Apps() {
 		for _, k := range Kinds() {
 			for _, name := range k.Targets(a) {
 				if _, ok := a.Service(name); !ok && name != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
 
-// AIOpsLab's ids of the two applications are all there, and its answers are ours, unless the document
+// AIOpsLab's ids of the applications are all there, and its answers are ours, unless the document
 // says why they are not. testdata/aiopslab.tsv is its registry.
 func TestCatalogHasAIOpsLab(t *testing.T) {
 	f, err := os.Open("testdata/aiopslab.tsv")

@@ -9,16 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/astronomy"
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/everytest"
 )
 
 // mixes are the names of the mixes that the applications bring.
 func mixes(t testing.TB) (names []string) {
 	t.Helper()
-	for _, a := range []*app.App{hotel.App(), social.App(), astronomy.App()} {
+	for _, a := range everytest.Apps() {
 		files, err := fs.Glob(a.Mixes, "*.yaml")
 		if err != nil {
 			t.Fatal(err)
@@ -33,17 +30,13 @@ func mixes(t testing.TB) (names []string) {
 // MixOf is a mix of one of the applications.
 func MixOf(t testing.TB, name string) *Mix {
 	t.Helper()
-	a := hotel.App()
-	if strings.HasPrefix(name, "social-") {
-		a = social.App()
-	} else if strings.HasPrefix(name, "astronomy-") {
-		a = astronomy.App()
+	for _, a := range everytest.Apps() {
+		if m, err := FindMix(a.Mixes, name); err == nil {
+			return m
+		}
 	}
-	m, err := FindMix(a.Mixes, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
+	t.Fatalf("no application has a mix %s", name)
+	return nil
 }
 
 // Every mix of the applications has the parts it says, and every request of it is well-formed.
@@ -54,6 +47,8 @@ func TestApplicationsMixes(t *testing.T) {
 			"home": 0.08, "browse": 0.26, "recommend": 0.14, "advertise": 0.2, "cart": 0.14, "currencies": 0.04, "shipping": 0.08,
 			"buy": 0.06,
 		},
+		"bank":                {"transfer": 0.3, "statement": 0.3, "account": 0.3, "audit": 0.1},
+		"flower-mixed":        {"predict": 0.75, "train": 0.1, "runs": 0.1, "nodes": 0.05},
 		"hotel-booking":       {"search": 0.4, "recommend": 0.2, "user": 0.2, "reserve": 0.2},
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
 		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
@@ -87,6 +82,14 @@ func TestApplicationsMixes(t *testing.T) {
 }
 
 var forms = map[string]*regexp.Regexp{
+	"transfer":           regexp.MustCompile(`^POST /transfers from=\d{1,3}&to=\d{1,3}&cents=\d{1,2}&note=[a-zA-Z0-9]{24}$`),
+	"statement":          regexp.MustCompile(`^GET /accounts/\d{1,3}/transfers $`),
+	"account":            regexp.MustCompile(`^GET /accounts/\d{1,3} $`),
+	"audit":              regexp.MustCompile(`^GET /total $`),
+	"predict":            regexp.MustCompile(`^POST /predict {"image": "[09 ]{71,72}"}$`),
+	"train":              regexp.MustCompile(`^POST /runs {"rounds": 3}$`),
+	"runs":               regexp.MustCompile(`^GET /runs $`),
+	"nodes":              regexp.MustCompile(`^GET /nodes $`),
 	"search":             regexp.MustCompile(`^GET /hotels\?inDate=2015-04-(09|1\d|2[0-3])&outDate=2015-04-(1\d|2[0-4])&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3} $`),
 	"recommend":          regexp.MustCompile(`^GET /(api/recommendations\?productIds=[0-9A-Z]{10}&sessionId=[a-zA-Z0-9]{16}&currencyCode=USD|recommendations\?require=(dis|rate|price)&lat=3[78]\.\d{4}&lon=-12[12]\.\d{3}) $`),
 	"user":               regexp.MustCompile(`^POST /user\?username=Cornell_\d{1,3}&password=\d{10,30} $`),

@@ -32,7 +32,8 @@ func (c Costs) of(method string) time.Duration {
 	return c[""]
 }
 
-// GRPCServer returns a server that traces, counts and logs calls and charges what they cost.
+// GRPCServer returns a server that traces, counts and logs calls and charges what they cost. A service may have
+// several, all of them made before the first one serves.
 func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 	srv := grpc.NewServer(
 		grpc.ReadBufferSize(bufferSize), grpc.WriteBufferSize(bufferSize),
@@ -41,8 +42,8 @@ func (s *Service) GRPCServer(costs Costs) *grpc.Server {
 			keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.ChainUnaryInterceptor(s.traceServed, s.metrics.grpc.UnaryServerInterceptor(), s.handle(costs)),
 	)
-	s.health = health.NewServer()
-	healthpb.RegisterHealthServer(srv, &healthServer{s.health, s})
+	s.health[srv] = health.NewServer()
+	healthpb.RegisterHealthServer(srv, &healthServer{s.health[srv], s})
 	return srv
 }
 
@@ -90,7 +91,7 @@ func (s *Service) ServeGRPC(ctx context.Context, srv *grpc.Server, address strin
 	}
 	s.metrics.grpc.InitializeMetrics(srv)
 	for name := range srv.GetServiceInfo() {
-		s.health.SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
+		s.health[srv].SetServingStatus(name, healthpb.HealthCheckResponse_SERVING)
 	}
 	stopped := make(chan struct{})
 	defer context.AfterFunc(ctx, func() {

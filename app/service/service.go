@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 
 	"github.com/aiopslab/aiopslab/kit"
@@ -53,7 +54,7 @@ type Service struct {
 	called    callSpans // of its own
 	closers   []func(context.Context) error
 	server    *http.Server // of the metrics
-	health    *health.Server
+	health    map[*grpc.Server]*health.Server
 	serving   sync.WaitGroup
 }
 
@@ -61,7 +62,7 @@ type Service struct {
 func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	s := &Service{
 		Name: cfg.Name, Env: env, Log: cfg.Log, metrics: newMetrics(env),
-		propagate: propagation.TraceContext{},
+		propagate: propagation.TraceContext{}, health: map[*grpc.Server]*health.Server{},
 	}
 	s.served.kind, s.called.kind = trace.SpanKindServer, trace.SpanKindClient
 	if s.Log == nil {

@@ -6,6 +6,7 @@ import (
 	"testing/fstest"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/everytest"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
@@ -18,7 +19,7 @@ func TestLibraryFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(l.Apps) != 5 {
+	if len(l.Apps) != 1+len(everytest.Apps()) {
 		t.Fatalf("%d applications", len(l.Apps))
 	}
 	for _, a := range l.Apps {

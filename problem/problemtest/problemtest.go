@@ -5,11 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/app/astronomy"
-	"github.com/aiopslab/aiopslab/app/hotel"
-	"github.com/aiopslab/aiopslab/app/social"
-	"github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/app/everytest"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -35,6 +31,5 @@ func Find(t testing.TB, id string) *problem.Problem {
 }
 
 var library = sync.OnceValues(func() (*problem.Library, error) {
-	apps := []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()}
-	return problem.New(apps, fault.Kinds(), problem.Catalog())
+	return problem.New(everytest.Apps(), fault.Kinds(), problem.Catalog())
 })

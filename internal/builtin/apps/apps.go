@@ -4,6 +4,7 @@ package apps
 import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
@@ -11,11 +12,14 @@ import (
 )
 
 // All are the applications.
-func All() []*app.App { return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App()} }
+func All() []*app.App {
+	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App()}
+}
 
 // Images are the images of their own services, with the tools, by name, in /bin.
 func Images(tools map[string]kit.Program) []kit.Image {
-	return []kit.Image{
+	list := []kit.Image{
 		hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools), astronomy.Image(tools), tidb.Image(tools),
 	}
+	return append(list, flower.Images(tools)...)
 }
