@@ -167,6 +167,23 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
+// TestStop checks that a server app that is told to stop finishes the run that it has begun.
+func TestStop(t *testing.T) {
+	f := deploy(t)
+	f.train()
+	var started struct {
+		ID string `json:"run_id"`
+	}
+	if err := json.Unmarshal([]byte(f.ask("POST", "/runs", `{"rounds": 10}`)), &started); err != nil {
+		t.Fatal(err)
+	}
+	f.await("the first round", func() bool { return strings.Contains(f.ask("GET", "/runs/"+started.ID, ""), `"round":1`) })
+	f.d.Restart("serverapp")
+	f.await("the end of the run", func() bool {
+		return strings.Contains(f.ask("GET", "/runs/"+started.ID, ""), `"status":"finished:completed"`)
+	})
+}
+
 // TestMisfit checks how a model of another shape shows: the party fails, the run goes on without it and the model is bad.
 func TestMisfit(t *testing.T) {
 	f := deploy(t)

@@ -143,12 +143,22 @@ func (a *serverapp) work(ctx context.Context) {
 	}
 }
 
-// pull takes runs, and does several at once, until something fails.
+// pull takes runs, and does several at once, until something fails. A server app that is told to stop takes no more, and
+// goes on with those that it has for a while.
 func (a *serverapp) pull(ctx context.Context, connected func()) error {
 	var doing sync.WaitGroup
 	defer doing.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	going, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer func() {
+		if ctx.Err() == nil { // The link is broken, and has given up on them.
+			cancel()
+			return
+		}
+		timer := time.AfterFunc(drain, cancel)
+		doing.Wait()
+		timer.Stop()
+		cancel()
+	}()
 	stream, err := a.link.PullServerAppInputs(ctx, &flowerpb.PullServerAppInputsRequest{})
 	if err != nil {
 		return err
@@ -163,7 +173,7 @@ func (a *serverapp) pull(ctx context.Context, connected func()) error {
 		if err != nil {
 			return err
 		}
-		doing.Go(func() { a.do(ctx, r) })
+		doing.Go(func() { a.do(going, r) })
 	}
 }
 

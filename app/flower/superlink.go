@@ -37,6 +37,10 @@ const (
 
 	pending, running, completed, failed = "pending", "running", "finished:completed", "finished:failed"
 
+	// drain is how long a server app that was told to stop goes on with its runs, and farewell how long the link waits
+	// for what comes of them.
+	drain, farewell = 8 * time.Second, 9 * time.Second
+
 	linkCost = 200 * time.Microsecond
 )
 
@@ -244,15 +248,17 @@ type serverSideOf struct {
 	*superlink
 }
 
-// PullServerAppInputs hands out runs that are pending. Those that are not finished when the server app goes away
-// have failed.
+// PullServerAppInputs hands out runs that are pending. Those that are not finished a while after the server app has
+// hung up have failed.
 func (l serverSideOf) PullServerAppInputs(_ *flowerpb.PullServerAppInputsRequest,
 	stream grpc.ServerStreamingServer[flowerpb.Run],
 ) error {
 	ctx, cancel := l.within(stream.Context())
 	defer cancel()
 	var taken []*flowerpb.Run
-	defer func() { l.abandon(taken) }()
+	defer func() {
+		time.AfterFunc(farewell, func() { l.abandon(taken) })
+	}()
 	if err := stream.SendHeader(nil); err != nil {
 		return err
 	}
