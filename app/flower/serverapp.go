@@ -143,8 +143,8 @@ func (a *serverapp) work(ctx context.Context) {
 	}
 }
 
-// pull takes runs, and does several at once, until something fails. A server app that is told to stop takes no more, and
-// goes on with those that it has for a while.
+// pull takes runs, and does several at once, until something fails. A server app that is told to stop takes no more,
+// and goes on with those that it has for a while.
 func (a *serverapp) pull(ctx context.Context, connected func()) error {
 	var doing sync.WaitGroup
 	defer doing.Wait()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
@@ -110,6 +111,14 @@ var tidbTrials = [][]trial{
 	{{kind: "wrong_update_strategy", target: "basic-tidb", recover: true}},
 }
 
+var flowerTrials = [][]trial{
+	{
+		{kind: "model_misconfig", target: "clientapp-1"},
+		{kind: "scale_pods_to_zero", target: "supernode-2"},
+	},
+	{{kind: "model_misconfig", target: "clientapp-2", recover: true}},
+}
+
 func TestHotelReservation(t *testing.T) { run(t, hotel.App(), hotelTrials) }
 
 func TestSocialNetwork(t *testing.T) { run(t, social.App(), socialTrials) }
@@ -118,10 +127,12 @@ func TestAstronomyShop(t *testing.T) { run(t, astronomy.App(), astronomyTrials) 
 
 func TestTiDBCluster(t *testing.T) { run(t, tidb.App(), tidbTrials) }
 
+func TestFlower(t *testing.T) { run(t, flower.App(), flowerTrials) }
+
 // TestEveryKindIsTried sees to it that a new kind gets a trial.
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
-	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials) {
+	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials, flowerTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}
