@@ -71,14 +71,15 @@ func superlinkMain(ctx context.Context, env *kit.Env) error {
 	s.Recall(l.recall)
 	s.Log.Info("Starting Flower SuperLink", slog.String("serverappio", serverSide), slog.String("fleet", fleet),
 		slog.String("exec", control))
+	servers := map[string]*grpc.Server{}
+	for _, address := range []string{serverSide, fleet, control} {
+		servers[address] = s.GRPCServer(service.Costs{"": linkCost})
+	}
+	flowerpb.RegisterServerAppIoServer(servers[serverSide], serverSideOf{superlink: l})
+	flowerpb.RegisterFleetServer(servers[fleet], fleetOf{superlink: l})
+	flowerpb.RegisterControlServer(servers[control], controlOf{superlink: l})
 	all, ctx := errgroup.WithContext(ctx)
-	for address, register := range map[string]func(*grpc.Server){
-		serverSide: func(srv *grpc.Server) { flowerpb.RegisterServerAppIoServer(srv, serverSideOf{superlink: l}) },
-		fleet:      func(srv *grpc.Server) { flowerpb.RegisterFleetServer(srv, fleetOf{superlink: l}) },
-		control:    func(srv *grpc.Server) { flowerpb.RegisterControlServer(srv, controlOf{superlink: l}) },
-	} {
-		srv := s.GRPCServer(service.Costs{"": linkCost})
-		register(srv)
+	for address, srv := range servers {
 		all.Go(func() error { return s.ServeGRPC(ctx, srv, address, nil) })
 	}
 	return all.Wait()
