@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/aiopslab/aiopslab/kit/past"
 )
 
@@ -128,6 +130,14 @@ func (e *Env) Recall(as Telling, f func(context.Context, *past.Past) error) {
 	if e.recall != nil {
 		e.recall(as, f)
 	}
+}
+
+// Remembering returns metrics whose counters go on from the program's past, if it is told one.
+func (e *Env) Remembering(of prometheus.Gatherer) *past.Gatherer {
+	g := &past.Gatherer{Gatherer: of}
+	e.Recall(Beginning, func(context.Context, *past.Past) error { return g.Mark() })
+	e.Recall(Source, func(_ context.Context, p *past.Past) error { return g.Age(p, e.Started) })
+	return g
 }
 
 // OnRecall sets what Recall does. It is for those who run programs.

@@ -1,8 +1,6 @@
 package service
 
 import (
-	"context"
-
 	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -40,9 +38,7 @@ func newMetrics(env *kit.Env) *metrics {
 			Name: "store_request_duration_seconds", Help: "How long requests to stores took.", Buckets: buckets,
 		}, []string{"system", "operation", "result"}),
 	}
-	m.exposed = &past.Gatherer{Gatherer: m.registry}
-	env.Recall(kit.Beginning, func(context.Context, *past.Past) error { return m.exposed.Mark() })
-	env.Recall(kit.Source, func(_ context.Context, p *past.Past) error { return m.exposed.Age(p, env.Started) })
+	m.exposed = env.Remembering(m.registry)
 	m.registry.MustRegister(m.grpc, m.client, m.requests, m.duration, m.store,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "process_start_time_seconds", Help: "When the process started, in seconds since the epoch.",

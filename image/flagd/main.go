@@ -33,7 +33,7 @@ type daemon struct {
 	settings settings
 	meter    *meter.Meter
 	flags    *flags
-	metrics  *prometheus.Registry
+	metrics  prometheus.Gatherer
 	asked    *prometheus.CounterVec
 	reasons  *prometheus.CounterVec
 	ready    atomic.Bool
@@ -169,14 +169,15 @@ func (d *daemon) evaluation(s service) http.Handler {
 
 // startCounting makes the counters.
 func (d *daemon) startCounting() {
-	d.metrics = prometheus.NewRegistry()
+	registry := prometheus.NewRegistry()
+	d.metrics = d.env.Remembering(registry)
 	d.asked = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "feature_flag_flagd_impression_total", Help: "Evaluations by flag and variant.",
 	}, []string{"feature_flag_key", "feature_flag_variant", "feature_flag_reason"})
 	d.reasons = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "feature_flag_flagd_result_reason_total", Help: "Evaluations by reason.",
 	}, []string{"feature_flag_reason"})
-	d.metrics.MustRegister(d.asked, d.reasons)
+	registry.MustRegister(d.asked, d.reasons)
 }
 
 // count notes an evaluation. Flags that nobody has defined have no counter of their own.

@@ -35,6 +35,7 @@ type broker struct {
 	inlet    *merged
 	state    state
 	traffic  traffic
+	before   memory
 }
 
 // Main runs a broker until it is told to stop.
@@ -75,6 +76,7 @@ func (b *broker) run(ctx context.Context) error {
 	if b.cluster, err = kfake.NewCluster(b.options()...); err != nil {
 		return fmt.Errorf("start the broker: %w", err)
 	}
+	b.remember()
 	close(b.inlet.ready)
 	defer b.cluster.Close()
 	defer b.inlet.hangUp()

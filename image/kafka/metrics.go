@@ -117,7 +117,7 @@ func (w *watcher) logs(p *page) {
 	const messages = "kafka_server_brokertopicmetrics_messagesin_total"
 	p.head(messages, "counter", "Messages that came in.")
 	for _, name := range names {
-		p.value(messages, in[name], "topic", name)
+		p.value(messages, in[name]+w.b.before.of(name), "topic", name)
 	}
 	for _, m := range []struct {
 		name, help string

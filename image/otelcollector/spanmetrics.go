@@ -53,6 +53,7 @@ func newSpanMetrics(c *collector, conf *spanmetricsConnector, next consumer) *sp
 		s.bounds = append(s.bounds, float64(b)/float64(time.Millisecond))
 	}
 	slices.Sort(s.bounds)
+	s.remember()
 	return s
 }
 

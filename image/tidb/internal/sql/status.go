@@ -12,14 +12,13 @@ import (
 
 // metrics are what a server counts, under TiDB's names.
 type metrics struct {
-	registry *prometheus.Registry
+	exposed  prometheus.Gatherer
 	queries  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{
-		registry: prometheus.NewRegistry(),
 		queries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidb_server_query_total", Help: "Counter of queries.",
 		}, []string{"type", "result"}),
@@ -28,7 +27,9 @@ func newMetrics(s *Server) *metrics {
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, []string{"sql_type"}),
 	}
-	m.registry.MustRegister(m.queries, m.duration, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+	registry := prometheus.NewRegistry()
+	m.exposed = s.env.Remembering(registry)
+	registry.MustRegister(m.queries, m.duration, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "tidb_server_connections", Help: "Number of connections.",
 	}, func() float64 { return float64(s.connections()) }))
 	return m
@@ -59,7 +60,7 @@ func (s *Server) status() http.Handler {
 			"connections": s.connections(), "version": s.mysqlVersion(), "git_hash": "",
 		})
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.exposed, promhttp.HandlerOpts{}))
 	return mux
 }
 
