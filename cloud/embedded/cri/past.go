@@ -3,6 +3,7 @@ package cri
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,19 @@ import (
 
 // recollection is what a program does when it is told its past.
 type recollection func(context.Context, *past.Past) error
+
+// tell tells the program of a container its past. A program that panics ends nothing but the telling.
+func (f recollection) tell(ctx context.Context, name string, p *past.Past) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("tell %s its past: panic: %v\n%s", name, r, debug.Stack())
+		}
+	}()
+	if err := f(ctx, p); err != nil {
+		return fmt.Errorf("tell %s its past: %w", name, err)
+	}
+	return nil
+}
 
 // remember keeps what the main program does when it is told its past.
 func (c *Container) remember(as kit.Telling, f func(context.Context, *past.Past) error) {
@@ -114,10 +128,7 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 		}
 		for _, f := range list {
 			g.Go(func() error {
-				if err := f(ctx, told); err != nil {
-					return fmt.Errorf("tell %s its past: %w", name, err)
-				}
-				return nil
+				return f.tell(ctx, name, told)
 			})
 		}
 	}
