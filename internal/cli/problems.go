@@ -121,11 +121,12 @@ func newProblems(s *State) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "problems [TEXT]",
 		Short: "List the problems, or those whose id has a text in it",
-		Long: `List the problems, or those whose id has a text in it. With --cloud kubeconfig, the
-cluster is asked what it has, and the last column tells why a problem cannot be
-run there.`,
+		Long: `List the problems, or those whose id has a text in it, and count them by
+application and task. With --cloud kubeconfig, the cluster is asked what it has,
+and the last column tells why a problem cannot be run there.`,
 		Example: `  aiopslab problems
   aiopslab problems mongodb
+  aiopslab problems --suite aiopslab
   aiopslab problems --task mitigation -o name
   aiopslab problems --cloud kubeconfig --context kind-lab`,
 		Args: cobra.MaximumNArgs(1),
@@ -154,7 +155,10 @@ run there.`,
 				return fail(ExitUsage, errors.New("no problem is like that"),
 					"Run 'aiopslab problems' to see them all.")
 			}
-			return listProblems(rows, on.onCluster()).print(s.Stdout, output)
+			if err := listProblems(rows, on.onCluster()).print(s.Stdout, output); err != nil || output != "" {
+				return err
+			}
+			return printCounts(s.Stdout, rows)
 		},
 	}
 	c.Flags().StringVar(&task, "task", "", "only those of a `task`: "+strings.Join(taskNames(), ", "))
