@@ -27,6 +27,13 @@ const tooLate = 500 * time.Millisecond
 // Overloaded reports whether the machine was too busy for this look to count.
 func (l Look) Overloaded() bool { return l.Late > tooLate }
 
+// tooHungry is the part of the time in which the lab wanted to run and others had the processors, on a machine that is
+// fit to judge how well users are served.
+const tooHungry = 0.5
+
+// Starved reports whether others had so much of the machine that users may have been served badly for it.
+func (l Look) Starved() bool { return l.Waited > tooHungry }
+
 // Exemplary reports whether a look shows so well a system that others may be compared with it on another day. One that
 // was slow, or served not everybody, because the machine was busy would let a broken system pass later.
 func (l Look) Exemplary() bool {
@@ -52,6 +59,9 @@ type Look struct {
 	Serving []Serving `json:"serving,omitempty"`
 	// Late is how late the load sent its requests in the last few seconds, at the 99th percentile. See Overloaded.
 	Late time.Duration `json:"late"`
+	// Waited is the part of the last few seconds of its work in which the lab waited for a processor that another
+	// program had. See Starved.
+	Waited float64 `json:"waited,omitempty"`
 	// Symptoms are how the faults show.
 	Symptoms []string `json:"symptoms,omitempty"`
 	// UnderWay lists what may still set the system right by itself. It is filled in only if the system is not well.

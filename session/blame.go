@@ -70,14 +70,30 @@ func replicas(e guard.Entry) int {
 	return max(o.Spec.Replicas, o.Spec.Parallelism, o.Spec.MaxReplicas)
 }
 
+// lastLooks are how many looks say whether the machine was fit to judge.
+const lastLooks = 15
+
+// starved says how much of its time the lab waited for a processor if others had too much of the machine in a third of
+// the last looks. Then users may have been served badly for it.
+func (h *history) starved() (waited float64, starved bool) {
+	looks := h.looks[max(0, len(h.looks)-lastLooks):]
+	n := 0
+	for _, l := range looks {
+		if l.Starved() {
+			n++
+			waited = max(waited, l.Waited)
+		}
+	}
+	return waited, n > 0 && 3*n >= len(looks)
+}
+
 // tooBusy says how late the load was if the machine was too busy to judge the system after the agent
 // was done: in a third of the last looks, or when it last saw a fault that comes and goes.
 func (h *history) tooBusy() (late time.Duration, busy bool) {
 	if late, busy = h.busyWhenSeen(); busy {
 		return late, true
 	}
-	const last = 15
-	looks := h.looks[max(0, len(h.looks)-last):]
+	looks := h.looks[max(0, len(h.looks)-lastLooks):]
 	n := 0
 	for _, l := range looks {
 		if l.Overloaded() {
@@ -143,6 +159,11 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		sure := h.touched() == "" || len(grade.Missing(h.baseline, last)) > 0
 		if busy && innocent && !res.Success() && !sure {
 			return Infra, busyText
+		}
+		// A fault that is gone, and users who are not well, are what a machine looks like that others use.
+		if waited, starved := h.starved(); starved && innocent && !res.Success() && !sure && len(last.Symptoms) == 0 {
+			return Infra, fmt.Sprintf("the machine is too busy to judge: the lab waited for a processor %.0f %% of the time "+
+				"that it had work to do, while other programs had them; run less beside it, or with a smaller -j", 100*waited)
 		}
 		if why := spoilt(h.baseline, last, len(h.truth.Faults)); h.mends && why != "" && h.touched() == "" {
 			return Inconclusive, why // As the answers to the other questions are.

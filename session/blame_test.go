@@ -45,6 +45,7 @@ func TestWhoseItIs(t *testing.T) {
 		away[i] = sound(time.Duration(i+1)*time.Second, "geo fails (5s ago; "+fault.Away+")")
 	}
 	busy := func(l []grade.Look) []grade.Look { c := l[0]; c.Late = 2 * time.Second; return []grade.Look{c} }
+	starved := func(l []grade.Look) []grade.Look { c := l[0]; c.Waited = 0.6; return []grade.Look{c} }
 	const detection, mitigation = problem.Detection, problem.Mitigation
 	for _, tt := range []struct {
 		name    string
@@ -101,6 +102,14 @@ func TestWhoseItIs(t *testing.T) {
 		{"not mitigated, busy machine, a flood of the API", mitigation, false, hammer, busy(shows), AgentFailed, ""},
 		{"not mitigated, busy machine, a Job is left", mitigation, false, job, busy(shows), AgentFailed, ""},
 		{"not mitigated, a flood, but it was busy before", mitigation, false, onBusy, busy(shows), Infra, ""},
+		// The fault is gone, but users are not well, and other programs have the processors.
+		{"users not well", mitigation, false, mending, sick, AgentFailed, ""},
+		{"users not well, starved machine", mitigation, false, mending, starved(sick), Infra, ""},
+		{"users not well, starved machine, nothing done", mitigation, false, idle, starved(sick), AgentFailed, ""},
+		{"users not well, starved machine, a Job is left", mitigation, false, job, starved(sick), AgentFailed, ""},
+		{"users not well, starved machine, a flood", mitigation, false, flooding, starved(sick), AgentFailed, ""},
+		{"not mitigated, starved machine", mitigation, false, mending, starved(shows), AgentFailed, ""},
+		{"a workload is gone, starved machine", mitigation, false, mending, starved(lost), AgentFailed, ""},
 
 		// Nobody could look.
 		{"blind, untouched", detection, false, idle, nil, GraderFailed, GraderFailed},

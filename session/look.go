@@ -53,7 +53,7 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 	if err != nil {
 		return l, err
 	}
-	l.Load, l.Late = load.Window(loadWindow), load.Lag.Recent
+	l.Load, l.Late, l.Waited = load.Window(loadWindow), load.Lag.Recent, s.hunger.waited(l.Time)
 	return l, nil
 }
 

@@ -52,6 +52,7 @@ type Stage struct {
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
 	log      *slog.Logger // of the run; nil for none
+	hunger   hunger
 }
 
 // NewStage deploys an application for one run after another: before each it is reset, so that it is
