@@ -44,8 +44,8 @@ func TestApplicationsMixes(t *testing.T) {
 	const n = 20_000
 	parts := map[string]map[string]float64{
 		"astronomy-mixed": {
-			"home": 0.08, "browse": 0.26, "recommend": 0.14, "advertise": 0.2, "cart": 0.14, "currencies": 0.04, "shipping": 0.08,
-			"buy": 0.06,
+			"home": 0.08, "browse": 0.26, "recommend": 0.11, "advertise": 0.14, "reviews": 0.06, "assistant": 0.03, "cart": 0.14,
+			"currencies": 0.04, "shipping": 0.08, "buy": 0.06,
 		},
 		"bank":                {"transfer": 0.3, "statement": 0.3, "account": 0.3, "audit": 0.1},
 		"flower-mixed":        {"predict": 0.75, "train": 0.1, "runs": 0.1, "nodes": 0.05},
@@ -99,6 +99,8 @@ var forms = map[string]*regexp.Regexp{
 	"home":               regexp.MustCompile(`^GET / $`),
 	"browse":             regexp.MustCompile(`^GET /api/products/[0-9A-Z]{10}\?currencyCode=[A-Z]{3} $`),
 	"advertise":          regexp.MustCompile(`^GET /api/data\?contextKeys=[a-z]+ $`),
+	"reviews":            regexp.MustCompile(`^GET /api/product-reviews/[0-9A-Z]{10} $`),
+	"assistant":          regexp.MustCompile(`^POST /api/product-ask-ai-assistant/[0-9A-Z]{10} {"question": "[A-Za-z ]+\?"}$`),
 	"currencies":         regexp.MustCompile(`^GET /api/currency $`),
 	"shipping":           regexp.MustCompile(`^GET /api/shipping\?itemList=%5B.*%5D&currencyCode=[A-Z]{3}&address=%7B.*%7D $`),
 	"cart":               regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),

@@ -16,7 +16,8 @@ func App() *app.App {
 	}
 	services := []app.Service{
 		part("frontend-proxy", "frontend", "image-provider", "flagd", "load-generator", "jaeger"),
-		part("frontend", "ad", "cart", "checkout", "currency", "product-catalog", "recommendation", "shipping"),
+		part("frontend", "ad", "cart", "checkout", "currency", "product-catalog", "recommendation", "shipping",
+			"product-reviews"),
 		part("ad", "flagd"),
 		part("cart", "valkey-cart", "flagd"),
 		part("checkout", "cart", "currency", "email", "payment", "product-catalog", "shipping", "kafka", "flagd"),
@@ -24,6 +25,8 @@ func App() *app.App {
 		part("email", "flagd"),
 		part("payment", "flagd"),
 		part("product-catalog", "postgresql", "flagd"),
+		part("product-reviews", "postgresql", "llm", "flagd"),
+		part("llm", "flagd"),
 		part("quote"),
 		part("recommendation", "product-catalog", "flagd"),
 		part("shipping", "quote"),
@@ -49,6 +52,7 @@ func App() *app.App {
 		Operations: []string{
 			"Browse products, with their pictures, and prices in one of 33 currencies",
 			"Get recommendations and advertisements",
+			"Read what buyers say of products, and ask an assistant about it",
 			"Put products into a cart, and look at it",
 			"Ask what shipping costs",
 			"Order what is in the cart",

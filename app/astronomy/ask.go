@@ -1,6 +1,7 @@
 package astronomy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -81,6 +82,22 @@ var questions = map[string]ask.Question{
 	}),
 	"shipping": ask.Post("/get-quote", `{"items": [{"product_id": "HQTGWGPNH4", "quantity": 3}]}`,
 		exactly(`{"cost_usd":{"currency_code":"USD","units":26,"nanos":970000000}}`)),
+	"product-reviews": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
+		r, err := demopb.NewProductReviewServiceClient(c).GetAverageProductReviewScore(ctx,
+			&demopb.GetAverageProductReviewScoreRequest{ProductId: "6E92ZMYYFZ"})
+		if err == nil && r.AverageScore != "4.3" {
+			err = ask.Wrong("%v", r)
+		}
+		return err
+	}),
+	"llm": ask.Post("/v1/chat/completions",
+		`{"model": "astronomy-llm", "messages": [{"role": "tool", "content": "[{\"score\": \"3.5\"}]"}]}`,
+		func(status int, body []byte) error {
+			if status != http.StatusOK || !bytes.Contains(body, []byte("1 buyers give it 3.5 of 5")) {
+				return ask.Wrong("%d %s", status, body)
+			}
+			return nil
+		}),
 	"quote": ask.Post("/getquote", `{"numberOfItems": 3}`, exactly("26.97")),
 	"email": ask.Post("/send_order_confirmation", "{}", func(status int, body []byte) error {
 		if status != http.StatusBadRequest || !strings.Contains(string(body), "want the email address and the order") {

@@ -6,6 +6,7 @@
 //	    /api/products         product-catalog; currency
 //	    /api/recommendations  recommendation -> product-catalog
 //	    /api/data             ad
+//	    /api/product-reviews  product-reviews -> llm
 //	    /api/cart             cart -> valkey-cart
 //	    /api/shipping         shipping -> quote
 //	    /api/checkout         checkout -> cart, product-catalog, currency, shipping, payment, email, kafka

@@ -26,6 +26,8 @@ const (
 	failedReadinessProbe       = "failedReadinessProbe"
 	imageSlowLoad              = "imageSlowLoad" // asked for by browsers
 	kafkaQueueProblems         = "kafkaQueueProblems"
+	llmInaccurateResponse      = "llmInaccurateResponse"
+	llmRateLimitError          = "llmRateLimitError"
 	loadGeneratorFloodHomepage = "loadGeneratorFloodHomepage"
 	paymentFailure             = "paymentFailure"
 	paymentUnreachable         = "paymentUnreachable"

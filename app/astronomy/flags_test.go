@@ -165,6 +165,15 @@ func TestFlags(t *testing.T) {
 			}
 			return nil
 		}},
+		{"llmInaccurateResponse", "on", func() error { return f.assistant("L9ECAV7KIM") }},
+		{"llmRateLimitError", "on", func() error {
+			for range 10 {
+				if err := f.assistant("HQTGWGPNH4"); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
 		{"loadGeneratorFloodHomepage", "on", func() error {
 			if n := f.flooded(); n > 50 {
 				return fmt.Errorf("%.0f requests for the home page in 10 s", n)
@@ -199,9 +208,22 @@ func TestFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), `"defaultVariant"`); n != 13 {
+	if n := strings.Count(string(text), `"defaultVariant"`); n != 15 {
 		t.Errorf("there are %d flags", n)
 	}
+}
+
+// assistant asks the assistant about a product, and wants it to say what the reviews say.
+func (f *front) assistant(product string) error {
+	mean, err := f.get("/api/product-reviews-avg-score/" + product)
+	if err != nil {
+		return err
+	}
+	says, err := f.send(http.MethodPost, "/api/product-ask-ai-assistant/"+product, `{"question": "Is it any good?"}`)
+	if err == nil && !strings.Contains(says, strings.Trim(mean, "\"\n")+" of 5") {
+		err = fmt.Errorf("buyers give it %s, and the assistant says %s", mean, says)
+	}
+	return err
 }
 
 // picture loads a picture as the page does.

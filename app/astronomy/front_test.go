@@ -47,6 +47,7 @@ func deploy(t testing.TB) *front {
 		for _, path := range []string{
 			"/", "/api/products", "/api/recommendations?productIds=HQTGWGPNH4", "/api/data?contextKeys=travel",
 			"/api/cart?sessionId=x", "/api/currency", "/api/shipping?itemList=[]", "/images/products/TheComet.jpg",
+			"/api/product-reviews/HQTGWGPNH4",
 		} {
 			if _, err := f.get(path); err != nil {
 				return err

@@ -66,6 +66,9 @@ func frontendMain(ctx context.Context, env *kit.Env) error {
 		{"GET /api/currency", f.currencies},
 		{"GET /api/shipping", f.shippingCost},
 		{"POST /api/checkout", f.placeOrder},
+		{"GET /api/product-reviews/{id}", f.productReviews},
+		{"GET /api/product-reviews-avg-score/{id}", f.averageScore},
+		{"POST /api/product-ask-ai-assistant/{id}", f.askAssistant},
 	} {
 		_, path, _ := strings.Cut(a.pattern, " ")
 		f.handle(mux, a.pattern, path, apiCost, f.api(a.answer))
@@ -83,6 +86,7 @@ type frontend struct {
 	currency        demopb.CurrencyServiceClient
 	catalog         demopb.ProductCatalogServiceClient
 	recommendation  demopb.RecommendationServiceClient
+	reviews         demopb.ProductReviewServiceClient
 	shippingAddress string
 	client          *http.Client
 	requests        *prometheus.CounterVec
@@ -90,7 +94,9 @@ type frontend struct {
 
 func newFrontend(s *service.Service) (*frontend, error) {
 	conns := map[string]*grpc.ClientConn{}
-	for _, name := range []string{"AD", "CART", "CHECKOUT", "CURRENCY", "PRODUCT_CATALOG", "RECOMMENDATION"} {
+	for _, name := range []string{
+		"AD", "CART", "CHECKOUT", "CURRENCY", "PRODUCT_CATALOG", "PRODUCT_REVIEWS", "RECOMMENDATION",
+	} {
 		var opts []grpc.DialOption
 		if name == "AD" {
 			opts = once() // Who fails to advertise is not asked again.
@@ -107,6 +113,7 @@ func newFrontend(s *service.Service) (*frontend, error) {
 		currency:       demopb.NewCurrencyServiceClient(conns["CURRENCY"]),
 		catalog:        demopb.NewProductCatalogServiceClient(conns["PRODUCT_CATALOG"]),
 		recommendation: demopb.NewRecommendationServiceClient(conns["RECOMMENDATION"]),
+		reviews:        demopb.NewProductReviewServiceClient(conns["PRODUCT_REVIEWS"]),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "app_frontend_requests_total", Help: "Requests, by method, target and status.",
 		}, []string{"method", "target", "status"}),

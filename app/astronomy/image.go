@@ -7,8 +7,8 @@ var programs = map[string]kit.Program{
 	"accounting": accountingMain, "ad": adMain, "cart": cartPart.main, "checkout": checkoutMain,
 	"currency": currencyPart.main, "email": emailMain, "fraud-detection": fraudMain, "frontend": frontendMain,
 	"frontend-proxy": proxyMain, "image-provider": imageProviderMain, "load-generator": loadgenMain,
-	"payment": paymentPart.main, "product-catalog": catalogMain, "quote": quoteMain,
-	"recommendation": recommendationPart.main, "shipping": shippingMain,
+	"llm": llmMain, "payment": paymentPart.main, "product-catalog": catalogMain, "product-reviews": reviewsMain,
+	"quote": quoteMain, "recommendation": recommendationPart.main, "shipping": shippingMain,
 }
 
 // Image has every service as a program of that name. The tools, by name, are what it has in /bin.

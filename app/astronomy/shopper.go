@@ -32,6 +32,8 @@ var (
 		{"index", 1, (*shopper).index},
 		{"browse_product", 10, (*shopper).browse},
 		{"get_recommendations", 3, (*shopper).recommend},
+		{"get_product_reviews", 2, (*shopper).readReviews},
+		{"ask_product_ai_assistant", 1, (*shopper).askAssistant},
 		{"get_ads", 3, (*shopper).advertise},
 		{"view_cart", 3, (*shopper).viewCart},
 		{"add_to_cart", 2, func(u *shopper, ctx context.Context) error { return u.add(ctx, newUser()) }},
@@ -112,6 +114,16 @@ func (u *shopper) advertise(ctx context.Context) error {
 	p := anyProduct()
 	category := p.categories[rand.IntN(len(p.categories))]
 	return u.g.get(ctx, "/api/data", "/api/data", url.Values{"contextKeys": {category}})
+}
+
+func (u *shopper) readReviews(ctx context.Context) error {
+	return u.g.get(ctx, "/api/product-reviews/{id}", "/api/product-reviews/"+anyProduct().id, nil)
+}
+
+func (u *shopper) askAssistant(ctx context.Context) error {
+	_, err := u.g.post(ctx, "/api/product-ask-ai-assistant/{id}", "/api/product-ask-ai-assistant/"+anyProduct().id,
+		map[string]string{"question": "What do buyers say?"})
+	return err
 }
 
 func (u *shopper) viewCart(ctx context.Context) error {

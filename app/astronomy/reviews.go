@@ -1,0 +1,241 @@
+package astronomy
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/aiopslab/aiopslab/app/astronomy/demopb"
+	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/kit"
+)
+
+const (
+	reviewsCost = 150 * time.Microsecond
+	// maxQuestion is how long a question to the assistant may be.
+	maxQuestion = 2000
+	// limitedCalls is the part of the calls of the model that are too many with llmRateLimitError.
+	limitedCalls = 0.5
+	// apology is what the assistant says when there is no answer.
+	apology = "The assistant cannot answer at the moment. Please try again later."
+)
+
+// reviewsMain is the program product-reviews: what buyers say of products, from PostgreSQL, and an assistant that sums
+// it up.
+func reviewsMain(ctx context.Context, env *kit.Env) error {
+	var db *database
+	defer func() {
+		if db != nil {
+			db.close()
+		}
+	}()
+	return part{
+		name: "product-reviews", port: "PRODUCT_REVIEWS_PORT", costs: service.Costs{"": reviewsCost},
+		start: func(ctx context.Context, s *service.Service, f *flags) (func(*grpc.Server), error) {
+			r := &reviews{
+				s: s, flags: f, model: cmp.Or(env.Getenv("LLM_MODEL"), modelName), base: env.Getenv("LLM_BASE_URL"),
+				client: s.HTTPClient(callTimeout), read: prometheus.NewCounterVec(prometheus.CounterOpts{
+					Name: "app_product_review_counter_total", Help: "Reviews that were read, by product.",
+				}, []string{"product_id"}),
+				asked: prometheus.NewCounterVec(prometheus.CounterOpts{
+					Name: "app_ai_assistant_counter_total", Help: "Questions to the assistant, by product.",
+				}, []string{"product_id"}),
+			}
+			if r.base == "" {
+				return nil, errors.New("LLM_BASE_URL is not set: want http://llm:8000/v1")
+			}
+			s.Registerer().MustRegister(r.read, r.asked)
+			var err error
+			if db, err = openDatabase(ctx, s); err != nil {
+				return nil, err
+			}
+			r.db = db
+			return func(srv *grpc.Server) { demopb.RegisterProductReviewServiceServer(srv, r) }, nil
+		},
+	}.main(ctx, env)
+}
+
+type reviews struct {
+	demopb.UnimplementedProductReviewServiceServer
+	s           *service.Service
+	flags       *flags
+	db          *database
+	base, model string // of the language model
+	client      *http.Client
+	read, asked *prometheus.CounterVec
+}
+
+// GetProductReviews returns what buyers say of a product.
+func (v *reviews) GetProductReviews(ctx context.Context,
+	req *demopb.GetProductReviewsRequest,
+) (*demopb.GetProductReviewsResponse, error) {
+	list, err := v.find(ctx, req.ProductId)
+	if err != nil {
+		return nil, err
+	}
+	return &demopb.GetProductReviewsResponse{ProductReviews: list}, nil
+}
+
+// GetAverageProductReviewScore returns what buyers give a product on average, of 5.
+func (v *reviews) GetAverageProductReviewScore(ctx context.Context,
+	req *demopb.GetAverageProductReviewScoreRequest,
+) (*demopb.GetAverageProductReviewScoreResponse, error) {
+	list, err := v.find(ctx, req.ProductId)
+	if err != nil {
+		return nil, err
+	}
+	return &demopb.GetAverageProductReviewScoreResponse{AverageScore: averageScore(list)}, nil
+}
+
+// AskProductAIAssistant has a language model answer a question about a product. Who asks is told so if it cannot.
+func (v *reviews) AskProductAIAssistant(ctx context.Context,
+	req *demopb.AskProductAIAssistantRequest,
+) (*demopb.AskProductAIAssistantResponse, error) {
+	if len(req.Question) > maxQuestion {
+		return nil, status.Errorf(codes.InvalidArgument, "a question may have %d bytes", maxQuestion)
+	}
+	ctx, span := v.s.Span(ctx, "get_ai_assistant_response")
+	text, err := v.assist(ctx, req.ProductId, req.Question)
+	service.EndSpan(span, err)
+	if err != nil {
+		v.s.Log.ErrorContext(ctx, "The assistant failed", slog.String("product_id", req.ProductId),
+			slog.Any("error", err))
+		text = apology
+	}
+	return &demopb.AskProductAIAssistantResponse{Response: text}, nil
+}
+
+// assist asks the model, reads the reviews that it asks for, and gives it those.
+func (v *reviews) assist(ctx context.Context, product, question string) (string, error) {
+	c := chat{Model: v.model, Tools: []tool{{Type: "function", Function: function{Name: fetchReviews}}}}
+	c.Messages = []message{
+		{Role: "system", Content: "You answer questions about a product of a shop by what its buyers say."},
+		{Role: "user", Content: "About the product with the id " + product + ": " + question},
+	}
+	if v.flags.on(ctx, llmRateLimitError) && rand.Float64() < limitedCalls {
+		c.Model = limitedModel
+	}
+	first, err := v.complete(ctx, c)
+	if err != nil || len(first.ToolCalls) == 0 {
+		return first.Content, err
+	}
+	list, err := v.find(ctx, product)
+	if err != nil {
+		return "", err
+	}
+	v.asked.WithLabelValues(product).Inc()
+	told := make([]reviewJSON, len(list))
+	for i, r := range list {
+		told[i] = reviewOf(r)
+	}
+	data, err := json.Marshal(told)
+	if err != nil {
+		return "", err
+	}
+	c.Messages = append(c.Messages, first,
+		message{Role: "tool", ToolCallID: first.ToolCalls[0].ID, Content: string(data)})
+	last, err := v.complete(ctx, c)
+	return last.Content, err
+}
+
+// complete asks the model what comes next.
+func (v *reviews) complete(ctx context.Context, c chat) (message, error) {
+	var answer completion
+	if err := call(ctx, v.client, v.base+"/chat/completions", c, &answer); err != nil {
+		return message{}, err
+	}
+	if len(answer.Choices) == 0 {
+		return message{}, errors.New("the model answers nothing")
+	}
+	return answer.Choices[0].Message, nil
+}
+
+// find reads the reviews of a product. What has none is no product.
+func (v *reviews) find(ctx context.Context, product string) (list []*demopb.ProductReview, err error) {
+	err = v.db.query(ctx, "SELECT reviews.productreviews", func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, "SELECT username, description, score FROM reviews.productreviews "+
+			"WHERE product_id = $1 ORDER BY id", product)
+		if err != nil {
+			return err
+		}
+		list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (*demopb.ProductReview, error) {
+			var r demopb.ProductReview
+			var score float64
+			err := row.Scan(&r.Username, &r.Description, &score)
+			r.Score = strconv.FormatFloat(score, 'f', 1, 64)
+			return &r, err
+		})
+		return err
+	})
+	switch {
+	case err != nil:
+		v.s.Log.ErrorContext(ctx, "database query failed", slog.Any("error", err))
+		return nil, status.Errorf(codes.Internal, "failed to read reviews: %v", err)
+	case len(list) == 0:
+		return nil, status.Errorf(codes.NotFound, "no reviews of product %.40q", product)
+	}
+	v.read.WithLabelValues(product).Add(float64(len(list)))
+	return list, nil
+}
+
+// averageScore is the mean of the scores, with one digit after the point.
+func averageScore(list []*demopb.ProductReview) string {
+	sum := 0.0
+	for _, r := range list {
+		score, _ := strconv.ParseFloat(r.Score, 64) // It was formatted by us.
+		sum += score
+	}
+	return fmt.Sprintf("%.1f", sum/float64(len(list)))
+}
+
+// reviewJSON is a review as pages and the model see it.
+type reviewJSON struct {
+	Username    string `json:"username"`
+	Description string `json:"description"`
+	Score       string `json:"score"`
+}
+
+func reviewOf(r *demopb.ProductReview) reviewJSON {
+	return reviewJSON{r.Username, r.Description, r.Score}
+}
+
+func (f *frontend) productReviews(r *http.Request) (any, error) {
+	found, err := f.reviews.GetProductReviews(r.Context(), &demopb.GetProductReviewsRequest{ProductId: r.PathValue("id")})
+	if err != nil {
+		return nil, err
+	}
+	list := make([]reviewJSON, len(found.ProductReviews))
+	for i, one := range found.ProductReviews {
+		list[i] = reviewOf(one)
+	}
+	return list, nil
+}
+
+func (f *frontend) averageScore(r *http.Request) (any, error) {
+	found, err := f.reviews.GetAverageProductReviewScore(r.Context(),
+		&demopb.GetAverageProductReviewScoreRequest{ProductId: r.PathValue("id")})
+	return found.GetAverageScore(), err
+}
+
+func (f *frontend) askAssistant(r *http.Request) (any, error) {
+	var q struct{ Question string }
+	if json.NewDecoder(r.Body).Decode(&q) != nil || q.Question == "" || len(q.Question) > maxQuestion {
+		return nil, badRequest(fmt.Sprintf("want JSON with a question of up to %d bytes", maxQuestion))
+	}
+	found, err := f.reviews.AskProductAIAssistant(r.Context(),
+		&demopb.AskProductAIAssistantRequest{ProductId: r.PathValue("id"), Question: q.Question})
+	return found.GetResponse(), err
+}
