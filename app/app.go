@@ -54,6 +54,11 @@ type Service struct {
 	// first port of the Kubernetes Service that leads to a port which the container declares.
 	Ask  ask.Question
 	Port int
+
+	// Elastic says that the application itself scales the service: to no pods while nobody needs it, and up again when
+	// somebody does. So none is as good as some. It has no Kubernetes Service; Ask is asked at the frontend, which has
+	// it started.
+	Elastic bool
 }
 
 // Embedded is a directory of files that are part of a program, for Manifests and Mixes. It panics if dir is no path.

@@ -14,6 +14,9 @@ import (
 // askTimeout is how long a service may take to answer what costs it next to nothing.
 const askTimeout = 2 * time.Second
 
+// elasticTimeout is how long a service may take that may have to be started.
+const elasticTimeout = 8 * time.Second
+
 // Ask asks a service of the application something that only it can answer, and says what is wrong with
 // the answer. A name that is not one of its services is not asked.
 func Ask(ctx context.Context, e *Env, name string) error {
@@ -31,7 +34,10 @@ func ask(ctx context.Context, e *Env, name string, timeout time.Duration) error 
 	if err != nil {
 		return err
 	}
-	port, ok := int32(s.Port), s.Port != 0
+	at, port, ok := name, int32(s.Port), s.Port != 0
+	if s.Elastic { // Whoever is in front starts it first.
+		at, port, ok, timeout = e.App.Frontend.Service, int32(e.App.Frontend.Port), true, max(timeout, elasticTimeout)
+	}
 	if !ok {
 		port, ok = p.port(name)
 	}
@@ -44,7 +50,7 @@ func ask(ctx context.Context, e *Env, name string, timeout time.Duration) error 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
 	defer cancel()
-	return explain(ctx, question(ctx, e.Dial, fmt.Sprintf("%s.%s:%d", name, e.App.Namespace, port)))
+	return explain(ctx, question(ctx, e.Dial, fmt.Sprintf("%s.%s:%d", at, e.App.Namespace, port)))
 }
 
 // explain says that time was up rather than what happened then.

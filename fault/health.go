@@ -53,6 +53,9 @@ func podSymptom(ctx context.Context, e *Env, service string) (string, error) {
 
 // unsettled is podSymptom with another time for pods to settle.
 func unsettled(ctx context.Context, e *Env, service string, settle time.Duration) (string, error) {
+	if s, _ := e.App.Service(service); s.Elastic {
+		return "", nil // Pods come and go. Whether they can be had, its answer tells.
+	}
 	want, ok, err := wanted(ctx, e, service)
 	switch {
 	case err != nil:

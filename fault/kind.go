@@ -196,10 +196,11 @@ func typeName(t reflect.Type) string {
 	return "integer"
 }
 
-// services returns the names of an application's services that fit.
+// services returns the names of an application's services that fit. Those are left out that the application scales by
+// itself: most faults are seen by a service's pods, and of these there may be none.
 func services(a *app.App, fits func(app.Service) bool) (names []string) {
 	for _, s := range a.Services {
-		if fits(s) {
+		if !s.Elastic && fits(s) {
 			names = append(names, s.Name)
 		}
 	}

@@ -46,6 +46,8 @@ type Workload struct {
 	Name     string `json:"name"`
 	Replicas int    `json:"replicas"` // wanted
 	Ready    int    `json:"ready"`    // of the current generation
+	// Elastic says that the application scales it by itself, to nothing as well: its numbers say nothing.
+	Elastic bool `json:"elastic,omitempty"`
 }
 
 // Look is the system at one moment.
@@ -79,7 +81,7 @@ func Complaints(baseline, now Look) []string {
 func Broken(baseline, now Look) []string {
 	list := Missing(baseline, now)
 	for _, b := range baseline.Workloads {
-		if w := now.workload(b); w != nil && w.Replicas >= b.Replicas && w.Ready < b.Replicas {
+		if w := now.workload(b); w != nil && !b.Elastic && w.Replicas >= b.Replicas && w.Ready < b.Replicas {
 			list = append(list, fmt.Sprintf("%s %s: %d of %d ready", b.Kind, b.Name, w.Ready, b.Replicas))
 		}
 	}
@@ -95,7 +97,7 @@ func Missing(baseline, now Look) []string {
 		switch w := now.workload(b); {
 		case w == nil:
 			add("%s %s is gone", b.Kind, b.Name)
-		case w.Replicas < b.Replicas:
+		case w.Replicas < b.Replicas && !b.Elastic:
 			add("%s %s is scaled from %d to %d", b.Kind, b.Name, b.Replicas, w.Replicas)
 		}
 	}

@@ -15,7 +15,7 @@ func healthy(at time.Duration) Look {
 	return Look{
 		Time:      time.Unix(1000, 0).Add(at),
 		Load:      workload.Window{Covered: 5 * time.Second, Total: sli, Operations: []workload.SLI{search}},
-		Workloads: []Workload{{"deployment", "geo", 1, 1}, {"deployment", "rate", 2, 2}},
+		Workloads: []Workload{{Kind: "deployment", Name: "geo", Replicas: 1, Ready: 1}, {Kind: "deployment", Name: "rate", Replicas: 2, Ready: 2}},
 		Services:  []string{"geo", "rate"},
 	}
 }
@@ -27,12 +27,14 @@ func TestComplaints(t *testing.T) {
 		want  string // "" is none
 	}{
 		{"the same", func(*Look) {}, ""},
-		{"more replicas than before", func(l *Look) { l.Workloads[0] = Workload{"deployment", "geo", 3, 3} }, ""},
-		{"a workload more", func(l *Look) { l.Workloads = append(l.Workloads, Workload{"deployment", "debug", 1, 0}) }, ""},
+		{"more replicas than before", func(l *Look) { l.Workloads[0] = Workload{Kind: "deployment", Name: "geo", Replicas: 3, Ready: 3} }, ""},
+		{"a workload more", func(l *Look) {
+			l.Workloads = append(l.Workloads, Workload{Kind: "deployment", Name: "debug", Replicas: 1, Ready: 0})
+		}, ""},
 		{"one failed request", func(l *Look) { l.Load.Total.Success = 0.99 }, ""},
 		{"a noisy machine", func(l *Look) { l.Load.Total.P95 = 300 * time.Millisecond }, ""},
 		{"gone", func(l *Look) { l.Workloads = l.Workloads[:1] }, "deployment rate is gone"},
-		{"scaled away", func(l *Look) { l.Workloads[1] = Workload{"deployment", "rate", 0, 0} }, "deployment rate is scaled from 2 to 0"},
+		{"scaled away", func(l *Look) { l.Workloads[1] = Workload{Kind: "deployment", Name: "rate", Replicas: 0, Ready: 0} }, "deployment rate is scaled from 2 to 0"},
 		{"not ready", func(l *Look) { l.Workloads[1].Ready = 1 }, "deployment rate: 1 of 2 ready"},
 		{"service gone", func(l *Look) { l.Services = l.Services[:1] }, "service rate is gone"},
 		{"symptom", func(l *Look) { l.Symptoms = []string{"geo refuses connections"} }, "geo refuses connections"},
@@ -52,6 +54,26 @@ func TestComplaints(t *testing.T) {
 			}
 			t.Errorf("got %q, want %q", got, tt.want)
 		})
+	}
+}
+
+// What the application scales by itself may have no pods, or some that are not ready. It must be there.
+func TestElastic(t *testing.T) {
+	baseline := healthy(0)
+	baseline.Workloads[1].Elastic = true
+	for name, tt := range map[string]struct {
+		now  []Workload
+		want string
+	}{
+		"scaled to nothing": {append(baseline.Workloads[:1:1], Workload{Kind: "deployment", Name: "rate", Elastic: true}), ""},
+		"starting":          {append(baseline.Workloads[:1:1], Workload{Kind: "deployment", Name: "rate", Replicas: 2, Elastic: true}), ""},
+		"gone":              {baseline.Workloads[:1], "deployment rate is gone"},
+	} {
+		l := healthy(0)
+		l.Workloads = tt.now
+		if got := strings.Join(Complaints(baseline, l), "; "); got != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
 	}
 }
 

@@ -83,7 +83,7 @@ func (s *Stage) scene(ctx context.Context) (sc scene, err error) {
 // for as long as covered.
 func unhealthy(l grade.Look, covered time.Duration) string {
 	for _, w := range l.Workloads {
-		if w.Ready < w.Replicas {
+		if w.Ready < w.Replicas && !w.Elastic {
 			return fmt.Sprintf("%s %s: %d of %d ready", w.Kind, w.Name, w.Ready, w.Replicas)
 		}
 	}

@@ -25,6 +25,9 @@ func (s *Stage) workloads(ctx context.Context) ([]podMaker, error) {
 		current int32,
 	) {
 		w := grade.Workload{Kind: kind, Name: meta.Name, Replicas: int(replicas)}
+		if of, ok := s.app.Service(meta.Name); ok {
+			w.Elastic = of.Elastic
+		}
 		if observed >= meta.Generation {
 			w.Ready = int(min(ready, current))
 		}

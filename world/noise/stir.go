@@ -112,7 +112,10 @@ func (l *Life) Stop(ctx context.Context) {
 // choose draws the services that are scaled. Whether one is chosen does not depend on where a fault is, but for those
 // that cannot have a pod more because of it.
 func (s *stir) choose(r *rand.Rand) (names []string) {
-	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool { return !p.rolls })
+	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool {
+		of, _ := s.Env.App.Service(p.service)
+		return !p.rolls || of.Elastic // That is the application's to scale.
+	})
 	for _, i := range r.Perm(len(parts)) {
 		name := parts[i].service
 		_, there := s.known[name]
