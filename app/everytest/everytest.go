@@ -4,6 +4,7 @@ package everytest
 import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flightticket"
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
@@ -12,5 +13,5 @@ import (
 
 // Apps are the applications.
 func Apps() []*app.App {
-	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App()}
+	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App()}
 }

@@ -18,6 +18,8 @@ type part struct {
 	// rolls says that its pods can be replaced while users are served: it keeps nothing that is not elsewhere, too. It
 	// can also have a pod more.
 	rolls bool
+	// elastic says that how many pods it has is the application's own to say.
+	elastic bool
 }
 
 // partsOf takes an application apart, in the order of its manifests.
@@ -49,6 +51,8 @@ func partsOf(a *app.App) ([]*part, error) {
 		case "Deployment":
 			p := add(u.GetName())
 			p.objects, p.deployment, p.rolls = append(p.objects, u), u, rolls(a, u)
+			of, _ := a.Service(p.service)
+			p.elastic = of.Elastic
 		case "Service":
 			p := add(u.GetName())
 			p.objects = append(p.objects, u)

@@ -113,8 +113,7 @@ func (l *Life) Stop(ctx context.Context) {
 // that cannot have a pod more because of it.
 func (s *stir) choose(r *rand.Rand) (names []string) {
 	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool {
-		of, _ := s.Env.App.Service(p.service)
-		return !p.rolls || of.Elastic // That is the application's to scale.
+		return !p.rolls || p.elastic
 	})
 	for _, i := range r.Perm(len(parts)) {
 		name := parts[i].service

@@ -2,8 +2,11 @@
 package apps
 
 import (
+	"slices"
+
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flightticket"
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
@@ -13,7 +16,7 @@ import (
 
 // All are the applications.
 func All() []*app.App {
-	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App()}
+	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App()}
 }
 
 // Images are the images of their own services, with the tools, by name, in /bin.
@@ -21,5 +24,5 @@ func Images(tools map[string]kit.Program) []kit.Image {
 	list := []kit.Image{
 		hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools), astronomy.Image(tools), tidb.Image(tools),
 	}
-	return append(list, flower.Images(tools)...)
+	return slices.Concat(list, flower.Images(tools), flightticket.Images(tools))
 }
