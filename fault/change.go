@@ -24,7 +24,7 @@ const (
 
 // Apply changes an object of the application the way it was deployed: by a server-side apply of the
 // whole of it, under the same name. So its managed fields do not tell that it was changed by somebody
-// else. It can be a Deployment, a Service, a ConfigMap or a custom resource.
+// else. It can be a Deployment, a Service, a ConfigMap, a Role or a custom resource.
 func Apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error { return apply(ctx, e, u) }
 
 func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
@@ -45,6 +45,8 @@ func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 		_, err = e.Client.CoreV1().Services(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
 	case "ConfigMap":
 		_, err = e.Client.CoreV1().ConfigMaps(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
+	case "Role":
+		_, err = e.Client.RbacV1().Roles(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
 	default:
 		err = applyCustom(ctx, e, u)
 	}

@@ -23,6 +23,8 @@ func Kinds() []*Kind {
 		revokeAuth(),
 		storageUserUnregistered(),
 		misconfigApp(),
+		missingRights(),
+		wrongStoreAddress(),
 		featureFlag(),
 		modelMisconfig(),
 

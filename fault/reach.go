@@ -52,6 +52,7 @@ var (
 	_ Reaching = (*unregistered)(nil)
 	_ Reaching = (*disturbed)(nil)
 	_ Reaching = (*wrongCluster)(nil)
+	_ Reaching = (*unauthorised)(nil)
 	_ Reaching = (*unbound)(nil)
 )
 
@@ -105,6 +106,11 @@ func (f *disturbed) shared() bool {
 		return false
 	}
 	return true
+}
+
+// Reach implements [Reaching]. None of its pods gets ready.
+func (f *unauthorised) Reach() Reach {
+	return Reach{Applies: []string{key(f.right)}, Touches: []string{f.service}, Alone: []string{f.service}}
 }
 
 // Reach implements [Reaching]. What the operator makes of it may take all the pods that the namespace may have.

@@ -221,6 +221,7 @@ var Suites = []struct {
 	{"social", "problems of social-network", func(p *Problem) bool { return p.App.Name == "social-network" }},
 	{"astronomy", "problems of astronomy-shop", func(p *Problem) bool { return p.App.Name == "astronomy-shop" }},
 	{"flower", "problems of flower", func(p *Problem) bool { return p.App.Name == "flower" }},
+	{"flight", "problems of flight-ticket", func(p *Problem) bool { return p.App.Name == "flight-ticket" }},
 	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flightticket"
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
@@ -119,6 +120,14 @@ var flowerTrials = [][]trial{
 	{{kind: "model_misconfig", target: "clientapp-2", recover: true}},
 }
 
+var flightTrials = [][]trial{
+	{
+		{kind: "wrong_store_address", target: "get-sold-tickets"},
+		{kind: "wrong_store_address", target: "get-order-by-id", recover: true},
+	},
+	{{kind: "missing_rights", target: "owdev-controller"}},
+}
+
 func TestHotelReservation(t *testing.T) { run(t, hotel.App(), hotelTrials) }
 
 func TestSocialNetwork(t *testing.T) { run(t, social.App(), socialTrials) }
@@ -129,10 +138,13 @@ func TestTiDBCluster(t *testing.T) { run(t, tidb.App(), tidbTrials) }
 
 func TestFlower(t *testing.T) { run(t, flower.App(), flowerTrials) }
 
+func TestFlightTicket(t *testing.T) { run(t, flightticket.App(), flightTrials) }
+
 // TestEveryKindIsTried sees to it that a new kind gets a trial.
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
-	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials, flowerTrials) {
+	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials, flowerTrials,
+		flightTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flightticket"
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
@@ -44,7 +45,7 @@ var (
 func TestMain(m *testing.M) {
 	tools := shell.Tools()
 	lab.Main(m, labtest.Options{
-		Images: slices.Concat(tidb.Images(tools), flower.Images(tools), []kit.Image{
+		Images: slices.Concat(tidb.Images(tools), flower.Images(tools), flightticket.Images(tools), []kit.Image{
 			coredns.Image(), metricsserver.Image(), jaeger.Image(), consul.Image(tools), mongo.Image(tools), memcached.Image(tools),
 			redis.Image(tools), hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools),
 			astronomy.Image(tools), busybox.Image(shell.Tools()), flagd.Image(tools), flagd.UI(tools), kafka.Image(tools),
