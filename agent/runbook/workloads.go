@@ -9,10 +9,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// scaledAway finds Deployments that nobody wants a pod of, though a Service sends to them.
+// functionLabel is the label of pods that a serverless layer runs: there are none while nobody needs one.
+const functionLabel = "openwhisk.apache.org/action"
+
+// scaledAway finds Deployments that nobody wants a pod of.
 func (s *system) scaledAway() (list []finding) {
 	for _, d := range s.deployments {
-		if d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		if d.Spec.Template.Labels[functionLabel] == "" && d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
 			list = append(list, finding{
 				kind: scaledToZero, component: d.Name,
 				evidence: "its Deployment asks for 0 replicas",

@@ -81,7 +81,7 @@ type runtimeServer struct {
 	mu     sync.Mutex
 	ready  bool
 	active int
-	last   time.Time // when the last run ended
+	last   time.Time // when the last run or initialisation ended
 }
 
 // Serve runs an action until it is told to stop, and a moment longer.
@@ -122,7 +122,9 @@ func (r *runtimeServer) init(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if r.p.Init != nil {
-		if err := r.p.Init(req.Context()); err != nil {
+		err := r.p.Init(req.Context())
+		r.used() // Somebody needs the action, whatever came of it.
+		if err != nil {
 			r.s.Log.ErrorContext(req.Context(), "Initialisation failed", "action", r.p.Name, "error", err)
 			reply(w, http.StatusBadGateway,
 				map[string]string{"error": fmt.Sprintf("The action failed to initialize: %v", err)})
@@ -133,6 +135,13 @@ func (r *runtimeServer) init(w http.ResponseWriter, req *http.Request) {
 	r.ready = true
 	r.mu.Unlock()
 	reply(w, http.StatusOK, map[string]bool{"ok": true})
+}
+
+// used notes that the pod had something to do just now.
+func (r *runtimeServer) used() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = time.Now()
 }
 
 func (r *runtimeServer) isReady() bool {

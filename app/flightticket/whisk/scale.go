@@ -70,7 +70,7 @@ func direction(from, to int32) string {
 // status is what a pod of an action says of itself.
 type status struct {
 	Active int   `json:"active"`  // invocations that run
-	IdleMS int64 `json:"idle_ms"` // since the last one ended, or the program was started
+	IdleMS int64 `json:"idle_ms"` // since the last one or its initialisation ended, or the program was started
 }
 
 // shrink looks for actions with more pods than they need, again and again.

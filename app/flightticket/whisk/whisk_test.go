@@ -350,3 +350,30 @@ type discard struct {
 func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(code int)        { d.code = code }
+
+// A pod that cannot be initialised is no idle one, as long as somebody wants it.
+func TestFailedInitIsUse(t *testing.T) {
+	m := kittest.New(t).Machine("pod", "10.244.1.1")
+	failing := errors.New("no store")
+	run := m.Start(func(ctx context.Context, env *kit.Env) error {
+		s, err := service.New(ctx, env, service.Config{Name: "x"})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		r := &runtimeServer{s: s, p: Program{Name: "x", Init: func(context.Context) error { return failing }}}
+		w := &discard{header: http.Header{}}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/init", nil)
+		if err != nil {
+			return err
+		}
+		r.init(w, req)
+		if w.code != http.StatusBadGateway || r.last.IsZero() || r.ready {
+			return fmt.Errorf("%d, %v, %v", w.code, r.last, r.ready)
+		}
+		return nil
+	}, "x")
+	if code := run.Wait(); code != 0 {
+		t.Errorf("%d %s", code, run.Stderr)
+	}
+}
