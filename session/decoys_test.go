@@ -25,7 +25,7 @@ import (
 )
 
 // Every built-in problem has a place for decoys, which is none of its answer, but for those of an application in which
-// everything is near everything.
+// everything is near everything, or most services have no pods at times.
 func TestDecoysFitTheCatalog(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range problemtest.Library(t).Problems {
@@ -46,7 +46,7 @@ func TestDecoysFitTheCatalog(t *testing.T) {
 		list, err := d.Choose()
 		placed, failed := d.Place(t.Context())
 		if wrong := errors.Join(err, failed); wrong != nil {
-			if p.App.Name != "tidb-cluster" {
+			if !slices.Contains([]string{"tidb-cluster", "flight-ticket"}, p.App.Name) {
 				t.Errorf("%s: %v", p.ID, wrong)
 			}
 			continue
