@@ -48,8 +48,8 @@ func App() *app.App {
 	return &app.App{
 		Name: "flight-ticket", Title: "Flight Ticket", Namespace: "openwhisk",
 		Description: "A shop for flights that is made of functions on a serverless layer like OpenWhisk. People " +
-			"search flights, book seats, read their orders and cancel them. Each function is a Deployment, which the layer " +
-			"scales to no pods when nobody invokes it, and up again when somebody does.",
+			"search flights, book seats, read their orders and cancel them. Each function is a Deployment, which the " +
+			"layer scales to no pods when nobody invokes it, and up again when somebody does.",
 		Operations: []string{
 			"Search: what a part of a route costs",
 			"See how many seats are left on a flight",

@@ -101,7 +101,8 @@ func (d *Decoys) far(r *rand.Rand) []string {
 	all := d.Env.App.Services
 	for _, i := range r.Perm(len(all)) {
 		switch s := all[i]; {
-		case s.Kind != "service" || s.Elastic || s.Name == d.Env.App.Frontend.Service || slices.Contains(d.Reached, s.Name):
+		case s.Kind != "service" || s.Elastic: // It may have no pods.
+		case s.Name == d.Env.App.Frontend.Service || slices.Contains(d.Reached, s.Name):
 		case slices.Contains(d.Near, s.Name):
 			near = append(near, s.Name)
 		default:
