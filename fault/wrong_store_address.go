@@ -64,17 +64,18 @@ func storeVariable(a *app.App, service string) (name, host, port string) {
 	if err != nil {
 		return "", "", ""
 	}
-	for _, c := range o.containers(service) {
-		for _, v := range c.Env {
-			host, port, err := net.SplitHostPort(v.Value)
-			if err != nil {
-				continue
-			}
-			if s, ok := a.Service(host); ok && s.Kind == "redis" {
-				return v.Name, host, port
-			}
+	containers := o.containers(service)
+	if len(containers) == 0 {
+		return "", "", ""
+	}
+	for _, v := range containers[0].Env {
+		host, port, err := net.SplitHostPort(v.Value)
+		if err != nil {
+			continue
 		}
-		break // The first container is the service's.
+		if s, ok := a.Service(host); ok && s.Kind == "redis" {
+			return v.Name, host, port
+		}
 	}
 	return "", "", ""
 }
@@ -82,16 +83,16 @@ func storeVariable(a *app.App, service string) (name, host, port string) {
 // setVariable changes a variable of the first container of a pod's specification.
 func setVariable(spec map[string]any, name, value string) error {
 	list, _ := spec["containers"].([]any)
-	for _, c := range list {
-		c, _ := c.(map[string]any)
-		variables, _ := c["env"].([]any)
-		for _, v := range variables {
-			if v, ok := v.(map[string]any); ok && v["name"] == name {
-				v["value"] = value
-				return nil
-			}
+	if len(list) == 0 {
+		return errors.New("there is no container")
+	}
+	c, _ := list[0].(map[string]any)
+	variables, _ := c["env"].([]any)
+	for _, v := range variables {
+		if v, ok := v.(map[string]any); ok && v["name"] == name {
+			v["value"] = value
+			return nil
 		}
-		break
 	}
 	return fmt.Errorf("there is no variable %s", name)
 }
