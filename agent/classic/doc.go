@@ -11,13 +11,14 @@
 //     detection", 2020) localizes: the metric that changed along with how unusual the logs are is at
 //     the root.
 //
-// They are written from the abstracts of the papers (MKSMC from its title), not from the authors' programs. So
-// they follow the idea of each paper, but not its every step. mksmc.go, pdiagnose.go and rmlad.go say what was
-// decided instead, also because a minute is a short history.
+// They follow the papers as far as these are public: the abstracts, what later papers say of them, and programs of
+// others that follow them. Of MKSMC that is the title. mksmc.go, pdiagnose.go and rmlad.go say what is public of each
+// and what was chosen here, also because a minute is a short history; every number is a named constant with where it is
+// from. docs/agents.md has them in a table.
 //
 // Each agent runs on every problem. A detector asked for a place, or a localizer asked for an anomaly, answers by
 // the same scores. These methods say nothing about the kind of a fault and its remedy, so such questions get an
 // empty submission.
 //
-// The answer is a function of the two exports: the random numbers of MKSMC come from a fixed seed.
+// The answer is a function of the two exports: the random numbers of MKSMC and RMLAD come from a fixed seed.
 package classic

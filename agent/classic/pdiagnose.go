@@ -8,78 +8,112 @@ import (
 	"strings"
 )
 
-// What was decided where the description of PDiagnose leaves it open:
+// PDiagnose. Public are the abstract, and what later papers say of it: metrics, logs and traces are each made time
+// series, light detectors without training find the anomalies of each series by itself, and anomalies vote for
+// where the issue is (Nezha, FSE 2023, and surveys of root cause analysis call it voting, or late fusion). Its
+// detectors are said to be a kernel density estimate and a weighted moving average, alarming words in logs, and the
+// tail of durations in traces; no public text was found that says more. Which of them is for what, and all numbers,
+// are chosen here:
 //
-//   - Metrics: the weighted moving average of the last half minute is anomalous if it is far in a tail
-//     of the kernel density estimate of the healthy values. Each such metric is a vote.
-//   - Logs: each line with an alarming word is a vote, as far as there are more of them than when all was well.
-//   - Traces: a span is anomalous if it failed, or took much longer than its operation did when all was
-//     well. Of those that called each other only the last is a vote: the others waited for it. Votes count as far as
-//     there are more of them than when all was well.
-//   - The votes of a source are worth 1 together, whatever their number, and a source with few votes
-//     is not heard. The service with the most is at the root.
+//   - Series: the metrics of containers; of the spans of a service, the tail of their own durations and how many fail
+//     by themselves; of its logs, the lines with an alarming word. A span's own duration is without its
+//     children's, and it fails by itself if no child of it does: callers would have all votes otherwise.
+//   - Metrics are judged by a kernel density estimate of their healthy values: how far out is the value?
+//     Logs and traces, which are zero most of the time, by a threshold above the weighted moving average at the end of
+//     the healthy time.
+//   - Each anomalous value is a vote, and goes into the queue in the order of time.
+//   - The service with most votes is at the root.
 const (
-	tail       = 0.0005 // of a metric's distribution, on either side
-	minMetrics = 3      // votes for metrics to be heard
-	minRate    = 0.4    // votes per second for logs and traces to be heard
-	slowFactor = 3.0    // deviations that a slow span is above the mean of its operation
-	slowFloor  = 0.05   // seconds that it is above it at least
-	minShare   = 0.05   // of a service's spans that are anomalous, beyond what is usual, for their votes to count
+	// tail is the part of a metric's healthy distribution that counts as anomalous, on either side.
+	tail = 0.0005
+	// tailQuantile is the tail of the durations in a tick.
+	tailQuantile = 0.95
+	// slowFactor is how many deviations above the moving average an anomaly of logs and traces is.
+	slowFactor = 3.0
+	// Whatever the deviation, an anomaly is so far above the average at least: minRate per second, minSlow seconds. A
+	// minute is too short to see how much is usual.
+	minRate, minSlow = 0.4, 0.05
+	// minVotes are the votes that a series needs to be heard, of the six ticks that there are: a fault stays.
+	minVotes = 3
 )
 
-// votes are how much a source has against each service.
-type votes map[string]float64
+// source is where a vote comes from.
+type source string
+
+const (
+	fromMetrics source = "metrics"
+	fromTraces  source = "traces"
+	fromLogs    source = "logs"
+)
+
+// quorum is how many series of a source must be heard. There are hundreds of metrics, of which one or two may well
+// do something new. The votes of a source weigh 1 together, for the same reason.
+var quorum = map[source]int{fromMetrics: 3, fromTraces: 1, fromLogs: 1}
+
+// The names of the series that are made of spans.
+const (
+	ownTail     = "trace: tail of own durations"
+	ownFailures = "trace: own failures per second"
+)
+
+// vote says that a series was anomalous in a tick.
+type vote struct {
+	tick int
+	source
+	signal
+}
 
 // pdiagnose returns the services that have votes, those with most of them first.
-func pdiagnose(healthy, now *telemetry) []string {
-	total := votes{}
+func pdiagnose(healthy, now *telemetry) []string { return elect(voteQueue(healthy, now)) }
+
+// voteQueue has the votes of all series, in the order of time.
+func voteQueue(healthy, now *telemetry) []vote {
+	var queue []vote
+	poll := func(from source, list []pair, anomalous func(pair, float64) bool) {
+		for _, p := range list {
+			for i, x := range p.ticks {
+				if !math.IsNaN(x) && anomalous(p, x) {
+					queue = append(queue, vote{i, from, p.signal})
+				}
+			}
+		}
+	}
+	only := func(list []pair, wanted func(name string) bool) []pair {
+		return slices.DeleteFunc(list, func(p pair) bool { return !wanted(p.name) })
+	}
 	list := pairs(healthy.signals(), now.signals())
-	total.add(metricVotes(list), minMetrics)
-	total.add(logVotes(list), minRate)
-	total.add(traceVotes(healthy, now), minRate)
+	poll(fromMetrics, only(slices.Clone(list), isMetric), func(p pair, x float64) bool { return density(p, x) < tail })
+	poll(fromLogs, only(list, func(name string) bool { return name == alarmRate }), aboveAverage)
+	poll(fromTraces, pairs(healthy.ownSignals(), now.ownSignals()), aboveAverage)
+	slices.SortStableFunc(queue, func(a, b vote) int { return cmp.Compare(a.tick, b.tick) })
+	return queue
+}
+
+// elect counts the votes, and returns the services that have any, those with most of them first.
+func elect(queue []vote) []string {
+	counts := map[vote]float64{} // of a series, whatever the tick
+	for _, v := range queue {
+		counts[vote{source: v.source, signal: v.signal}]++
+	}
+	maps.DeleteFunc(counts, func(_ vote, n float64) bool { return n < minVotes })
+	heard, sums := map[source]int{}, map[source]float64{}
+	for v, n := range counts {
+		heard[v.source]++
+		sums[v.source] += n
+	}
+	total := map[string]float64{}
+	for v, n := range counts {
+		if heard[v.source] >= quorum[v.source] {
+			total[v.service] += n / sums[v.source]
+		}
+	}
 	return slices.SortedFunc(maps.Keys(total), func(a, b string) int {
-		return cmp.Or(-cmp.Compare(total[a], total[b]), cmp.Compare(a, b))
+		// Rounded, because equal sums in another order differ in their last digits.
+		return cmp.Or(-cmp.Compare(math.Round(total[a]*1e9), math.Round(total[b]*1e9)), cmp.Compare(a, b))
 	})
 }
 
-// add counts a source's votes as its share of one, unless they are too few.
-func (v votes) add(source votes, quorum float64) {
-	services := slices.Sorted(maps.Keys(source))
-	sum := 0.0
-	for _, s := range services {
-		sum += source[s]
-	}
-	if sum < quorum {
-		return
-	}
-	for _, s := range services {
-		v[s] += source[s] / sum
-	}
-}
-
-func metricVotes(list []pair) votes {
-	v := votes{}
-	for _, p := range list {
-		if !strings.HasPrefix(p.name, "container_") {
-			continue
-		}
-		if t := density(p, weightedAverage(p.now)); t < tail {
-			v[p.service]++
-		}
-	}
-	return v
-}
-
-// weightedAverage is the moving average at the end of a series: the newer a value, the more it
-// weighs.
-func weightedAverage(v []float64) float64 {
-	sum, weights := 0.0, 0.0
-	for i, x := range v {
-		sum += x * float64(i+1)
-		weights += float64(i + 1)
-	}
-	return sum / max(1, weights)
-}
+func isMetric(name string) bool { return strings.HasPrefix(name, "container_") }
 
 // density is the part of the healthy distribution that is further out than x. The distribution is
 // estimated with a normal kernel of Silverman's width around every value.
@@ -93,61 +127,52 @@ func density(p pair, x float64) float64 {
 	return min(below, 1-below)
 }
 
-func logVotes(list []pair) votes {
-	v := votes{}
-	for _, p := range list {
-		if p.name == alarmRate {
-			if more := mean(p.now) - mean(p.healthy) - 2*deviation(p.healthy); more > 0 {
-				v[p.service] = more
-			}
-		}
+// aboveAverage reports whether a value is far above the moving average of the healthy ones.
+func aboveAverage(p pair, x float64) bool {
+	least := minRate
+	if p.name == ownTail {
+		least = minSlow
 	}
-	return v
+	return x > weightedAverage(p.healthy)+max(least, slowFactor*deviation(p.healthy))
 }
 
-// traceVotes are of the deepest anomalous spans, per second.
-func traceVotes(healthy, now *telemetry) votes {
-	durations := map[signal][]float64{}
-	for _, s := range healthy.spans {
-		k := signal{s.service, s.operation}
-		durations[k] = append(durations[k], s.duration)
+// weightedAverage is the moving average at the end of a series: the newer a value, the more it
+// weighs.
+func weightedAverage(v []float64) float64 {
+	sum, weights := 0.0, 0.0
+	for i, x := range v {
+		sum += x * float64(i+1)
+		weights += float64(i + 1)
 	}
-	usual := map[signal]normal{}
-	for k, d := range durations {
-		usual[k] = normal{mean(d), deviation(d)}
-	}
-	before, allBefore := anomalousSpans(healthy, usual)
-	after, allAfter := anomalousSpans(now, usual)
-	v := votes{}
-	for service, rate := range after {
-		share := rate / allAfter[service]
-		if allBefore[service] > 0 {
-			share -= before[service] / allBefore[service]
-		}
-		if share >= minShare {
-			v[service] = share * allAfter[service]
-		}
-	}
-	return v
+	return sum / max(1, weights)
 }
 
-// anomalousSpans are the deepest anomalous spans of each service, and all of its spans, per second.
-func anomalousSpans(t *telemetry, usual map[signal]normal) (deepest, all votes) {
-	anomalous := map[string]bool{} // by the span's ID
-	waited := map[string]bool{}    // for one that is anomalous
-	for _, s := range t.spans {
-		n, known := usual[signal{s.service, s.operation}]
-		slow := known && s.duration > n.mean+max(slowFloor, slowFactor*n.deviation)
-		if s.failed || slow {
-			anomalous[s.id], waited[s.parent] = true, true
+// ownSignals are the series of what spans do by themselves.
+func (t *telemetry) ownSignals() series {
+	s := series{t.ticks(), map[signal][]float64{}}
+	below, blamed := map[string]float64{}, map[string]bool{} // by the span above
+	for _, p := range t.spans {
+		below[p.parent] += p.duration
+		blamed[p.parent] = blamed[p.parent] || p.failed
+	}
+	durations := map[string][][]float64{} // of services, by tick
+	for _, p := range t.spans {
+		i := t.tickOf(p.at, s.ticks)
+		if i < 0 {
+			continue
+		}
+		if durations[p.service] == nil {
+			durations[p.service] = make([][]float64, s.ticks)
+		}
+		durations[p.service][i] = append(durations[p.service][i], max(0, p.duration-below[p.id]))
+		if f := s.of(p.service, ownFailures); p.failed && !blamed[p.id] {
+			f[i] += 1 / tick.Seconds()
 		}
 	}
-	deepest, all = votes{}, votes{}
-	for _, s := range t.spans {
-		all[s.service] += 1 / t.to.Sub(t.from).Seconds()
-		if anomalous[s.id] && !waited[s.id] {
-			deepest[s.service] += 1 / t.to.Sub(t.from).Seconds()
+	for service, ticks := range durations {
+		for i, d := range ticks {
+			s.of(service, ownTail)[i] = quantile(d, tailQuantile)
 		}
 	}
-	return deepest, all
+	return s
 }

@@ -34,12 +34,15 @@ const (
 
 // signals counts and averages what is in an export, by service.
 func (t *telemetry) signals() series {
-	s := series{max(1, int(t.to.Sub(t.from)/tick)), map[signal][]float64{}}
+	s := series{t.ticks(), map[signal][]float64{}}
 	t.metricSignals(s)
 	t.traceSignals(s)
 	t.logSignals(s)
 	return s
 }
+
+// ticks is how many ticks there are.
+func (t *telemetry) ticks() int { return max(1, int(t.to.Sub(t.from)/tick)) }
 
 // of returns a signal, which begins as zeros.
 func (s series) of(service, name string) []float64 {

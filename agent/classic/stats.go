@@ -37,6 +37,14 @@ func median(v []float64) float64 {
 	return v[len(v)/2]
 }
 
+// quantile is the value that a part of a sample is below, or NaN if there is none.
+func quantile(v []float64, part float64) float64 {
+	if len(v) == 0 {
+		return math.NaN()
+	}
+	return slices.Sorted(slices.Values(v))[min(len(v)-1, int(part*float64(len(v))))]
+}
+
 // spread is the standard deviation of a sample as its median says it: an outlier does not matter.
 func spread(v []float64) float64 {
 	m := median(v)
