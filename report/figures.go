@@ -22,7 +22,7 @@ const (
 func (r *Report) Figures() map[string][]byte {
 	all := map[string][]byte{
 		"accuracy.svg":           r.accuracyFigure(),
-		"steps.svg":              r.stepsFigure(),
+		"steps.svg":              r.stepsFigure(nil),
 		"actions.svg":            r.actionsFigure("Actions by agent", false),
 		"actions-by-outcome.svg": r.actionsFigure("Actions in solved and failed runs", true),
 	}
@@ -105,8 +105,15 @@ func (r *Report) accuracyFigure() []byte {
 	return d.figure("Accuracy by task, with 95 % intervals", at(0)+32)
 }
 
-// stepsFigure has a line for each agent: its accuracy against the limit of steps.
-func (r *Report) stepsFigure() []byte {
+// mark is a point that somebody else reports: an accuracy with a limit of steps.
+type mark struct {
+	name  string
+	steps int
+	share float64
+}
+
+// stepsFigure has a line for each agent: its accuracy against the limit of steps. Marks are put in, with their names.
+func (r *Report) stepsFigure(marks []mark) []byte {
 	curves := slices.Clone(r.StepLimits)
 	slices.SortFunc(curves, func(a, b Curve) int { return cmp.Compare(a.Agent, b.Agent) })
 	if len(curves) == 0 || len(curves[0].Within) == 0 {
@@ -120,6 +127,9 @@ func (r *Report) stepsFigure() []byte {
 	y := d.legend(top, agents)
 	at := d.percentAxis(y)
 	longest := len(curves[0].Within)
+	for _, m := range marks {
+		longest = max(longest, m.steps)
+	}
 	x := func(k int) float64 { return plotLeft + (plotRight-plotLeft-8)*float64(k)/float64(longest) }
 	every := 1
 	for _, e := range []int{2, 5, 10, 20, 50, 100, 200, 500, 1000} {
@@ -139,7 +149,14 @@ func (r *Report) stepsFigure() []byte {
 			points = append(points, num(x(k+1))+","+num(at(before)), num(x(k+1))+","+num(at(s.Value)))
 			before = s.Value
 		}
+		if len(c.Within) < longest {
+			points = append(points, num(x(longest))+","+num(at(before)))
+		}
 		d.polyline(i, points)
+	}
+	for _, m := range marks {
+		d.dot(x(m.steps), at(m.share))
+		d.text("end", x(m.steps)-8, at(m.share)+4, fmt.Sprintf("%s, %.1f %%", m.name, 100*m.share))
 	}
 	d.line("axis", plotLeft, at(0), plotRight, at(0))
 	return d.figure("Accuracy within so many steps", at(0)+50)

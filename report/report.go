@@ -58,6 +58,8 @@ type Row struct {
 	// Of analysis: whether the level or the type of the fault is right.
 	Level *Share `json:"system_level,omitempty"`
 	Type  *Share `json:"fault_type,omitempty"`
+	// Of detection: in how many of the runs without a fault one was reported.
+	FalseAlarms *Share `json:"false_alarms,omitempty"`
 }
 
 // Cost is what models were paid, in US dollars.
@@ -130,6 +132,7 @@ type key struct {
 type tally struct {
 	runs, notCounted              int
 	solved, top1, top3, lvl, typ  int
+	healthy, alarms               int // runs without a fault, and those of them that were failed
 	seconds, steps, in, out, cost float64
 	priced                        int
 	solvedIn                      map[int]int // runs solved in exactly so many steps
@@ -196,6 +199,8 @@ func (t *tally) add(r *Run) {
 	add(&t.top3, r.Top3)
 	add(&t.lvl, r.Level)
 	add(&t.typ, r.Type)
+	add(&t.healthy, !r.Faulty)
+	add(&t.alarms, !r.Faulty && r.Class != session.Solved)
 	t.seconds += r.Seconds
 	t.steps += float64(r.Steps)
 	t.in += float64(r.InTokens)
@@ -307,6 +312,11 @@ func (t *tally) row(k key) Row {
 	}
 	share := func(n int) *Share { s := NewShare(n, t.runs); return &s }
 	switch k.task {
+	case problem.Detection:
+		if t.healthy > 0 {
+			alarms := NewShare(t.alarms, t.healthy)
+			r.FalseAlarms = &alarms
+		}
 	case problem.Localization:
 		r.Top1, r.Top3 = share(t.top1), share(t.top3)
 	case problem.Analysis:

@@ -24,6 +24,7 @@ text { font: 12px system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-seri
 .grid { stroke: #d0d7de; stroke-width: 1 }
 .axis { stroke: #57606a; stroke-width: 1 }
 .whisker { stroke: #1f2328; stroke-width: 1.5 }
+.dot { fill: #1f2328 }
 .halo { stroke: #ffffff; stroke-width: 4 }
 @media (prefers-color-scheme: dark) {
 text { fill: #e6edf3 }
@@ -31,6 +32,7 @@ text { fill: #e6edf3 }
 .grid { stroke: #30363d }
 .axis { stroke: #8b949e }
 .whisker { stroke: #e6edf3 }
+.dot { fill: #e6edf3 }
 .halo { stroke: #0d1117 }
 }
 </style>
@@ -76,6 +78,11 @@ func (d *drawing) rect(x, y, w, h float64, fill string) {
 
 func (d *drawing) line(class string, x1, y1, x2, y2 float64) {
 	fmt.Fprintf(d, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"/>`+"\n", class, num(x1), num(y1), num(x2), num(y2))
+}
+
+// dot marks a point.
+func (d *drawing) dot(x, y float64) {
+	fmt.Fprintf(d, `<circle class="dot" cx="%s" cy="%s" r="4"/>`+"\n", num(x), num(y))
 }
 
 // text writes s at a point: anchor is start, middle or end.

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"slices"
 	"strings"
 
@@ -17,6 +19,7 @@ type reportFlags struct {
 	agents []string
 	task   string
 	svg    string
+	paper  string
 	output string
 }
 
@@ -30,17 +33,22 @@ time, steps, tokens and cost, overall and by task; accuracy against the limit
 of steps; and what agents did in the runs they solved and failed. Tables and
 figures are named after those of the AIOpsLab paper that they correspond to.
 
+--paper writes a page with the tables and figures of that paper, its numbers
+beside those of the records. A row without runs has the command that fills it.
+
 PATH is a record or a directory of them; without any it is 'results'. Runs
 that say nothing about the agent ('infra', 'grader', 'inconclusive', and those
 that are not finished) are listed and not counted. Records that cannot be read are named and left out.`,
 		Example: `  aiopslab report
   aiopslab report results --agent react,flash --task localization
-  aiopslab report results --svg figures -o json`,
+  aiopslab report results --svg figures -o json
+  aiopslab report results --paper paper.html`,
 		RunE: func(_ *cobra.Command, args []string) error { return reportRuns(s, f, args) },
 	}
 	c.Flags().StringSliceVar(&f.agents, "agent", nil, "only runs of these agents, by `name`")
 	c.Flags().StringVar(&f.task, "task", "", "only runs of this `task`")
 	c.Flags().StringVar(&f.svg, "svg", "", "write the figures into this `directory`, as SVG")
+	c.Flags().StringVar(&f.paper, "paper", "", "write the paper's tables and figures beside these into an HTML `file`")
 	outputFlag(c, &f.output, dataFormats...)
 	completeFlag(c, "task", taskNames)
 	return c
@@ -93,10 +101,24 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 			return fail(ExitError, fmt.Errorf("--svg: %w", err), "")
 		}
 	}
+	if f.paper != "" {
+		if err := writePaper(f.paper, r); err != nil {
+			return fail(ExitError, fmt.Errorf("--paper: %w", err), "")
+		}
+	}
 	if done, err := printData(s.Stdout, f.output, r); done {
 		return err
 	}
 	return r.WriteText(s.Stdout)
+}
+
+// writePaper writes the page into a file.
+func writePaper(file string, r *runs.Report) error {
+	var page bytes.Buffer
+	if err := r.WritePaper(&page); err != nil {
+		return err
+	}
+	return os.WriteFile(file, page.Bytes(), 0o644)
 }
 
 // wants reports whether a run is one of those asked for.
