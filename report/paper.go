@@ -197,7 +197,7 @@ func (r *Report) paperTable(table string, task problem.Task, title, note string,
 // paperCell is what a row has for a column of the paper.
 func (r Row) paperCell(column string) string {
 	tokens := func(n float64) string {
-		if r.InTokens+r.OutTokens == 0 {
+		if !strings.HasSuffix(r.Agent, ")") { // No model: what it was told and said is counted all the same.
 			return "-"
 		}
 		return fmt.Sprintf("%.2f", n)

@@ -21,7 +21,7 @@ import (
 
 // ofThePaper are runs of agents that the paper has, too, and of one that it has not.
 var ofThePaper = append([]aRun{
-	{id: "p1", agent: "mksmc", task: problem.Detection, class: session.Solved, steps: steps(1, agent.Call("submit", "Yes")), results: grade.Result{"TTD": 40.0}},
+	{id: "p1", agent: "mksmc", task: problem.Detection, class: session.Solved, steps: steps(1, agent.Call("submit", "Yes")), results: grade.Result{"TTD": 40.0, "in_tokens": 17, "out_tokens": 7}},
 	{id: "p2", agent: "mksmc", task: problem.Detection, class: session.AgentFailed, steps: steps(1, agent.Call("submit", "Yes")), results: grade.Result{"TTD": 42.0}, healthy: true},
 	{id: "p3", agent: "mksmc", task: problem.Detection, class: session.Solved, steps: steps(1, agent.Call("submit", "No")), results: grade.Result{"TTD": 42.0}, healthy: true},
 	{id: "p4", agent: "shell", task: problem.Mitigation, class: session.Solved, steps: steps(3, agent.Call("exec_shell", "ls | python3 -c x; mongosh"), agent.Call("submit")), results: grade.Result{"TTM": 9.0, "model": "gpt-3.5-turbo", "in_tokens": 10, "out_tokens": 5}},
@@ -68,7 +68,7 @@ func TestPaper(t *testing.T) {
 		"Table 4 (a). Detection/MKSMC":                           "- 15.38 % - 1.00 - - -",
 		"Table 4 (a). Detection/mksmc":                           "3 66.67 % 20.8 - 93.9 41.33 1.00 - -",
 		"Table 4 (b). Localization/rmlad":                        "for id in $(aiopslab problems --suite aiopslab -o name --task localization); do aiopslab run $id --agent rmlad; done",
-		"Table 4 (b). Localization/react (gpt-4o)":               "1 0.00 % 0.0 - 79.3 100.00 % 0.00 % 5.00 2.00 - -",
+		"Table 4 (b). Localization/react (gpt-4o)":               "1 0.00 % 0.0 - 79.3 100.00 % 0.00 % 5.00 2.00 0.00 0.00",
 		"Table 4 (d). Mitigation/shell (gpt-3.5-turbo)":          "1 100.00 % 20.7 - 100.0 9.00 3.00 10.00 5.00",
 		"Table 5. Occurrences of system commands/REACT":          "0 0 0 3 0 1 26 30 0",
 		"Table 5. Occurrences of system commands/react (gpt-4o)": "0 0 0 0 0 1 0 0 0",
