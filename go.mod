@@ -37,6 +37,7 @@ require (
 	github.com/openai/openai-go/v3 v3.30.0
 	github.com/parquet-go/parquet-go v0.25.1
 	github.com/prometheus/prometheus v0.315.0
+	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/redis/go-redis/v9 v9.18.0
 	github.com/twmb/franz-go v1.21.5
 	github.com/twmb/franz-go/pkg/kadm v1.18.0
