@@ -222,6 +222,7 @@ var Suites = []struct {
 	{"astronomy", "problems of astronomy-shop", func(p *Problem) bool { return p.App.Name == "astronomy-shop" }},
 	{"flower", "problems of flower", func(p *Problem) bool { return p.App.Name == "flower" }},
 	{"flight", "problems of flight-ticket", func(p *Problem) bool { return p.App.Name == "flight-ticket" }},
+	{"train", "problems of train-ticket", func(p *Problem) bool { return p.App.Name == "train-ticket" }},
 	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},

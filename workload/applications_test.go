@@ -54,6 +54,9 @@ func TestApplicationsMixes(t *testing.T) {
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
 		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
 		"social-mixed":        {"read-home-timeline": 60. / 102, "read-user-timeline": 30. / 102, "compose-post": 10. / 102, "login": 2. / 102},
+		"train-mixed": {
+			"find-trips": 0.5, "timetable": 0.08, "sign-in": 0.1, "book-seat": 0.18, "cancel-order": 0.08, "join": 0.06,
+		},
 	}
 	if got := mixes(t); len(got) != len(parts) {
 		t.Errorf("mixes %v", got)
@@ -81,6 +84,8 @@ func TestApplicationsMixes(t *testing.T) {
 		}
 	}
 }
+
+var signIn = regexp.MustCompile(`^POST /api/v1/users/login {"username": "passenger_\d{1,3}", "password": "\d{6,18}"}$`)
 
 var forms = map[string]*regexp.Regexp{
 	"transfer":           regexp.MustCompile(`^POST /transfers from=\d{1,3}&to=\d{1,3}&cents=\d{1,2}&note=[a-zA-Z0-9]{24}$`),
@@ -110,6 +115,12 @@ var forms = map[string]*regexp.Regexp{
 	"shipping":           regexp.MustCompile(`^GET /api/shipping\?itemList=%5B.*%5D&currencyCode=[A-Z]{3}&address=%7B.*%7D $`),
 	"cart":               regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
 	"buy":                regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
+	"find-trips":         regexp.MustCompile(`^POST /api/v1/travelservice/trips/left {"startingPlace": "[A-Z][a-zA-Z ]+", "endPlace": "[A-Z][a-zA-Z ]+", "departureTime": "20\d\d-\d\d-\d\d"}$`),
+	"timetable":          regexp.MustCompile(`^GET /api/v1/stationservice/stations $`),
+	"sign-in":            signIn,
+	"book-seat":          signIn,
+	"cancel-order":       signIn,
+	"join":               regexp.MustCompile(`^POST /api/v1/userservice/users/register {"userName": "visitor_[a-zA-Z0-9]{16}", "password": "[a-zA-Z0-9]{12}", "email": "visitor_[a-zA-Z0-9]{16}@example.com", "documentNum": "\d{12}"}$`),
 	"read-user-timeline": regexp.MustCompile(`^GET /wrk2-api/user-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
 }
 

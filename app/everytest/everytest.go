@@ -9,9 +9,12 @@ import (
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/app/trainticket"
 )
 
 // Apps are the applications.
 func Apps() []*app.App {
-	return []*app.App{hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App()}
+	return []*app.App{
+		hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App(), trainticket.App(),
+	}
 }

@@ -53,14 +53,15 @@ func (s *Service) OpenDatabase(ctx context.Context, uri, name string, seed map[s
 	}
 }
 
-// fill inserts the seed's documents into the collections that have none.
+// fill inserts the seed's documents into the collections that have none. A collection without documents is only asked
+// for.
 func fill(ctx context.Context, db *mongo.Database, seed map[string][]any) error {
 	for name, docs := range seed {
 		n, err := db.Collection(name).CountDocuments(ctx, bson.D{})
 		if err != nil {
 			return fmt.Errorf("count %s: %w", name, err)
 		}
-		if n > 0 {
+		if n > 0 || len(docs) == 0 {
 			continue
 		}
 		for i, d := range docs {

@@ -114,5 +114,8 @@ func (s *Service) Fatal(ctx context.Context, msg string, err error) error {
 	return kit.Exit(1)
 }
 
+// OnClose has Close do something, before what was opened earlier is closed. It may take half a second.
+func (s *Service) OnClose(f func(context.Context) error) { s.onClose(f) }
+
 // onClose registers what Close does, last first.
 func (s *Service) onClose(f func(context.Context) error) { s.closers = append(s.closers, f) }

@@ -25,6 +25,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/pause"
 	"github.com/aiopslab/aiopslab/image/postgres"
 	"github.com/aiopslab/aiopslab/image/prometheus"
+	"github.com/aiopslab/aiopslab/image/rabbitmq"
 	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/image/tidb"
 	"github.com/aiopslab/aiopslab/image/tidboperator"
@@ -66,6 +67,7 @@ func All() []kit.Image {
 		redis.Valkey(tools),
 		postgres.Image(tools),
 		kafka.Image(tools),
+		rabbitmq.Image(tools),
 		otelcollector.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),

@@ -1,0 +1,4 @@
+package trainticket
+
+// Ports are where the services listen.
+var Ports = ports
