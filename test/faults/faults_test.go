@@ -121,10 +121,7 @@ var flowerTrials = [][]trial{
 }
 
 var flightTrials = [][]trial{
-	{
-		{kind: "wrong_store_address", target: "get-sold-tickets"},
-		{kind: "wrong_store_address", target: "get-order-by-id", recover: true},
-	},
+	{{kind: "wrong_store_address", target: "get-order-by-id"}},
 	{{kind: "missing_rights", target: "owdev-controller"}},
 }
 

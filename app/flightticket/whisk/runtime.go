@@ -77,6 +77,8 @@ type runtimeServer struct {
 	p Program
 
 	initialising sync.Mutex
+	failure      error // of the last initialisation, if it failed
+	failed       time.Time
 
 	mu     sync.Mutex
 	ready  bool
@@ -113,23 +115,28 @@ func Serve(ctx context.Context, s *service.Service, p Program) error {
 	return s.ServeHTTP(ctx, mux, ":"+strconv.Itoa(RuntimePort))
 }
 
-// init initialises the action, once.
+// init initialises the action, once. Who waits for an initialisation that fails is told so, and does not try another:
+// it would only make others wait.
 func (r *runtimeServer) init(w http.ResponseWriter, req *http.Request) {
+	came := time.Now()
 	r.initialising.Lock()
 	defer r.initialising.Unlock()
 	if r.isReady() {
 		reply(w, http.StatusForbidden, map[string]string{"error": "Cannot initialize the action more than once."})
 		return
 	}
-	if r.p.Init != nil {
-		err := r.p.Init(req.Context())
+	if r.p.Init != nil && !r.failed.After(came) {
+		r.failure = r.p.Init(req.Context())
 		r.used() // Somebody needs the action, whatever came of it.
-		if err != nil {
-			r.s.Log.ErrorContext(req.Context(), "Initialisation failed", "action", r.p.Name, "error", err)
-			reply(w, http.StatusBadGateway,
-				map[string]string{"error": fmt.Sprintf("The action failed to initialize: %v", err)})
-			return
+		if r.failure != nil {
+			r.failed = time.Now()
+			r.s.Log.ErrorContext(req.Context(), "Initialisation failed", "action", r.p.Name, "error", r.failure)
 		}
+	}
+	if r.failure != nil {
+		reply(w, http.StatusBadGateway,
+			map[string]string{"error": fmt.Sprintf("The action failed to initialize: %v", r.failure)})
+		return
 	}
 	r.mu.Lock()
 	r.ready = true

@@ -351,7 +351,7 @@ func (d *discard) Header() http.Header         { return d.header }
 func (d *discard) Write(p []byte) (int, error) { return len(p), nil }
 func (d *discard) WriteHeader(code int)        { d.code = code }
 
-// A pod that cannot be initialised is no idle one, as long as somebody wants it.
+// A pod that cannot be initialised is no idle one, as long as somebody wants it, and is tried again.
 func TestFailedInitIsUse(t *testing.T) {
 	m := kittest.New(t).Machine("pod", "10.244.1.1")
 	failing := errors.New("no store")
@@ -361,15 +361,34 @@ func TestFailedInitIsUse(t *testing.T) {
 			return err
 		}
 		defer s.Close()
-		r := &runtimeServer{s: s, p: Program{Name: "x", Init: func(context.Context) error { return failing }}}
-		w := &discard{header: http.Header{}}
+		r := &runtimeServer{s: s}
+		var waiting sync.WaitGroup
+		other, inits := &discard{header: http.Header{}}, 0
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "/init", nil)
 		if err != nil {
 			return err
 		}
+		came := make(chan struct{})
+		r.p = Program{Name: "x", Init: func(context.Context) error {
+			if inits++; inits == 1 {
+				waiting.Go(func() {
+					close(came)
+					r.init(other, req)
+				})
+				<-came
+			}
+			return failing
+		}}
+		w := &discard{header: http.Header{}}
 		r.init(w, req)
-		if w.code != http.StatusBadGateway || r.last.IsZero() || r.ready {
-			return fmt.Errorf("%d, %v, %v", w.code, r.last, r.ready)
+		waiting.Wait()
+		if w.code != http.StatusBadGateway || other.code != http.StatusBadGateway || r.last.IsZero() || r.ready || inits > 2 {
+			return fmt.Errorf("%d, %d, %v, %v after %d", w.code, other.code, r.last, r.ready, inits)
+		}
+		failing = nil
+		r.init(w, req)
+		if w.code != http.StatusOK || !r.ready {
+			return fmt.Errorf("%d", w.code)
 		}
 		return nil
 	}, "x")
