@@ -66,7 +66,7 @@ func TestPaper(t *testing.T) {
 		"Table 3. Overall performance/FLASH":                     "- 60 99.64 8.48 6484.25 59.32 % -",
 		"Table 3. Overall performance/runbook":                   "1 - 7.00 2.00 - 100.00 % 20.7 - 100.0",
 		"Table 4 (a). Detection/MKSMC":                           "- 15.38 % - 1.00 - - -",
-		"Table 4 (a). Detection/mksmc":                           "3 66.67 % 20.8 - 93.9 41.33 1.00 - -",
+		"Table 4 (a). Detection/mksmc":                           "3 66.67 % 9.4 - 97.5 41.33 1.00 - -",
 		"Table 4 (b). Localization/rmlad":                        "for id in $(aiopslab problems --suite aiopslab -o name --task localization); do aiopslab run $id --agent rmlad; done",
 		"Table 4 (b). Localization/react (gpt-4o)":               "1 0.00 % 0.0 - 79.3 100.00 % 0.00 % 5.00 2.00 0.00 0.00",
 		"Table 4 (d). Mitigation/shell (gpt-3.5-turbo)":          "1 100.00 % 20.7 - 100.0 9.00 3.00 10.00 5.00",

@@ -49,6 +49,8 @@ func (s RunStage) counts() bool { return s.Class == session.Solved || s.Class ==
 // Counts reports whether the run says something about the agent.
 func (r *Run) Counts() bool { return r.Class == session.Solved || r.Class == session.AgentFailed }
 
+func (r *Run) solved() bool { return r.Class == session.Solved }
+
 // Contestant is who ran: the agent, with its model if it has one. React with another model is another
 // contestant.
 func (r *Run) Contestant() string {

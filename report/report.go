@@ -17,6 +17,7 @@ import (
 	"slices"
 
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/report/stats"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -32,6 +33,8 @@ type Report struct {
 	Tasks []Task `json:"tasks"`
 	// Incidents are the agents in incidents, question by question, by name.
 	Incidents []Incident `json:"incidents"`
+	// Tries are the agents that tried problems more than once, by name.
+	Tries []Tries `json:"tries"`
 	// StepLimits are the accuracy of each agent against the limit of its steps, as in Figure 5.
 	StepLimits []Curve `json:"step_limits"`
 	// Actions are what agents did, in all runs, in those solved and in those failed, as in Figures 6
@@ -137,6 +140,7 @@ type tally struct {
 	priced                        int
 	solvedIn                      map[int]int // runs solved in exactly so many steps
 	maxSteps                      int
+	problems                      map[string]stats.Group // how often each was tried, and solved
 }
 
 // Add takes a run into the report. One that was read before, maybe from a copy, is not counted again.
@@ -162,7 +166,7 @@ func (b *Builder) Add(r *Run) {
 	b.report.Runs++
 	for _, k := range []key{{agent: agent}, {agent, r.Task}} {
 		if b.tallies[k] == nil {
-			b.tallies[k] = &tally{solvedIn: map[int]int{}}
+			b.tallies[k] = &tally{solvedIn: map[int]int{}, problems: map[string]stats.Group{}}
 		}
 		b.tallies[k].add(r)
 	}
@@ -194,7 +198,11 @@ func (t *tally) add(r *Run) {
 		}
 	}
 	t.runs++
-	add(&t.solved, r.Class == session.Solved)
+	g := t.problems[r.Problem]
+	g.Of++
+	add(&g.Solved, r.solved())
+	t.problems[r.Problem] = g
+	add(&t.solved, r.solved())
 	add(&t.top1, r.Top1)
 	add(&t.top3, r.Top3)
 	add(&t.lvl, r.Level)
@@ -249,7 +257,7 @@ func (b *Builder) Report() *Report {
 			r.Tasks = append(r.Tasks, Task{task, rows})
 		}
 	}
-	r.Incidents = b.incidentRows()
+	r.Incidents, r.Tries = b.incidentRows(), b.allTries()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)
@@ -304,7 +312,7 @@ func sortRows(rows []Row) {
 func (t *tally) row(k key) Row {
 	n := float64(max(t.runs, 1))
 	r := Row{
-		Agent: k.agent, Accuracy: NewShare(t.solved, t.runs), NotCounted: t.notCounted,
+		Agent: k.agent, Accuracy: t.accuracy(), NotCounted: t.notCounted,
 		Seconds: t.seconds / n, Steps: t.steps / n, InTokens: t.in / n, OutTokens: t.out / n,
 	}
 	if t.priced > 0 {

@@ -285,7 +285,7 @@ func TestStepLimits(t *testing.T) {
 	var b Builder
 	for i := range 20 {
 		class := []session.Class{session.Solved, session.AgentFailed}[i%2]
-		b.Add(&Run{Run: record.Run{ID: fmt.Sprint(i), Agent: "a"}, Class: class, Task: problem.Detection, Steps: 1 + i})
+		b.Add(&Run{Run: record.Run{ID: fmt.Sprint(i), Problem: fmt.Sprint("p", i), Agent: "a"}, Class: class, Task: problem.Detection, Steps: 1 + i})
 	}
 	r := b.Report()
 	within := r.StepLimits[0].Within

@@ -1,9 +1,6 @@
 package report
 
-import "math"
-
-// z is how many standard deviations of a normal distribution hold 95 % of it, on both sides.
-const z = 1.959963984540054
+import "github.com/aiopslab/aiopslab/report/stats"
 
 // Share is a part of a number of runs. Low and High are Wilson's 95 % interval: the true share lies there if the
 // runs are a fair sample. Without any run it goes from 0 to 1.
@@ -20,9 +17,7 @@ func NewShare(n, of int) Share {
 	if of == 0 {
 		return Share{High: 1}
 	}
-	m := float64(of)
-	p := float64(n) / m
-	middle := (p + z*z/(2*m)) / (1 + z*z/m)
-	half := z / (1 + z*z/m) * math.Sqrt(p*(1-p)/m+z*z/(4*m*m))
-	return Share{n, of, p, max(0, middle-half), min(1, middle+half)}
+	p := float64(n) / float64(of)
+	i := stats.Wilson(p, float64(of))
+	return Share{n, of, p, i.Low, i.High}
 }

@@ -37,6 +37,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	p.overall(r)
 	p.tasks(r)
 	p.incidents(r)
+	p.tries(r)
 	p.stepLimits(r)
 	p.mixes("Actions, % (Figures 6 and 7)", "ACTION", r.Actions)
 	p.mixes("Commands in exec_shell, % (Table 5)", "COMMAND", r.Commands)

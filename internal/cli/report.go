@@ -2,12 +2,9 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -61,37 +58,18 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{defaultResults}
 	}
-	hint := "Name a directory with records; 'aiopslab run' makes them."
-	files, err := runs.Files(paths...)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(ExitUsage, err, hint)
-	} else if err != nil {
+	var b runs.Builder
+	read := 0
+	err := eachRun(s, paths, func(r *runs.Run) {
+		read++
+		if f.wants(r) {
+			b.Add(r)
+		}
+	})
+	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")), hint)
-	}
-	var b runs.Builder
-	read, skipped := 0, 0
-	for r, err := range runs.Read(files) {
-		switch {
-		case err != nil:
-			skipped++
-			fmt.Fprintf(s.Stderr, "aiopslab: left out: %s\n", oneLine(err.Error()))
-		case f.wants(r):
-			b.Add(r)
-			fallthrough
-		default:
-			read++
-		}
-	}
-	if skipped > 0 {
-		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d records left out\n", skipped, len(files))
-	}
 	r := b.Report()
-	if read == 0 {
-		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(paths, ", ")), hint)
-	}
 	if r.Runs == 0 {
 		return fail(ExitUsage, fmt.Errorf("none of %d runs is one of the agent and task asked for", read),
 			"Leave out --agent or --task to see all.")

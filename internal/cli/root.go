@@ -102,7 +102,7 @@ up in a second: no Docker, no root, nothing to install.
 	})
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newReport(s),
-		newFaults(s), newAgents(s))
+		newCompare(s), newFaults(s), newAgents(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
 		newAdopt(s), newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))
 	root.AddCommand(newServe(s), newWorker(s), newCampaign(s), newMan(s))
@@ -153,10 +153,15 @@ func noArgs(c *cobra.Command, args []string) error {
 }
 
 // oneArg asks for exactly one argument.
-func oneArg(what string) cobra.PositionalArgs {
+func oneArg(what string) cobra.PositionalArgs { return nArgs(1, "one argument", what) }
+
+// twoArgs asks for exactly two.
+func twoArgs(what string) cobra.PositionalArgs { return nArgs(2, "two arguments", what) }
+
+func nArgs(n int, many, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return fail(ExitUsage, fmt.Errorf("%s needs one argument, %s; got %d", c.CommandPath(), what, len(args)),
+		if len(args) != n {
+			return fail(ExitUsage, fmt.Errorf("%s needs %s, %s; got %d", c.CommandPath(), many, what, len(args)),
 				fmt.Sprintf("Run '%s --help'.", c.CommandPath()))
 		}
 		return nil

@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	runs "github.com/aiopslab/aiopslab/report"
+)
+
+func newCompare(s *State) *cobra.Command {
+	var output string
+	var in []string
+	c := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two agents by their runs of the same problems",
+		Long: `Compare two agents, or two directories of records, by pairs of runs of the same
+problem with the same seed: how many each solved, the difference with its 95 %
+interval, what runs took, and the smallest difference that so many problems
+could have shown.
+
+A and B are agents, as 'aiopslab report' names them, with records in 'results'
+or where --in says; or paths of records, each of which is one side.`,
+		Example: `  aiopslab compare runbook react
+  aiopslab compare 'react (gpt-4o)' 'react (gpt-4o-mini)' --in campaign
+  aiopslab compare before/ after/ -o json`,
+		Args: twoArgs("the two to compare"),
+		RunE: func(_ *cobra.Command, args []string) error { return compareRuns(s, args, in, output) },
+	}
+	c.Flags().StringSliceVar(&in, "in", []string{defaultResults}, "`paths` of the records of agents")
+	outputFlag(c, &output, dataFormats...)
+	return c
+}
+
+func compareRuns(s *State, names, in []string, output string) error {
+	var sides [2][]*runs.Run
+	var known []string
+	var err error
+	if !arePaths(names) {
+		err = eachRun(s, in, func(r *runs.Run) {
+			known = append(known, r.Agent, r.Contestant())
+			for i, name := range names {
+				if name == r.Agent || name == r.Contestant() {
+					sides[i] = append(sides[i], r)
+				}
+			}
+		})
+	} else {
+		for i, path := range names {
+			if err = eachRun(s, []string{path}, func(r *runs.Run) { sides[i] = append(sides[i], r) }); err != nil {
+				break
+			}
+		}
+	}
+	if err != nil {
+		return err
+	}
+	slices.Sort(known)
+	for i, name := range names {
+		if len(sides[i]) == 0 {
+			return fail(ExitUsage, fmt.Errorf("there is no run of %s", name),
+				"There are runs of: "+strings.Join(slices.Compact(known), ", "))
+		}
+	}
+	c := runs.Compare(names[0], names[1], sides[0], sides[1])
+	if c.Paired.Of() == 0 {
+		return fail(ExitUsage, fmt.Errorf("%s and %s have no run of the same problem with the same seed that counts",
+			names[0], names[1]), "Run both with the same problems and the same --seed.")
+	}
+	if done, err := printData(s.Stdout, output, c); done {
+		return err
+	}
+	return c.WriteText(s.Stdout)
+}
+
+// arePaths reports whether all names are of files or directories.
+func arePaths(names []string) bool {
+	return !slices.ContainsFunc(names, func(name string) bool {
+		_, err := os.Stat(name)
+		return err != nil
+	})
+}
+
+// eachRun reads the records of paths. What cannot be read is named and left out.
+func eachRun(s *State, paths []string, take func(*runs.Run)) error {
+	hint := "Name a directory with records; 'aiopslab run' makes them."
+	files, err := runs.Files(paths...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fail(ExitUsage, err, hint)
+	} else if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")), hint)
+	}
+	skipped := 0
+	for r, err := range runs.Read(files) {
+		if err != nil {
+			skipped++
+			fmt.Fprintf(s.Stderr, "aiopslab: left out: %s\n", oneLine(err.Error()))
+			continue
+		}
+		take(r)
+	}
+	if skipped > 0 {
+		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d records left out\n", skipped, len(files))
+	}
+	if skipped == len(files) {
+		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(paths, ", ")), hint)
+	}
+	return nil
+}
