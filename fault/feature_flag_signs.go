@@ -41,7 +41,8 @@ var signs = map[string]*sign{
 	"imageSlowLoad":      {service: "frontend", others: []string{"frontend-proxy"}, shows: fails("home", 0.3)},
 	"kafkaQueueProblems": {service: "kafka", shows: behind("fraud-detection", 20)},
 	"llmInaccurateResponse": {
-		service: "llm", shows: fails("assistant", 0.01), hold: time.Minute, why: "one product in ten is summed up wrongly",
+		service: "llm", shows: fails("assistant", 0.01),
+		hold: time.Minute, why: "one product in ten is summed up wrongly",
 	},
 	"llmRateLimitError": {
 		service: "product-reviews", others: []string{"llm"}, shows: fails("assistant", 0.1),

@@ -39,8 +39,8 @@ type Paired struct {
 	// problems were tried more than once, one by drawing problems again.
 	Difference float64 `json:"difference"`
 	stats.Interval
-	// P is the chance of as uneven a result if both were equally good (McNemar's exact test). It is nil if problems were
-	// tried more than once: tries of one problem are alike.
+	// P is the chance of as uneven a result if both were equally good (McNemar's exact test). It is nil if problems
+	// were tried more than once: tries of one problem are alike.
 	P *float64 `json:"p,omitempty"`
 }
 
@@ -228,7 +228,10 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	}
 	p.WriteByte('\n')
 	first, second := cell(c.First.Name), cell(c.Second.Name)
-	rows := [][]string{{"TASK", "PAIRS", first, second, "BOTH", first + " ALONE", second + " ALONE", "NEITHER", "DIFFERENCE", "95 %", "P"}}
+	rows := [][]string{{
+		"TASK", "PAIRS", first, second, "BOTH", first + " ALONE", second + " ALONE", "NEITHER", "DIFFERENCE", "95 %",
+		"P",
+	}}
 	for _, t := range c.Tasks {
 		rows = append(rows, t.Paired.row(string(t.Task)))
 	}

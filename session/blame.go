@@ -35,6 +35,16 @@ const (
 // clientGone is the status of a write whose client left before the answer.
 const clientGone = 499
 
+// doings are the writes that may be the agent's doing. An application may have programs that write by themselves, such
+// as an operator. Who wants to write through them must write first, or connect to one: until then it is their own.
+func doings(journal []guard.Entry) []guard.Entry {
+	i := slices.IndexFunc(journal, func(e guard.Entry) bool { return e.User == "" })
+	if i < 0 {
+		return nil
+	}
+	return journal[i:]
+}
+
 // add takes a write into account.
 func (c *changes) add(e guard.Entry, namespace string) {
 	if e.DryRun || e.Status >= 300 && e.Status != clientGone {
@@ -162,8 +172,8 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		}
 		// A fault that is gone, and users who are not well, are what a machine looks like that others use.
 		if waited, starved := h.starved(); starved && innocent && !res.Success() && !sure && len(last.Symptoms) == 0 {
-			return Infra, fmt.Sprintf("the machine is too busy to judge: the lab waited for a processor %.0f %% of the time "+
-				"that it had work to do, while other programs had them; run less beside it, or with a smaller -j", 100*waited)
+			return Infra, fmt.Sprintf("the machine is too busy to judge: for %.0f %% of its time of work the lab "+
+				"waited for a processor that other programs had; run less beside it, or with a smaller -j", 100*waited)
 		}
 		if why := spoilt(h.baseline, last, len(h.truth.Faults)); h.mends && why != "" && h.touched() == "" {
 			return Inconclusive, why // As the answers to the other questions are.

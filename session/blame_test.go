@@ -20,10 +20,15 @@ var (
 	careful  = aRun{doing: Doing{Connections: 3, Sent: 3, Requests: 200, PeakConnections: 1, PeakSent: 1, PeakRequests: 20}}
 	flooding = aRun{doing: Doing{Connections: 300, Sent: 300, PeakConnections: 150, PeakSent: 150, Late: 3 * time.Second}}
 	// onBusy floods a machine that was busy before it did.
-	onBusy   = aRun{doing: Doing{Connections: 300, PeakConnections: 150, LateBefore: 2 * time.Second, Late: 3 * time.Second}}
-	hammer   = aRun{doing: Doing{Requests: 5000, PeakRequests: 900}}
-	refused  = aRun{journal: []guard.Entry{{Verb: "delete", Resource: "pods", Namespace: "test", Status: 403}, {Verb: "patch", Resource: "services", Namespace: "test", Status: 200, DryRun: true}}}
-	mending  = aRun{journal: []guard.Entry{{Verb: "patch", Resource: "deployments", Namespace: "test", Name: "geo", Status: 200}}}
+	onBusy  = aRun{doing: Doing{Connections: 300, PeakConnections: 150, LateBefore: 2 * time.Second, Late: 3 * time.Second}}
+	hammer  = aRun{doing: Doing{Requests: 5000, PeakRequests: 900}}
+	refused = aRun{journal: []guard.Entry{{Verb: "delete", Resource: "pods", Namespace: "test", Status: 403}, {Verb: "patch", Resource: "services", Namespace: "test", Status: 200, DryRun: true}}}
+	mending = aRun{journal: []guard.Entry{{Verb: "patch", Resource: "deployments", Namespace: "test", Name: "geo", Status: 200}}}
+	// operator is a program of the application that writes while the agent does nothing; byProxy are writes through it.
+	operator = aRun{journal: []guard.Entry{operatorPatch, operatorPatch}}
+	byProxy  = aRun{journal: []guard.Entry{
+		operatorPatch, {Verb: "connect", Resource: "pods", Subresource: "exec", Namespace: "test", Status: 101}, operatorPatch,
+	}}
 	apiPatch = aRun{journal: []guard.Entry{{Verb: "patch", Resource: "apiservices", Name: "v1.apps", Status: 200}}}
 	swarm    = aRun{journal: []guard.Entry{{Verb: "patch", Resource: "deployments", Subresource: "scale", Namespace: "test", Status: 200, After: json.RawMessage(`{"spec":{"replicas":5000}}`)}}}
 	job      = aRun{
@@ -31,6 +36,12 @@ var (
 		hold:    grade.Holding{For: leftHold, Left: []string{"job test/flood"}},
 	}
 )
+
+// operatorPatch is a write of a program of the application.
+var operatorPatch = guard.Entry{
+	Verb: "patch", Resource: "deployments", Namespace: "test", Name: "geo", User: "system:serviceaccount:test:operator", From: "10.244.0.9",
+	Status: 200,
+}
 
 // TestWhoseItIs has a row for every way in which a run can be in the way of its own judgement: what was
 // seen, what the agent did, and whose it is. An agent that did it itself is judged as if nothing
@@ -63,6 +74,8 @@ func TestWhoseItIs(t *testing.T) {
 		// The fault does not show any more.
 		{"gone, untouched", detection, false, idle, gone, Inconclusive, Inconclusive},
 		{"gone, refused writes", detection, false, refused, gone, Inconclusive, Inconclusive},
+		{"gone, writes of an operator", detection, false, operator, gone, Inconclusive, Inconclusive},
+		{"gone, writes through an operator", detection, false, byProxy, gone, AgentFailed, Solved},
 		{"gone, a few connections", detection, false, careful, gone, AgentFailed, Solved},
 		{"gone, a flood", detection, false, flooding, gone, AgentFailed, Solved},
 		{"gone, a flood of the API", detection, false, hammer, gone, AgentFailed, Solved},
@@ -96,6 +109,7 @@ func TestWhoseItIs(t *testing.T) {
 		{"not mitigated, seen, and away", mitigation, false, mending, append(slices.Clone(shows), away...), AgentFailed, ""},
 		// However busy the machine is, who did nothing has mended nothing, and what is gone is gone.
 		{"not mitigated, busy machine, nothing done", mitigation, false, idle, busy(shows), AgentFailed, ""},
+		{"not mitigated, busy machine, an operator writes", mitigation, false, operator, busy(shows), AgentFailed, ""},
 		{"not mitigated, busy machine, a workload is gone", mitigation, false, mending, busy(lost), AgentFailed, ""},
 		{"not mitigated, busy machine, a few connections", mitigation, false, careful, busy(shows), Infra, ""},
 		{"not mitigated, busy machine, a flood", mitigation, false, flooding, busy(shows), AgentFailed, ""},

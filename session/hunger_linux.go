@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// processTimes are for how long the threads of this process have run, and waited to, as the kernel counts it. Both are 0
-// if it does not.
+// processTimes are for how long the threads of this process have run, and waited to, as the kernel counts it. Both are
+// 0 if it does not.
 func processTimes() (ran, waited time.Duration) {
 	files, err := filepath.Glob("/proc/self/task/*/schedstat")
 	if err != nil {

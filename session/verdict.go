@@ -159,10 +159,11 @@ func decode(rec *record.Record) (*history, error) {
 			err = e.Decode(&a.Answer)
 			h.answers = append(h.answers, a)
 		case record.WriteEvent:
-			h.writes++
 			var w guard.Entry
 			err = e.Decode(&w)
-			h.journal = append(h.journal, w)
+			if h.journal = append(h.journal, w); len(doings(h.journal)) > 0 {
+				h.writes++
+			}
 		case record.ProposalEvent:
 			var p guard.Entry
 			err = e.Decode(&p)
@@ -203,7 +204,7 @@ func decode(rec *record.Record) (*history, error) {
 	if h.began.IsZero() {
 		h.began = h.ended
 	}
-	for _, w := range h.journal {
+	for _, w := range doings(h.journal) {
 		h.changes.add(w, h.truth.Namespace) // It is known only now: the truth comes after the writes.
 	}
 	return h, nil

@@ -130,7 +130,9 @@ func (h *llm) chat(w http.ResponseWriter, r *http.Request) {
 func refuse(w http.ResponseWriter, code int, kind, text string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"message": text, "type": kind, "code": kind}})
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"error": map[string]string{"message": text, "type": kind, "code": kind},
+	})
 }
 
 var productID = regexp.MustCompile(`\b[0-9A-Z]{10}\b`)

@@ -213,7 +213,8 @@ func reviewOf(r *demopb.ProductReview) reviewJSON {
 }
 
 func (f *frontend) productReviews(r *http.Request) (any, error) {
-	found, err := f.reviews.GetProductReviews(r.Context(), &demopb.GetProductReviewsRequest{ProductId: r.PathValue("id")})
+	found, err := f.reviews.GetProductReviews(r.Context(),
+		&demopb.GetProductReviewsRequest{ProductId: r.PathValue("id")})
 	if err != nil {
 		return nil, err
 	}

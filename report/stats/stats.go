@@ -64,8 +64,8 @@ func Clustered(groups []Group) (share float64, i Interval) {
 	return share, Wilson(share, min(worth, float64(n)))
 }
 
-// PassAt is the chance that at least one of k tries is solved, if c of n were: the unbiased estimate of M. Chen et al.,
-// "Evaluating large language models trained on code", 2021. It is NaN for more tries than there were.
+// PassAt is the chance that at least one of k tries is solved, if c of n were: the unbiased estimate of M. Chen et
+// al., "Evaluating large language models trained on code", 2021. It is NaN for more tries than there were.
 func PassAt(k, c, n int) float64 {
 	if k > n {
 		return math.NaN()
@@ -73,8 +73,8 @@ func PassAt(k, c, n int) float64 {
 	return 1 - draws(n-c, n, k)
 }
 
-// PassAll is the chance that all of k tries are solved, if c of n were: pass^k of S. Yao et al., "τ-bench", 2024. It is
-// NaN for more tries than there were.
+// PassAll is the chance that all of k tries are solved, if c of n were: pass^k of S. Yao et al., "τ-bench", 2024. It
+// is NaN for more tries than there were.
 func PassAll(k, c, n int) float64 {
 	if k > n {
 		return math.NaN()
@@ -153,8 +153,8 @@ func (p Pairs) correlation() float64 {
 	return top / math.Sqrt(margins)
 }
 
-// Detectable is the smallest difference of two shares that n pairs show with a chance of 80 %, if one alone is solved in
-// a part of the pairs: from the sample size of R. J. Connor, "Sample size for testing differences in proportions for
+// Detectable is the smallest difference of two shares that n pairs show with a chance of 80 %, if one alone is solved
+// in a part of the pairs: from the sample size of R. J. Connor, "Sample size for testing differences in proportions for
 // the paired-sample design", 1987. It is 1 if no difference would be seen.
 func Detectable(n int, apart float64) float64 {
 	low, high := 0.0, min(1, apart)
