@@ -10,10 +10,8 @@ import (
 
 // PDiagnose. Public are the abstract, and what later papers say of it: metrics, logs and traces are each made time
 // series, light detectors without training find the anomalies of each series by itself, and anomalies vote for
-// where the issue is (Nezha, FSE 2023, and surveys of root cause analysis call it voting, or late fusion). Its
-// detectors are said to be a kernel density estimate and a weighted moving average, alarming words in logs, and the
-// tail of durations in traces; no public text was found that says more. Which of them is for what, and all numbers,
-// are chosen here:
+// where the issue is (Nezha, FSE 2023, and surveys of root cause analysis call it voting, or late fusion). No
+// public text of its detectors was found. They, which of them is for what, and all numbers are chosen here:
 //
 //   - Series: the metrics of containers; of the spans of a service, the tail of their own durations and how many fail
 //     by themselves; of its logs, the lines with an alarming word. A span's own duration is without its
