@@ -51,13 +51,18 @@ func (s *ContainerState) Dir() string { return containerDir(s.ID) }
 // restartsAnnotation is where the kubelet notes how often a container was started again.
 const restartsAnnotation = "io.kubernetes.container.restartCount"
 
+// Name is what the pod calls the container.
+func (s *ContainerState) Name() string { return s.metadata().GetName() }
+
 // Restarts is how often the pod's container was started again before this one ran.
-func (s *ContainerState) Restarts() int {
+func (s *ContainerState) Restarts() int { return int(s.metadata().GetAttempt()) }
+
+func (s *ContainerState) metadata() *runtimeapi.ContainerMetadata {
 	config := &runtimeapi.ContainerConfig{}
 	if err := proto.Unmarshal(s.Config, config); err != nil {
-		return 0 // It will be told when the container is restored.
+		return nil // It will be told when the container is restored.
 	}
-	return int(config.GetMetadata().GetAttempt())
+	return config.GetMetadata()
 }
 
 // SetRestarts has the container be the nth after the first one, as the kubelet would have made it.
