@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -73,11 +72,8 @@ func (a *accounting) keep(ctx context.Context, r *kgo.Record) {
 
 // logKept logs an order at a time, from one place for all times.
 func logKept(log *slog.Logger, at time.Time, o *demopb.OrderResult) {
-	var place [1]uintptr
-	runtime.Callers(1, place[:])
-	record := slog.NewRecord(at, slog.LevelInfo, "Order details", place[0])
-	record.Add("orderId", o.OrderId, "shippingTrackingId", o.ShippingTrackingId, "items", len(o.Items))
-	_ = log.Handler().Handle(context.Background(), record) // Nobody could be told.
+	service.LogAt(log, slog.LevelInfo, at, "Order details", "orderId", o.OrderId, "shippingTrackingId",
+		o.ShippingTrackingId, "items", len(o.Items))
 }
 
 // received begins the span of an order that came.

@@ -168,7 +168,5 @@ func (c *cart) recall(ctx context.Context, p *past.Past, random *rand.Rand) erro
 
 // keptLine is what was logged of an order.
 func keptLine(at time.Time, o *demopb.OrderResult) string {
-	var line strings.Builder
-	logKept(service.NewLog(&line, slog.LevelInfo), at, o)
-	return strings.TrimSuffix(line.String(), "\n")
+	return service.Logged(func(log *slog.Logger) { logKept(log, at, o) })
 }

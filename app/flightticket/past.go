@@ -1,16 +1,13 @@
 package flightticket
 
 import (
-	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/service"
@@ -91,16 +88,11 @@ func (f *function) recall(ctx context.Context, p *past.Past, r *rand.Rand) error
 
 // bookedLine is what was logged of an order.
 func bookedLine(at time.Time, o order) string {
-	var line bytes.Buffer
-	logBooked(service.NewLog(&line, slog.LevelInfo), at, o)
-	return strings.TrimSuffix(line.String(), "\n")
+	return service.Logged(func(log *slog.Logger) { logBooked(log, at, o) })
 }
 
 // logBooked logs an order at a time, from one place for all times.
 func logBooked(log *slog.Logger, at time.Time, o order) {
-	var place [1]uintptr
-	runtime.Callers(1, place[:])
-	record := slog.NewRecord(at, slog.LevelInfo, "Booked", place[0])
-	record.Add("order", o.ID, "trip", o.Trip, "date", o.TravelDate, "seat", o.SeatNo)
-	_ = log.Handler().Handle(context.Background(), record) // Nobody could be told.
+	service.LogAt(log, slog.LevelInfo, at, "Booked", "order", o.ID, "trip", o.Trip, "date", o.TravelDate,
+		"seat", o.SeatNo)
 }

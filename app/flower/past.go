@@ -1,15 +1,12 @@
 package flower
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app/flower/flowerpb"
@@ -64,9 +61,7 @@ func (l *superlink) recall(_ context.Context, p *past.Past, r *rand.Rand) error 
 
 // finishedLine is what was logged of a run.
 func finishedLine(at time.Time, r *flowerpb.Run) string {
-	var line bytes.Buffer
-	logFinished(service.NewLog(&line, slog.LevelInfo), at, r)
-	return strings.TrimSuffix(line.String(), "\n")
+	return service.Logged(func(log *slog.Logger) { logFinished(log, at, r) })
 }
 
 // logFinished logs the end of a run, from one place for all times.
@@ -75,12 +70,9 @@ func logFinished(log *slog.Logger, at time.Time, r *flowerpb.Run) {
 	if r.Status == failed {
 		level = slog.LevelWarn
 	}
-	var place [1]uintptr
-	runtime.Callers(1, place[:])
-	record := slog.NewRecord(at, level, "Run finished", place[0])
-	record.Add("run", r.RunId, "status", r.Status, "rounds", fmt.Sprintf("%d/%d", len(r.Rounds), r.NumRounds))
+	args := []any{"run", r.RunId, "status", r.Status, "rounds", fmt.Sprintf("%d/%d", len(r.Rounds), r.NumRounds)}
 	if r.Details != "" {
-		record.Add("details", r.Details)
+		args = append(args, "details", r.Details)
 	}
-	_ = log.Handler().Handle(context.Background(), record) // Nobody could be told.
+	service.LogAt(log, level, at, "Run finished", args...)
 }

@@ -1,14 +1,11 @@
 package hotel
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -92,16 +89,11 @@ func (r *reservation) recall(ctx context.Context, p *past.Past, random *rand.Ran
 
 // bookedLine is what was logged of a booking.
 func bookedLine(at time.Time, b booking) string {
-	var line bytes.Buffer
-	logBooked(service.NewLog(&line, slog.LevelInfo), at, b)
-	return strings.TrimSuffix(line.String(), "\n")
+	return service.Logged(func(log *slog.Logger) { logBooked(log, at, b) })
 }
 
 // logBooked logs a booking at a time, from one place for all times.
 func logBooked(log *slog.Logger, at time.Time, b booking) {
-	var place [1]uintptr
-	runtime.Callers(1, place[:])
-	record := slog.NewRecord(at, slog.LevelInfo, "Reserved", place[0])
-	record.Add("hotel", b.HotelID, "customer", b.CustomerName, "in", b.InDate, "out", b.OutDate, "rooms", b.Number)
-	_ = log.Handler().Handle(context.Background(), record) // Nobody could be told.
+	service.LogAt(log, slog.LevelInfo, at, "Reserved", "hotel", b.HotelID, "customer", b.CustomerName, "in", b.InDate,
+		"out", b.OutDate, "rooms", b.Number)
 }

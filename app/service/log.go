@@ -119,3 +119,20 @@ func appendAttr(b []byte, group string, a slog.Attr) []byte {
 	}
 	return append(b, s...)
 }
+
+// LogAt logs a line with a time of its own. It tells the place of its caller: so what logs the present and what tells
+// of the past are one function, and have one place.
+func LogAt(l *slog.Logger, level slog.Level, at time.Time, msg string, args ...any) {
+	var place [1]uintptr
+	runtime.Callers(2, place[:])
+	r := slog.NewRecord(at, level, msg, place[0])
+	r.Add(args...)
+	_ = l.Handler().Handle(context.Background(), r) // Nobody could be told.
+}
+
+// Logged is the line that a function logs.
+func Logged(log func(*slog.Logger)) string {
+	var line strings.Builder
+	log(NewLog(&line, slog.LevelInfo))
+	return strings.TrimSuffix(line.String(), "\n")
+}

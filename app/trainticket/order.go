@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
-	"strings"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -206,16 +204,11 @@ func (b *orders) sold(r *http.Request, _ struct{}) (soldSeats, error) {
 
 // logOrder logs an order at a time, from one place for all times.
 func logOrder(log *slog.Logger, at time.Time, o order) {
-	var place [1]uintptr
-	runtime.Callers(1, place[:])
-	record := slog.NewRecord(at, slog.LevelInfo, "Order created", place[0])
-	record.Add("order", o.ID, "train", o.TrainNumber, "date", o.TravelDate, "seat", o.SeatNumber, "price", o.Price)
-	_ = log.Handler().Handle(context.Background(), record) // Nobody could be told.
+	service.LogAt(log, slog.LevelInfo, at, "Order created", "order", o.ID, "train", o.TrainNumber, "date",
+		o.TravelDate, "seat", o.SeatNumber, "price", o.Price)
 }
 
 // orderLine is what was logged of an order.
 func orderLine(at time.Time, o order) string {
-	var line strings.Builder
-	logOrder(service.NewLog(&line, slog.LevelInfo), at, o)
-	return strings.TrimSuffix(line.String(), "\n")
+	return service.Logged(func(log *slog.Logger) { logOrder(log, at, o) })
 }
