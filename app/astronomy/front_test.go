@@ -218,6 +218,7 @@ func TestQuestions(t *testing.T) {
 	f := deploy(t)
 	ports := map[string]int{
 		"image-provider": 8081, "load-generator": 8089, "flagd": 8013, "kafka": 9092, "postgresql": 5432,
+		"product-reviews": 3551, "llm": 8000,
 	}
 	for _, s := range astronomy.App().Services {
 		if ports[s.Name] == 0 && s.Kind == "service" && s.Ask != nil {
