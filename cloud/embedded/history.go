@@ -202,9 +202,11 @@ func addEnded(s *node.State, m *cloud.Machine) error {
 			return fmt.Errorf("no container can be like %q and have ended at %v", e.Like, e.Finished)
 		}
 		c := s.Runtime.Containers[k]
-		// A node keeps one that has ended, the last. If this one was started again already, that is not the last any more.
+		// A node keeps one that has ended, the last. If this one was started again already, that is not the last any
+		// more.
 		s.Runtime.Containers = slices.DeleteFunc(s.Runtime.Containers, func(o cri.ContainerState) bool {
-			return o.State == runtimeapi.ContainerState_CONTAINER_EXITED && o.Sandbox == c.Sandbox && o.Name() == c.Name()
+			return o.State == runtimeapi.ContainerState_CONTAINER_EXITED && o.Sandbox == c.Sandbox &&
+				o.Name() == c.Name()
 		})
 		c.ID, c.Created, c.Started, c.Finished, c.Log = e.ID, e.Created, e.Started, e.Finished, cri.FormatLog(e.Log)
 		c.State, c.ExitCode, c.Reason, c.Message = runtimeapi.ContainerState_CONTAINER_EXITED, e.ExitCode, e.Reason, ""
