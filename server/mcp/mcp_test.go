@@ -1,15 +1,16 @@
 package mcp_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -281,25 +282,40 @@ var handshake = []string{
 	`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"get_alerts","arguments":{"namespace":"shop"}}}`,
 }
 
-// The end of the client's input ends the server, though a call still waits.
+// deaf is the output to a client that has gone.
+type deaf struct{ err error }
+
+func (d deaf) Write([]byte) (int, error) { return 0, d.err }
+
+// A client that goes ends the server, though a call still waits and whether or not answers are still read.
 func TestClientLeaves(t *testing.T) {
-	in, client := io.Pipe()
-	served := make(chan error, 1)
-	var out bytes.Buffer
-	go func() { served <- mcp.New(newFake(false), options).Stdio(t.Context(), in, &out) }()
-	for _, line := range handshake {
-		if _, err := io.WriteString(client, line+"\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	client.Close()
-	select {
-	case err := <-served:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(time.Minute):
-		t.Fatal("the server goes on")
+	for name, out := range map[string]io.Writer{
+		"it still reads":       io.Discard,
+		"a pipe in memory":     deaf{io.ErrClosedPipe},
+		"a pipe of the system": deaf{&fs.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in, client := io.Pipe()
+			served := make(chan error, 1)
+			go func() {
+				defer in.Close()
+				served <- mcp.New(newFake(false), options).Stdio(t.Context(), in, out)
+			}()
+			for _, line := range handshake {
+				if _, err := io.WriteString(client, line+"\n"); err != nil {
+					break // The server has gone, since nobody reads what it says.
+				}
+			}
+			client.Close()
+			select {
+			case err := <-served:
+				if err != nil {
+					t.Error(err)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("the server goes on")
+			}
+		})
 	}
 }
 

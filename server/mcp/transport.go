@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -28,11 +29,14 @@ const Path = "/mcp"
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer context.AfterFunc(ctx, s.end)()
 	err := s.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: stay{out}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) {
+	if ctx.Err() != nil || errors.Is(err, io.EOF) || left(err) {
 		return nil
 	}
 	return err
 }
+
+// left tells whether writing failed because the client reads no more.
+func left(err error) bool { return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) }
 
 // stay is a stream that is not ours to close.
 type stay struct{ io.Writer }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -45,7 +46,8 @@ type cluster struct {
 	mu   sync.Mutex
 	made int
 	pods map[string][]*kittest.Run // by action
-	deny error                     // of scaling
+
+	deny atomic.Pointer[apierrors.StatusError] // of scaling
 }
 
 // start starts a controller with some actions, none of which has a pod.
@@ -74,9 +76,11 @@ func start(t *testing.T, vars map[string]string, run func(ctx context.Context, i
 		}
 	}
 	c.api.PrependReactor("patch", "deployments", func(a ktesting.Action) (bool, runtime.Object, error) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.deny != nil, nil, c.deny
+		// The API is locked here, and kubelet asks it with mu held: who locked mu now might wait for ever.
+		if err := c.deny.Load(); err != nil {
+			return true, nil, err
+		}
+		return false, nil, nil
 	})
 	watching, err := c.api.AppsV1().Deployments("ns").Watch(t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -272,16 +276,12 @@ func TestManyAtOnce(t *testing.T) {
 // Who may not scale says so at once.
 func TestMayNotScale(t *testing.T) {
 	c := start(t, nil, echo, "echo")
-	c.mu.Lock()
-	c.deny = apierrors.NewForbidden(appsv1.Resource("deployments"), "echo", errors.New("no right"))
-	c.mu.Unlock()
+	c.deny.Store(apierrors.NewForbidden(appsv1.Resource("deployments"), "echo", errors.New("no right")))
 	r := c.ask("POST", "actions/echo?blocking=true&result=true", "")
 	if r.Code != http.StatusBadGateway || !strings.Contains(r.Body, "forbidden") {
 		t.Errorf("%d %s", r.Code, r.Body)
 	}
-	c.mu.Lock()
-	c.deny = nil
-	c.mu.Unlock()
+	c.deny.Store(nil)
 	c.await("the action", func() bool { return c.ask("POST", "actions/echo?blocking=true", "").Code == http.StatusOK })
 }
 
