@@ -58,16 +58,26 @@ func (p parts) service(name string) *v1.Service { return typed[v1.Service](p, "S
 // configMap returns a ConfigMap by name; an empty one if there is none.
 func (p parts) configMap(name string) *v1.ConfigMap { return typed[v1.ConfigMap](p, "ConfigMap", name) }
 
+// typed returns an object by kind and name, which is not to be changed; an empty one if there is none.
 func typed[T any](p parts, kind, name string) *T {
-	v := new(T)
 	for _, u := range p {
-		if u.GetKind() == kind && u.GetName() == name &&
-			runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v) == nil {
+		if u.GetKind() != kind || u.GetName() != name {
+			continue
+		}
+		if v, ok := typedOf.Load(u); ok {
+			return v.(*T)
+		}
+		v := new(T)
+		if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v) == nil {
+			typedOf.Store(u, v)
 			return v
 		}
 	}
 	return new(T)
 }
+
+// typedOf are the parts of applications with their types: converting them would be half of what reading a catalog takes.
+var typedOf sync.Map
 
 // containers of a Deployment, without those that run before.
 func (p parts) containers(name string) []v1.Container {

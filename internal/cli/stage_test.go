@@ -60,17 +60,17 @@ func TestStage(t *testing.T) {
 	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
 		`--eval 'db.grantRolesToUser("admin", [{role: "readWrite", db: "geo-db"}])'`)
 	flood := agent.Call("exec_shell", "for i in $(seq 150); do curl -s -o /dev/null -m 20 'http://frontend:5000/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=38&lon=-122' & done; wait", 60)
-	for _, e := range []struct {
+	episodes := []struct {
 		problem, does, answer string
 		want                  session.Class
 		looks                 string // what is to be seen in the beginning
 	}{
 		{"revoke_auth_mongodb-detection-1", wreck, "Yes", session.Solved, "19"},
-		{"revoke_auth_mongodb-detection-1", wreck, "No", session.AgentFailed, "19"},
 		{"revoke_auth_mongodb-detection-1-healthy", wreck, "No", session.Solved, "19"},
 		{"revoke_auth_mongodb-detection-1-healthy", flood, "Yes", session.AgentFailed, "19"},
 		{"revoke_auth_mongodb-mitigation-1", grant, "", session.Solved, "19"},
-	} {
+	}
+	for i, e := range episodes {
 		start := time.Now()
 		s := session.Session{
 			Problem: find(t, e.problem), Agent: agent.Entry{Name: "outside"}, Environment: env, Results: t.TempDir(), Seed: 7,
@@ -91,7 +91,11 @@ func TestStage(t *testing.T) {
 		}
 		t.Logf("%s: ready after %v", e.problem, time.Since(start))
 		noTruth(t, s.Results)
-		for _, response := range []string{alerts, metrics, traces, look, e.does, submission(e.answer)} {
+		looks := []string{alerts, traces, look}
+		if i == 0 || i == len(episodes)-1 {
+			looks = append(looks, metrics)
+		}
+		for _, response := range append(looks, e.does, submission(e.answer)) {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
 				t.Fatal(err)

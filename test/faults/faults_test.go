@@ -98,9 +98,6 @@ var astronomyTrials = [][]trial{
 	{
 		{kind: "feature_flag", target: "kafka", recover: true},
 	},
-	{
-		{kind: "feature_flag", target: "recommendation"},
-	},
 }
 
 // tidbTrials are made one by one: all change the same object.
