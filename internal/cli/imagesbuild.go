@@ -95,6 +95,9 @@ func (s *State) buildImages(ctx context.Context, f *imagesBuildFlags, refs []str
 		return fail(ExitUsage, errors.New("nothing says where the images go"),
 			"Give it -o images.tar, --push REGISTRY/PREFIX or --containerd "+oci.DefaultSocket+".")
 	}
+	if err := f.checkPlaces(); err != nil {
+		return err
+	}
 	if f.self {
 		return s.buildSelf(ctx, f, refs)
 	}
@@ -122,6 +125,29 @@ func (s *State) buildImages(ctx context.Context, f *imagesBuildFlags, refs []str
 		return fail(ExitError, err, "--binary names another program.")
 	}
 	return s.deliverImages(ctx, f, set)
+}
+
+// pushHint is what to do where images cannot be pushed.
+const pushHint = "'docker login' keeps who may push; --plain-http is for a registry without TLS."
+
+// checkPlaces looks whether there is a place for the images, before seconds go into making them.
+func (f *imagesBuildFlags) checkPlaces() error {
+	if f.file != "" && f.file != "-" {
+		if _, err := os.Stat(filepath.Dir(f.file)); err != nil {
+			return err
+		}
+	}
+	if f.push != "" {
+		if _, err := kit.Under(f.push, oci.ProgramName); err != nil {
+			return fail(ExitError, err, pushHint)
+		}
+	}
+	if f.containerd != "" {
+		if _, err := oci.FindContainerd(f.containerd); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // buildSet makes the images of each program, or of the one that is there.
@@ -176,8 +202,7 @@ func (s *State) deliverImages(ctx context.Context, f *imagesBuildFlags, set *oci
 	}
 	if f.push != "" {
 		if err := set.Push(ctx, f.push, f.plainHTTP, func(string) {}); err != nil {
-			return fail(ExitError, err,
-				"'docker login' keeps who may push; --plain-http is for a registry without TLS.")
+			return fail(ExitError, err, pushHint)
 		}
 		done = append(done, "in "+f.push)
 	}
