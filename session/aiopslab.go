@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/grade"
@@ -66,4 +67,24 @@ func (h *history) trace() []grade.Turn {
 			grade.Turn{Role: "env", Content: s.Observation})
 	}
 	return turns
+}
+
+// FileOf is a record as a session in AIOpsLab's format, with its last verdict. One without a verdict is graded.
+func FileOf(rec *record.Record) (File, error) {
+	h, err := decode(rec)
+	if err != nil {
+		return File{}, err
+	}
+	if h.ended.Before(h.began) { // The record ends before the agent was done.
+		h.ended = rec.Events[len(rec.Events)-1].Time
+	}
+	for _, e := range slices.Backward(rec.Events) {
+		if e.Kind == record.VerdictEvent {
+			var v Verdict
+			err := e.Decode(&v)
+			return aiopslab(rec, h, v), err
+		}
+	}
+	v, err := Grade(rec)
+	return aiopslab(rec, h, v), err
 }

@@ -88,30 +88,60 @@ func arePaths(names []string) bool {
 
 // eachRun reads the records of paths. What cannot be read is named and left out.
 func eachRun(s *State, paths []string, take func(*runs.Run)) error {
-	hint := "Name a directory with records; 'aiopslab run' makes them."
-	files, err := runs.Files(paths...)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fail(ExitUsage, err, hint)
-	} else if err != nil {
+	files, err := recordFiles(paths)
+	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")), hint)
-	}
-	skipped := 0
+	out := leftOut{s: s, paths: paths}
 	for r, err := range runs.Read(files) {
 		if err != nil {
-			skipped++
-			fmt.Fprintf(s.Stderr, "aiopslab: left out: %s\n", oneLine(err.Error()))
+			out.add(err)
 			continue
 		}
 		take(r)
 	}
-	if skipped > 0 {
-		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d records left out\n", skipped, len(files))
+	return out.end(len(files))
+}
+
+// recordsHint says where records come from.
+const recordsHint = "Name a directory with records; 'aiopslab run' makes them."
+
+// recordFiles are the records of paths, one at least.
+func recordFiles(paths []string) ([]string, error) {
+	files, err := runs.Files(paths...)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fail(ExitUsage, err, recordsHint)
+	} else if err != nil {
+		return nil, err
 	}
-	if skipped == len(files) {
-		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(paths, ", ")), hint)
+	if len(files) == 0 {
+		return nil, fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")),
+			recordsHint)
+	}
+	return files, nil
+}
+
+// leftOut are the records that cannot be read.
+type leftOut struct {
+	s     *State
+	paths []string
+	n     int
+}
+
+// add names a record.
+func (l *leftOut) add(err error) {
+	l.n++
+	fmt.Fprintf(l.s.Stderr, "aiopslab: left out: %s\n", oneLine(err.Error()))
+}
+
+// end says how many records of all there are, and fails if that is all of them.
+func (l *leftOut) end(all int) error {
+	if l.n > 0 {
+		fmt.Fprintf(l.s.Stderr, "aiopslab: %d of %d records left out\n", l.n, all)
+	}
+	if l.n == all {
+		return fail(ExitUsage, fmt.Errorf("no record of a run in %s can be read", strings.Join(l.paths, ", ")),
+			recordsHint)
 	}
 	return nil
 }

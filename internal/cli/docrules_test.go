@@ -19,6 +19,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`^docs/install.md: `), never: "there is no release; internal/dist tests what is in one"},
 	{command: regexp.MustCompile(`--cloud kubeconfig|--on cluster|: aiopslab cleanup|: helm |secret generic |service/lab-aiopslab`), never: "the cluster is the reader's; TestScripts has one"},
 	{command: regexp.MustCompile(`: aiopslab (doctor$|adopt )`), always: true}, // The second makes what later commands use.
+	{command: regexp.MustCompile(`--endpoint `), never: "there is no collector; package export has a stand-in"},
 	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
 	{command: regexp.MustCompile(`--model (qwen|openai/meta)`), never: "the model is somebody else's"},
 	{command: regexp.MustCompile(`images build (--self )?--(push|containerd)`), never: "there is no registry and no containerd; package oci has stand-ins"},
@@ -31,7 +32,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`: aiopslab up$`), until: "Stop with Ctrl-C", always: true},
 	{command: regexp.MustCompile(`: aiopslab up [^|]*--app [-a-z]+$`), until: "Stop with Ctrl-C"},
 	{command: regexp.MustCompile(`: aiopslab up (--from good.snap )?-- `), always: true},
-	{command: regexp.MustCompile(`: (bin/)?aiopslab (agents|apps|describe|faults|problems|report)( .*)?$`), always: true},
+	{command: regexp.MustCompile(`: (bin/)?aiopslab (agents|apps|describe|export|faults|problems|report)( .*)?$`), always: true},
 	{command: regexp.MustCompile(`aiopslab play \S+$`), status: ExitUnsolved}, // Nothing is typed, unless the document shows it.
 }
 
