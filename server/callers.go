@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -16,7 +17,8 @@ const maxInFlight = 32
 
 // caller is who sent a request, by the token they showed. The zero caller may do everything.
 type caller struct {
-	owns  string        // id of the session or environment whose token it is; empty for the server's own
+	owns  []string      // ids of the session or the environments whose token it is; none for the server's own
+	left  int           // of these, with the lock of tokens
 	slots chan struct{} // of its requests that are being answered
 }
 
@@ -31,7 +33,10 @@ func callerOf(r *http.Request) *caller {
 }
 
 // reaches reports whether a caller may know of the session or environment with an id.
-func (c *caller) reaches(id string) bool { return c.owns == "" || c.owns == id }
+func (c *caller) reaches(id string) bool { return c.owns == nil || slices.Contains(c.owns, id) }
+
+// own is what a caller's token is for, to be told.
+func (c *caller) own() string { return strings.Join(c.owns, ", ") }
 
 // tokens are those of sessions and environments, by their hashes: how long it takes to find one tells
 // nothing of it.
@@ -40,24 +45,28 @@ type tokens struct {
 	byHash map[[sha256.Size]byte]*caller
 }
 
-// issue makes the token of a session or an environment.
-func (t *tokens) issue(id string) string {
+// issue makes the token of a session, or of environments.
+func (t *tokens) issue(ids ...string) string {
 	token := rand.Text()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byHash == nil {
 		t.byHash = map[[sha256.Size]byte]*caller{}
 	}
-	t.byHash[sha256.Sum256([]byte(token))] = &caller{owns: id, slots: make(chan struct{}, maxInFlight)}
+	t.byHash[sha256.Sum256([]byte(token))] = &caller{owns: ids, left: len(ids), slots: make(chan struct{}, maxInFlight)}
 	return token
 }
 
-// revoke makes the token of what is gone worthless.
+// revoke makes the tokens of what is gone worthless. It is called once for an id. A token that is for others as well
+// stays until they are gone, too.
 func (t *tokens) revoke(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for h, c := range t.byHash {
-		if c.owns == id {
+		if !slices.Contains(c.owns, id) {
+			continue
+		}
+		if c.left--; c.left == 0 {
 			delete(t.byHash, h)
 		}
 	}
@@ -114,9 +123,9 @@ func (c *caller) as(r *http.Request) *http.Request {
 // limited refuses a request that only the server's token is good for.
 func limited(next handler) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
-		if c := callerOf(r); c.owns != "" {
+		if c := callerOf(r); c.owns != nil {
 			return fail(http.StatusForbidden, "this needs the server's token; the one shown is good for %s alone",
-				c.owns)
+				c.own())
 		}
 		return next(w, r)
 	}

@@ -23,6 +23,7 @@ func readDoc(t *testing.T, name string) string {
 var (
 	tableRow = regexp.MustCompile("(?m)^\\| ((?:GET|POST|DELETE) \\| `.*) \\|$")
 	curlLine = regexp.MustCompile(`(?m)^    curl -s(?: -N)?(?: -X (\w+))? \$LAB(\S*)(?: -d '(.*)')?$`)
+	envIDs   = regexp.MustCompile(`{"id":"([^"]+)"`)
 	bodyID   = regexp.MustCompile(`^{"id":"([^"]+)"`)
 )
 
@@ -46,18 +47,21 @@ func TestServerDocs(t *testing.T) {
 	if lines, parsed := strings.Count(doc, "\n    curl"), len(curlLine.FindAllString(doc, -1)); lines != parsed {
 		t.Errorf("of %d examples %d can be read", lines, parsed)
 	}
-	id := ""
+	id, vector := "", strings.NewReplacer()
 	for _, m := range curlLine.FindAllStringSubmatch(doc, -1) {
 		method, path, body := m[1], m[2], m[3]
 		if method == "" {
 			method = map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""]
 		}
-		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), body)
+		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), vector.Replace(body))
 		if status >= 400 {
 			t.Errorf("%s: %d %s", m[0], status, answer)
 		}
 		if m := bodyID.FindStringSubmatch(answer); m != nil && (path == "/sessions" || path == "/envs") {
 			id = m[1]
+		}
+		if found := envIDs.FindAllStringSubmatch(answer, -1); path == "/envs" && method == http.MethodPost && len(found) == 2 {
+			vector = strings.NewReplacer("$ENV1", found[0][1], "$ENV2", found[1][1])
 		}
 		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}").Replace(path))
 	}

@@ -18,7 +18,7 @@ import (
 type env struct {
 	id   string
 	spec NewEnv
-	// documents are of those of its problems that are not built in, by their ids.
+	// documents are of those of its problems that are not of the library, by their ids. Nobody changes them.
 	documents map[string]string
 
 	busy chan struct{} // held by whoever resets it, or ends it
@@ -33,7 +33,7 @@ type env struct {
 	idle  *time.Timer  // ends it when nobody has used it for long
 }
 
-// openEnv answers POST /envs. The environment is set up behind the answer.
+// openEnv answers POST /envs. The environments are set up behind the answer.
 func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	n := NewEnv{Reward: DefaultReward}
 	if err := decode(w, r, &n); err != nil {
@@ -46,24 +46,52 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := f.reserve(); err != nil {
+	list, err := f.beginEnvs(r.Context(), n, documents)
+	if err != nil {
 		return err
 	}
-	e := &env{
-		id: session.NewID(), spec: n, documents: documents, busy: make(chan struct{}, 1),
-		random: newRandom(n.Seed),
+	ids, opened := make([]string, len(list)), make([]OpenedEnv, len(list))
+	for i, e := range list {
+		ids[i], opened[i] = e.id, OpenedEnv{e.info(), f.tokens.issue(e.id)}
 	}
-	if err := f.restage(r.Context(), e, n.Problems[0]); err != nil {
-		f.giveBack()
-		return err
+	if n.N == 0 {
+		w.Header().Set("Location", "/envs/"+ids[0])
+		return writeJSON(w, http.StatusCreated, opened[0])
+	}
+	return writeJSON(w, http.StatusCreated, OpenedEnvs{opened, f.tokens.issue(ids...)})
+}
+
+// beginEnvs begins as many environments as are asked for, or none.
+func (f *Front) beginEnvs(ctx context.Context, n NewEnv, documents map[string]string) ([]*env, error) {
+	places := max(n.N, 1)
+	if err := f.reserve(places); err != nil {
+		return nil, err
+	}
+	var list []*env
+	for i := range places {
+		spec := n
+		spec.Seed += uint64(i)
+		e := &env{
+			id: session.NewID(), spec: spec, documents: documents, busy: make(chan struct{}, 1),
+			random: newRandom(spec.Seed),
+		}
+		if err := f.restage(ctx, e, n.Problems[0]); err != nil {
+			for _, e := range list {
+				e.lease.Stop()
+			}
+			f.giveBack(places)
+			return nil, err
+		}
+		list = append(list, e)
 	}
 	f.mu.Lock()
-	f.envs[e.id] = e
-	e.idle = time.AfterFunc(f.EnvIdle, func() { f.remove(e.id) })
-	f.mu.Unlock()
-	f.log.Info("environment begun", "env", e.id, "request", idOf(r.Context()), "problems", len(n.Problems))
-	w.Header().Set("Location", "/envs/"+e.id)
-	return writeJSON(w, http.StatusCreated, OpenedEnv{e.info(), f.tokens.issue(e.id)})
+	defer f.mu.Unlock()
+	for _, e := range list {
+		f.envs[e.id] = e
+		e.idle = time.AfterFunc(f.EnvIdle, func() { f.remove(e.id) })
+		f.log.Info("environment begun", "env", e.id, "request", idOf(ctx), "problems", len(n.Problems))
+	}
+	return list, nil
 }
 
 // checkEnv refuses what cannot be run, and fills in what was left out.
@@ -76,6 +104,11 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 	}
 	if err := checkHandOver(n.HandOver); err != nil {
 		return nil, err
+	}
+	if n.N < 0 || n.N > f.MaxSessions {
+		return nil, fail(http.StatusUnprocessableEntity,
+			"n is %d; there may be up to %d environments, or more if the server is started with more --max-sessions",
+			n.N, f.MaxSessions)
 	}
 	if n.Keep < 0 {
 		return nil, fail(http.StatusUnprocessableEntity, "keep_records is %d; it is a number of records, or 0 for all",
@@ -116,16 +149,18 @@ func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 	return nil
 }
 
-// enter returns the environment of a request when nobody else uses it. It must be left.
-func (f *Front) enter(r *http.Request) (*env, error) {
-	e, err := f.env(r)
-	if err != nil {
-		return nil, err
+// enter returns an environment that a caller may use, when nobody else uses it. It must be left.
+func (f *Front) enter(ctx context.Context, c *caller, id string) (*env, error) {
+	f.mu.Lock()
+	e, ok := f.envs[id]
+	f.mu.Unlock()
+	if !ok || !c.reaches(id) {
+		return nil, noEnv(id)
 	}
 	select {
 	case e.busy <- struct{}{}:
-	case <-r.Context().Done():
-		return nil, context.Cause(r.Context())
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
 	if e.gone {
 		<-e.busy
@@ -141,16 +176,6 @@ func (f *Front) leave(e *env) {
 	<-e.busy
 }
 
-func (f *Front) env(r *http.Request) (*env, error) {
-	id := r.PathValue("id")
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if e, ok := f.envs[id]; ok && callerOf(r).reaches(id) {
-		return e, nil
-	}
-	return nil, noEnv(id)
-}
-
 func noEnv(id string) error {
 	return fail(http.StatusNotFound, "there is no environment %q", id)
 }
@@ -161,33 +186,39 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &reset); err != nil {
 		return err
 	}
-	e, err := f.enter(r)
+	first, err := f.beginEpisode(r.Context(), callerOf(r), r.PathValue("id"), reset)
 	if err != nil {
 		return err
+	}
+	return writeJSON(w, http.StatusOK, first)
+}
+
+// beginEpisode begins an episode in an environment of a caller.
+func (f *Front) beginEpisode(ctx context.Context, c *caller, id string, reset Reset) (first First, err error) {
+	e, err := f.enter(ctx, c, id)
+	if err != nil {
+		return first, err
 	}
 	defer f.leave(e)
 	if id := reset.Options.Problem; id != "" && !slices.Contains(e.spec.Problems, id) {
-		n := NewSession{Problem: id}
-		if err := f.settle(&n); err != nil {
-			return err
+		if err := f.settle(&NewSession{Problem: id}); err != nil {
+			return first, err
 		}
-		e.documents[id] = n.Document
 	}
 	s := e.next(reset)
-	first, err := f.episode(r.Context(), e, s)
+	first, err = f.episode(ctx, e, s)
 	if m, ok := errors.AsType[*failure](err); ok &&
 		(m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
 		// Another stage is needed, or this one broke; a new worker has neither fault.
-		if err := f.restage(r.Context(), e, s.Problem); err != nil {
-			return err
+		if err := f.restage(ctx, e, s.Problem); err != nil {
+			return first, err
 		}
-		first, err = f.episode(r.Context(), e, s)
+		first, err = f.episode(ctx, e, s)
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		e.begun.Add(1)
 	}
-	e.begun.Add(1)
-	return writeJSON(w, http.StatusOK, first)
+	return first, err
 }
 
 // next draws the next episode.
@@ -225,16 +256,19 @@ func (f *Front) episode(ctx context.Context, e *env, s episodeSpec) (first First
 
 // stepEnv answers POST /envs/{id}/step.
 func (f *Front) stepEnv(w http.ResponseWriter, r *http.Request) error {
-	e, err := f.enter(r)
+	e, err := f.enter(r.Context(), callerOf(r), r.PathValue("id"))
 	if err != nil {
 		return err
 	}
 	defer f.leave(e)
 	if e.lease == nil || e.begun.Load() == 0 {
-		return fail(http.StatusConflict, "no episode is under way; reset the environment")
+		return errNoEpisode
 	}
 	return e.lease.pass(w, r)
 }
+
+// errNoEpisode is the error of a step that comes before a reset, or after the end of an episode.
+var errNoEpisode = fail(http.StatusConflict, "no episode is under way; reset the environment")
 
 // listEnvs answers GET /envs.
 func (f *Front) listEnvs(w http.ResponseWriter, _ *http.Request) error {
@@ -274,7 +308,7 @@ func (f *Front) remove(id string) bool {
 			e.lease.Stop()
 		}
 		<-e.busy
-		f.giveBack()
+		f.giveBack(1)
 		f.log.Info("environment ended", "env", id, "episodes", e.begun.Load())
 	})
 	f.tokens.revoke(id)

@@ -33,13 +33,16 @@ func fail(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }
 
+// errEnding is the error of who comes, or still waits, when the server ends.
+var errEnding = fail(http.StatusServiceUnavailable, "the server is ending")
+
 // handler answers a request, or returns an error that is the answer.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := h(w, r)
 	if _, known := errors.AsType[*failure](err); err != nil && !known && r.Context().Err() != nil {
-		err = fail(http.StatusServiceUnavailable, "the server is ending") // Or they have gone, and do not care.
+		err = errEnding // Or they have gone, and do not care.
 	}
 	if err != nil {
 		reply(w, err)

@@ -128,26 +128,30 @@ func (f *Front) Close(ctx context.Context) {
 	f.cancel()
 }
 
-// reserve takes a place for a worker. Who gets one must give it back.
-func (f *Front) reserve() error {
+// reserve takes places for n workers, or none if there are not so many. Who gets them must give each of them back.
+func (f *Front) reserve(n int) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.closed:
-		return fail(http.StatusServiceUnavailable, "the server is ending")
+		return errEnding
 	case f.taken >= f.MaxSessions:
 		return fail(http.StatusServiceUnavailable,
 			"there are %d sessions and environments, as many as there may be; end one, or start the server with "+
 				"more --max-sessions", f.taken)
+	case n > f.MaxSessions-f.taken:
+		return fail(http.StatusServiceUnavailable,
+			"there are %d sessions and environments of the %d that there may be, so that %d more do not fit; end "+
+				"some, or start the server with more --max-sessions", f.taken, f.MaxSessions, n)
 	}
-	f.taken++
+	f.taken += n
 	return nil
 }
 
-func (f *Front) giveBack() {
+func (f *Front) giveBack(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.taken--
+	f.taken -= n
 }
 
 // hire starts a worker that Close ends, with a log for all that it does.
@@ -167,7 +171,7 @@ func (f *Front) hire(ctx context.Context, log *slog.Logger) (*lease, error) {
 	})
 	if f.closed {
 		l.Stop()
-		return nil, fail(http.StatusServiceUnavailable, "the server is ending")
+		return nil, errEnding
 	}
 	return l, nil
 }

@@ -149,7 +149,7 @@ func (w *Worker) step(rw http.ResponseWriter, r *http.Request) error {
 	}
 	defer leave()
 	if g.episode == nil {
-		return fail(http.StatusConflict, "no episode is under way; reset the environment")
+		return errNoEpisode
 	}
 	res, err := g.step(context.WithoutCancel(r.Context()), response)
 	if err != nil {

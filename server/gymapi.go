@@ -19,7 +19,9 @@ type NewEnv struct {
 	Problems []string `json:"problems,omitempty" doc:"ids to draw the problem of an episode from, instead of one"`
 	// Documents are of problems of one's own.
 	Documents []string `json:"documents,omitempty" doc:"YAML texts of problems of one's own, to draw from too"`
+	EnvSelector
 
+	N        int      `json:"n,omitempty" doc:"how many environments to make; with it, the answer has a list of them, and member i has the seed that is i more than the first's"`
 	Name     string   `json:"name,omitempty" doc:"what the records call the agent; gym by default"`
 	Seed     uint64   `json:"seed,omitempty" doc:"what problems, load and noise are drawn from; a new one by default"`
 	HandOver string   `json:"hand_over,omitempty" doc:"when the agent's turn begins: fault, alert, or so long after the injection, as 90s; fault by default, alert for incidents"`
@@ -29,6 +31,13 @@ type NewEnv struct {
 	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
 	Reward   Reward   `json:"reward,omitzero"`
 	Keep     int      `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
+}
+
+// EnvSelector chooses problems to draw from: those of the documents, or without documents those of GET /problems.
+type EnvSelector struct {
+	Suite string `json:"suite,omitempty" doc:"problems of a suite, to draw from too"`
+	Task  string `json:"task,omitempty" enum:"detection,localization,analysis,mitigation,incident" doc:"only those of a task"`
+	App   string `json:"app,omitempty" doc:"only those of an application"`
 }
 
 // Env is an environment.
@@ -44,6 +53,12 @@ type Env struct {
 type OpenedEnv struct {
 	Env
 	Token string `json:"token" doc:"reaches this environment and nothing else"`
+}
+
+// OpenedEnvs are environments that were made together.
+type OpenedEnvs struct {
+	Envs  []OpenedEnv `json:"envs"`
+	Token string      `json:"token" doc:"reaches all of them and nothing else"`
 }
 
 // Reset begins an episode.
@@ -75,4 +90,56 @@ type Result struct {
 	Terminated  bool           `json:"terminated" doc:"the agent submitted, and was graded"`
 	Truncated   bool           `json:"truncated" doc:"a limit was met; what there is was graded"`
 	Info        map[string]any `json:"info" doc:"at the end of an episode: problem, seed, class, why, results, record, and valid, which is false if the episode says nothing of the agent"`
+}
+
+// BatchReset begins an episode in each of several environments, at the same time.
+type BatchReset struct {
+	Resets []EnvReset `json:"resets"`
+}
+
+// EnvReset is the reset of one of them.
+type EnvReset struct {
+	Env string `json:"env" doc:"id of the environment"`
+	Reset
+}
+
+// BatchStep takes a step in each of several environments, at the same time.
+type BatchStep struct {
+	Steps []EnvMove `json:"steps"`
+}
+
+// EnvMove is the step of one of them.
+type EnvMove struct {
+	Env string `json:"env" doc:"id of the environment"`
+	Move
+}
+
+// BatchFirst is what came of a batch of resets, in their order.
+type BatchFirst struct {
+	Results []EnvFirst `json:"results"`
+}
+
+// EnvFirst is what came of one of them: the beginning of an episode, or an error.
+type EnvFirst struct {
+	Env   string    `json:"env"`
+	First *First    `json:"first,omitempty" doc:"as of a reset; left out if there is an error"`
+	Error *EnvError `json:"error,omitempty"`
+}
+
+// BatchResult is what came of a batch of steps, in their order.
+type BatchResult struct {
+	Results []EnvResult `json:"results"`
+}
+
+// EnvResult is what came of one of them: a result, or an error.
+type EnvResult struct {
+	Env    string    `json:"env"`
+	Result *Result   `json:"result,omitempty" doc:"as of a step; left out if there is an error"`
+	Error  *EnvError `json:"error,omitempty"`
+}
+
+// EnvError is what is wrong with one member of a batch. It does not concern the others.
+type EnvError struct {
+	Status int    `json:"status" doc:"as the answer to a request for this environment alone would have"`
+	Detail string `json:"detail"`
 }

@@ -57,8 +57,8 @@ func (j *journal) answered(r *http.Request, c *caller, o *observed) {
 		"request", idOf(ctx), "status", cmp.Or(o.status, http.StatusOK), "method", j.line(r.Method), "path",
 		j.line(r.URL.Path), "from", r.RemoteAddr, "took", time.Since(o.begun).Round(time.Microsecond),
 	}
-	if c.owns != "" {
-		args = append(args, "token_of", c.owns)
+	if c.owns != nil {
+		args = append(args, "token_of", c.own())
 	}
 	if level == slog.LevelDebug {
 		j.Debug("answered", args...)

@@ -74,16 +74,14 @@ func (f *Front) settle(n *NewSession) error {
 		return fail(http.StatusUnprocessableEntity, "%v", err)
 	}
 	n.Problem = p.ID
-	if f.Lacks == nil {
-		return nil
-	}
-	if why := f.Lacks(p); why != "" {
+	if why := f.lacks(p); why != "" {
 		return fail(http.StatusUnprocessableEntity, "%s", why)
 	}
 	return nil
 }
 
-// settleEnv does so for an environment: its problems, and those of its documents.
+// settleEnv does so for an environment: the problems that it names, and those that its selector chooses, of its
+// documents or of the library.
 func (f *Front) settleEnv(n *NewEnv) (documents map[string]string, err error) {
 	if n.Problem != "" {
 		n.Problems = append(n.Problems, n.Problem)
@@ -91,27 +89,66 @@ func (f *Front) settleEnv(n *NewEnv) (documents map[string]string, err error) {
 	}
 	documents = map[string]string{}
 	for _, id := range n.Problems {
-		s := NewSession{Problem: id}
-		if err := f.settle(&s); err != nil {
+		if err := f.settle(&NewSession{Problem: id}); err != nil {
 			return nil, err
 		}
-		documents[id] = s.Document
 	}
-	for _, text := range n.Documents {
-		list, err := parseOwn(f.Library, "document", text)
-		if err != nil {
-			return nil, fail(http.StatusUnprocessableEntity, "%v", err)
+	var list []*problem.Problem
+	switch selector := n.selector(); {
+	case len(n.Documents) > 0:
+		list, err = f.chooseOwn(n.Documents, selector, documents)
+	case selector != (problem.Selector{}):
+		list, err = f.Library.Select(selector)
+	}
+	if err != nil {
+		return nil, fail(http.StatusUnprocessableEntity, "%v", err)
+	}
+	lacking := ""
+	for _, p := range list {
+		if why := f.lacks(p); why != "" {
+			lacking = why
+			continue
 		}
-		for _, p := range list {
-			if !slices.Contains(n.Problems, p.ID) {
-				n.Problems = append(n.Problems, p.ID)
-			}
-			documents[p.ID] = text
+		if !slices.Contains(n.Problems, p.ID) {
+			n.Problems = append(n.Problems, p.ID)
 		}
 	}
-	n.Documents = nil
-	if len(n.Problems) == 0 {
+	n.Documents, n.EnvSelector = nil, EnvSelector{}
+	switch {
+	case len(n.Problems) == 0 && lacking != "":
+		return nil, fail(http.StatusUnprocessableEntity, "%s", lacking)
+	case len(n.Problems) == 0:
 		return nil, f.settle(&NewSession{})
 	}
 	return documents, nil
+}
+
+// chooseOwn returns those problems of documents that a selector chooses, and notes where each of them is.
+func (f *Front) chooseOwn(texts []string, s problem.Selector, documents map[string]string) ([]*problem.Problem, error) {
+	own := &problem.Library{Apps: f.Library.Apps}
+	for _, text := range texts {
+		list, err := parseOwn(f.Library, "document", text)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			if documents[p.ID] != "" {
+				return nil, fmt.Errorf("there are two problems %s in the documents", p.ID)
+			}
+			own.Problems = append(own.Problems, p)
+			documents[p.ID] = text
+		}
+	}
+	return own.Select(s)
+}
+
+func (s EnvSelector) selector() problem.Selector {
+	return problem.Selector{Suite: s.Suite, Task: problem.Task(s.Task), App: s.App}
+}
+
+func (f *Front) lacks(p *problem.Problem) string {
+	if f.Lacks == nil {
+		return ""
+	}
+	return f.Lacks(p)
 }

@@ -101,16 +101,32 @@ func (f *Front) routes() []route {
 		},
 
 		{
-			post, "/envs", "Make an environment for training",
+			post, "/envs", "Make an environment for training, or as many as n says",
 			NewEnv{},
 			http.StatusCreated,
-			OpenedEnv{},
+			oneOf{OpenedEnv{}, OpenedEnvs{}},
 			"",
 			limited(f.openEnv),
 		},
 		{get, "/envs", "List the environments", nil, ok, []Env{}, "", limited(f.listEnvs)},
 		{post, "/envs/{id}/reset", "Begin an episode", Reset{}, ok, First{}, "", f.resetEnv},
 		{post, "/envs/{id}/step", "Take a step of the episode", Move{}, ok, Result{}, "", f.stepEnv},
+		{
+			post, "/envs/batch/reset", "Begin an episode in each of several environments",
+			BatchReset{},
+			ok,
+			BatchFirst{},
+			"",
+			f.resetBatch,
+		},
+		{
+			post, "/envs/batch/step", "Take a step in each of several environments",
+			BatchStep{},
+			ok,
+			BatchResult{},
+			"",
+			f.stepBatch,
+		},
 		{remove, "/envs/{id}", "End an environment", nil, http.StatusNoContent, nil, "", f.closeEnv},
 
 		{get, "/openapi.json", "Describe this API", nil, ok, map[string]any{}, "", f.openAPI},
@@ -152,7 +168,9 @@ func document(routes []route) map[string]any {
 	for _, r := range routes {
 		operation := map[string]any{"summary": r.summary, "operationId": operationID(r)}
 		answer := map[string]any{"description": http.StatusText(r.status)}
-		switch {
+		switch several, ok := r.response.(oneOf); {
+		case ok:
+			answer["content"] = jsonContent(types.oneOf(several))
 		case r.response != nil:
 			answer["content"] = jsonContent(types.of(reflect.TypeOf(r.response)))
 		case r.media != "":

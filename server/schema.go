@@ -32,15 +32,17 @@ func fields(t reflect.Type) []field {
 	return list
 }
 
-// fieldNames are the names of the fields of a pointer to a struct.
-func fieldNames(v any) []string {
-	t := reflect.TypeOf(v).Elem()
-	if t.Kind() != reflect.Struct {
-		return nil
-	}
-	var names []string
-	for _, f := range fields(t) {
-		names = append(names, f.name)
+// fieldNames are the names of the fields of a pointer to a struct, and of the structs in it.
+func fieldNames(v any) []string { return namesIn(reflect.TypeOf(v)) }
+
+func namesIn(t reflect.Type) (names []string) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		return namesIn(t.Elem())
+	case reflect.Struct:
+		for _, f := range fields(t) {
+			names = append(append(names, f.name), namesIn(f.Type)...)
+		}
 	}
 	return names
 }
@@ -79,6 +81,17 @@ func (s schemas) of(t reflect.Type) map[string]any {
 		return map[string]any{"$ref": "#/components/schemas/" + t.Name()}
 	}
 	return map[string]any{} // Anything.
+}
+
+// oneOf are examples of the bodies that an answer may have.
+type oneOf []any
+
+func (s schemas) oneOf(examples oneOf) map[string]any {
+	var list []any
+	for _, e := range examples {
+		list = append(list, s.of(reflect.TypeOf(e)))
+	}
+	return map[string]any{"oneOf": list}
 }
 
 func (s schemas) object(t reflect.Type) map[string]any {

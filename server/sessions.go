@@ -24,20 +24,20 @@ type entry struct {
 
 // begin starts a session that is known to be possible.
 func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
-	if err := f.reserve(); err != nil {
+	if err := f.reserve(1); err != nil {
 		return nil, err
 	}
 	id := session.NewID()
 	log := f.log.With("run", id)
 	l, err := f.hire(ctx, log)
 	if err != nil {
-		f.giveBack()
+		f.giveBack(1)
 		return nil, err
 	}
 	e := &entry{lease: l, done: make(chan struct{})}
 	if err := l.ask(ctx, http.MethodPost, "/sessions", Spec{id, n}, &e.first); err != nil {
 		l.Stop()
-		f.giveBack()
+		f.giveBack(1)
 		return nil, err
 	}
 	f.keep(e)
@@ -46,7 +46,7 @@ func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
 		f.watch(e)
 		log.Info("session ended", e.archive.Session.summary()...)
 		l.Stop()
-		f.giveBack()
+		f.giveBack(1)
 	})
 	return e, nil
 }

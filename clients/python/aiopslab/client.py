@@ -111,9 +111,11 @@ class Client:
     def sessions(self) -> List[Dict[str, Any]]:
         return self.request("GET", "/sessions")
 
-    def make_env(self, problems: List[str], **settings: Any) -> Dict[str, Any]:
-        """Make an environment for training, and return its id and its token. See :mod:`aiopslab.gym`."""
-        named = [_problem(p) for p in problems]
+    def make_env(self, problems: Optional[List[str]] = None, **settings: Any) -> Dict[str, Any]:
+        """Make an environment for training, and return its id and its token. See :mod:`aiopslab.gym`.
+        Without problems, those are drawn from that ``suite``, ``task`` and ``app`` choose. With ``n``,
+        so many are made: ``envs`` is a list of them, and ``token`` reaches them all."""
+        named = [_problem(p) for p in problems or []]
         body = {
             "problems": [p["problem"] for p in named if "problem" in p],
             "documents": [p["document"] for p in named if "document" in p],

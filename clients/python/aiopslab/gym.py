@@ -111,16 +111,45 @@ Action = Union[str, Dict[str, Any]]
 Step = Tuple[str, float, bool, bool, Dict[str, Any]]
 
 
+Problems = Union[str, Sequence[str], None]
+
+
+def _listed(problems: Problems) -> List[str]:
+    return [problems] if isinstance(problems, str) else list(problems or [])
+
+
+def _reset_body(seed: Optional[int], options: Optional[Dict[str, Any]]) -> Dict[str, Any]:
+    body: Dict[str, Any] = {}
+    if seed is not None:
+        body["seed"] = int(seed)
+    if options:
+        unknown = sorted(str(key) for key in options if key != "problem")
+        if unknown:
+            raise ValueError("reset has no option %s; there is: problem" % ", ".join(unknown))
+        body["options"] = dict(options)
+    return body
+
+
+def _step_body(action: Action) -> Dict[str, Any]:
+    return {"action": action if isinstance(action, dict) else str(action)}
+
+
+def _step_of(answer: Dict[str, Any]) -> Step:
+    a = answer
+    return a["observation"], float(a["reward"]), a["terminated"], a["truncated"], _measured(a["info"])
+
+
 class Env(_Base):  # type: ignore[misc, valid-type]
-    """One environment. Problems are one id or YAML file, or several to draw from. Settings are those
-    of the API: name, seed, max_steps, max_time (in seconds), keep_records, and reward, a dictionary
-    with solved, failed, step and invalid. With the render mode ansi, it shows the last observation."""
+    """One environment. Problems are one id or YAML file, or several to draw from; without any, they are
+    drawn from what suite, task and app choose. Settings are those of the API: these three, name, seed,
+    max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved, failed, step
+    and invalid. With the render mode ansi, it shows the last observation."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
     def __init__(
         self,
-        problems: Union[str, Sequence[str]],
+        problems: Problems = None,
         client: Optional[_client.Client] = None,
         render_mode: Optional[str] = None,
         **settings: Any,
@@ -134,8 +163,7 @@ class Env(_Base):  # type: ignore[misc, valid-type]
             self.observation_space = _text_space()
             self.action_space = _text_space()
         self._shown: Optional[str] = None
-        ids = [problems] if isinstance(problems, str) else list(problems)
-        made = self.client.make_env(ids, **settings)
+        made = self.client.make_env(_listed(problems), **settings)
         self.id, self.token = made["id"], made["token"]
 
     def _request(self, method: str, part: str, body: Any = None) -> Any:
@@ -155,25 +183,15 @@ class Env(_Base):  # type: ignore[misc, valid-type]
         """Begin an episode: the observation is the whole briefing. A seed begins a new sequence of
         problems and loads; ``options={"problem": id}`` chooses the problem."""
         super().reset(seed=seed, options=options)
-        body: Dict[str, Any] = {}
-        if seed is not None:
-            body["seed"] = int(seed)
-        if options:
-            unknown = sorted(str(key) for key in options if key != "problem")
-            if unknown:
-                raise ValueError("reset has no option %s; there is: problem" % ", ".join(unknown))
-            body["options"] = dict(options)
-        answer = self._request("POST", "/reset", body)
+        answer = self._request("POST", "/reset", _reset_body(seed, options))
         self._shown = answer["observation"]
         return answer["observation"], answer["info"]
 
     def step(self, action: Action) -> Step:
         """Take a step."""
-        if not isinstance(action, dict):
-            action = str(action)
-        a = self._request("POST", "/step", {"action": action})
-        self._shown = a["observation"]
-        return a["observation"], float(a["reward"]), a["terminated"], a["truncated"], _measured(a["info"])
+        answer = self._request("POST", "/step", _step_body(action))
+        self._shown = answer["observation"]
+        return _step_of(answer)
 
     def render(self) -> Optional[str]:
         """The last observation, in the render mode ansi."""
@@ -191,35 +209,43 @@ class Env(_Base):  # type: ignore[misc, valid-type]
 
 
 class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
-    """Several environments side by side. An episode that has ended is followed by the next one in the
-    step after, whose action is not heeded and whose reward is 0."""
+    """Several environments side by side, each step of them one request. An episode that has ended is
+    followed by the next one in the step after, whose action is not heeded and whose reward is 0.
+
+    An environment whose process dies does not stop the others: its episode is truncated, with reward 0,
+    ``valid`` False and the ``error`` in its info, and the next step begins another."""
 
     metadata: Dict[str, Any] = {"render_modes": []}
 
     def __init__(
         self,
-        problems: Union[str, Sequence[str]],
+        problems: Problems = None,
         num_envs: int = 1,
         client: Optional[_client.Client] = None,
         seed: int = 1,
         **settings: Any,
     ) -> None:
         self.num_envs = num_envs
-        self.envs: List[Env] = []
+        self.ids: List[str] = []
         self._over = [True] * num_envs
-        self._pool = concurrent.futures.ThreadPoolExecutor(max(num_envs, 1))
+        self.client = client or _client.default()
+        self._pool = concurrent.futures.ThreadPoolExecutor(2)  # Some are reset while the others step.
         if numpy is not None:
             mode = getattr(gymnasium.vector, "AutoresetMode", None)
             self.metadata = {**self.metadata, "autoreset_mode": mode.NEXT_STEP if mode else "NextStep"}
             self.single_observation_space, self.single_action_space = _text_space(), _text_space()
             self.observation_space = batch_space(self.single_observation_space, num_envs)
             self.action_space = batch_space(self.single_action_space, num_envs)
-        try:
-            for i in range(num_envs):
-                self.envs.append(Env(problems, client, seed=seed + i, **settings))
-        except BaseException:
-            self.close()
-            raise
+        made = self.client.make_env(_listed(problems), n=num_envs, seed=seed, **settings)
+        self.ids, self.token = [env["id"] for env in made["envs"]], made["token"]
+
+    def _batch(self, what: str, members: Dict[int, Dict[str, Any]]) -> Dict[int, Dict[str, Any]]:
+        """Send a request for some of the environments, and return what came of each."""
+        if not members:
+            return {}
+        body = {what + "s": [{"env": self.ids[i], **member} for i, member in members.items()]}
+        answer = self.client.request("POST", "/envs/batch/" + what, body, self.token)
+        return dict(zip(members, answer["results"]))
 
     def reset(
         self, *, seed: Union[int, Sequence[Optional[int]], None] = None, options: Optional[Dict[str, Any]] = None
@@ -233,25 +259,38 @@ class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
             seeds = list(seed)
         if len(seeds) != self.num_envs:
             raise ValueError("there are %d seeds for %d environments" % (len(seeds), self.num_envs))
-        answers = list(self._pool.map(lambda env, s: env.reset(seed=s, options=options), self.envs, seeds))
-        self._over = [False] * self.num_envs
-        return tuple(a[0] for a in answers), self._columns([a[1] for a in answers])
+        answers = self._batch("reset", {i: _reset_body(s, options) for i, s in enumerate(seeds)})
+        self._over = [answers[i].get("error") is not None for i in range(self.num_envs)]
+        for answer in answers.values():
+            _raise(answer)
+        firsts = [answers[i]["first"] for i in range(self.num_envs)]
+        return tuple(f["observation"] for f in firsts), self._columns([f["info"] for f in firsts])
 
     def step(self, actions: Sequence[Action]) -> Tuple[Tuple[str, ...], Any, Any, Any, Dict[str, Any]]:
         """Take a step everywhere."""
         self._check()
         if len(actions) != self.num_envs:
             raise ValueError("there are %d actions for %d environments" % (len(actions), self.num_envs))
-        answers = list(self._pool.map(self._step, range(self.num_envs), actions))
-        self._over = [terminated or truncated for _, _, terminated, truncated, _ in answers]
-        observations, rewards, terminated, truncated, infos = zip(*answers)
+        begin = {i: _reset_body(None, None) for i in range(self.num_envs) if self._over[i]}
+        go_on = {i: _step_body(actions[i]) for i in range(self.num_envs) if not self._over[i]}
+        begun, stepped = self._pool.map(self._batch, ("reset", "step"), (begin, go_on))
+        answers = {**begun, **stepped}
+        steps = [self._member(answers[i]) for i in range(self.num_envs)]
+        self._over = [terminated or truncated for _, _, terminated, truncated, _ in steps]
+        observations, rewards, terminated, truncated, infos = zip(*steps)
         return observations, _array(rewards, float), _array(terminated, bool), _array(truncated, bool), self._columns(infos)
 
-    def _step(self, i: int, action: Action) -> Step:
-        if self._over[i]:
-            observation, info = self.envs[i].reset()
-            return observation, 0.0, False, False, info
-        return self.envs[i].step(action)
+    @staticmethod
+    def _member(answer: Dict[str, Any]) -> Step:
+        """What came of the step of one environment."""
+        if "first" in answer:
+            return answer["first"]["observation"], 0.0, False, False, answer["first"]["info"]
+        if "result" in answer:
+            return _step_of(answer["result"])
+        error = answer["error"]
+        if error["status"] < 500:
+            _raise(answer)
+        return "", 0.0, False, True, {"valid": False, "error": error["detail"]}
 
     def _check(self) -> None:
         if self.closed:
@@ -275,8 +314,12 @@ class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
         return None
 
     def close_extras(self, **kwargs: Any) -> None:
-        for env in self.envs:
-            env.close()
+        for id in self.ids:
+            try:
+                self.client.request("DELETE", "/envs/" + id, token=self.token)
+            except _client.Error as e:
+                if e.status not in (401, 404):  # Nobody used them for long, and the server has ended them.
+                    raise
         self._pool.shutdown()
 
     def __enter__(self) -> "VectorEnv":
@@ -284,6 +327,18 @@ class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+def _raise(answer: Dict[str, Any]) -> None:
+    """Raise what is wrong with a member of a batch, if anything is."""
+    error = answer.get("error")
+    if error is None:
+        return
+    if error["status"] == 404 and "environment" in error["detail"]:
+        raise ClosedEnvironmentError(error["detail"])
+    if error["status"] == 409:
+        raise ResetNeeded(error["detail"])
+    raise _client.Error(error["status"], error["detail"])
 
 
 def _array(values: Sequence[Any], kind: Any) -> Any:

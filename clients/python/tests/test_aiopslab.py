@@ -406,6 +406,44 @@ class GymTest(unittest.TestCase):
             envs.reset()
         envs.close()
 
+    def test_selected(self):
+        with Env(suite="aiopslab", task="detection", app="hotel-reservation", seed=3) as env:
+            seen = set()
+            for _ in range(6):
+                env.reset()
+                *_, info = env.step(YES)
+                seen.add(info["problem"])
+            self.assertGreater(len(seen), 1)
+        with self.assertRaisesRegex(client.Error, "no suite"):
+            Env(suite="hotels")
+
+    def test_vector_seeds(self):
+        def draw(envs, **reset):
+            envs.reset(**reset)
+            *_, infos = envs.step([YES] * 3)
+            return list(zip(infos["problem"], infos["seed"]))
+
+        with VectorEnv([FAULTY, HEALTHY], 3, seed=7) as envs:
+            first = draw(envs)
+            self.assertEqual(draw(envs, seed=7), first)
+            self.assertEqual(draw(envs, seed=[9, 8, 7])[2], first[0])
+
+    def test_member_is_gone(self):
+        with VectorEnv(FAULTY, 2) as envs:
+            envs.reset()
+            envs.client.request("DELETE", "/envs/" + envs.ids[1])
+            with self.assertRaisesRegex(ClosedEnvironmentError, "no environment"):
+                envs.step([LOOK, LOOK])
+
+    def test_member_fails(self):
+        with VectorEnv(FAULTY, 2) as envs:
+            envs.reset()
+            answers = {"results": [{"env": "a", "error": {"status": 502, "detail": "killed"}}, {"env": "b", "error": {"status": 409, "detail": "x"}}]}
+            truncated = ("", 0.0, False, True, {"valid": False, "error": "killed"})
+            self.assertEqual(envs._member(answers["results"][0]), truncated)
+            with self.assertRaises(ResetNeeded):
+                envs._member(answers["results"][1])
+
 
 if __name__ == "__main__":
     unittest.main()
