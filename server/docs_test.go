@@ -74,6 +74,7 @@ func TestRewardDocs(t *testing.T) {
 	doc := readDoc(t, "docs/server.md")
 	for name, value := range map[string]float64{
 		"solved": DefaultReward.Solved, "failed": DefaultReward.Failed, "step": DefaultReward.Step, "invalid": DefaultReward.Invalid,
+		"users": DefaultReward.Users, "discount": DefaultReward.Discount,
 	} {
 		if !regexp.MustCompile(fmt.Sprintf("(?m)^\\| `%s` .*\\| %v \\|$", name, value)).MatchString(doc) {
 			t.Errorf("the docs do not say that the default of %s is %v", name, value)

@@ -235,9 +235,9 @@ func FuzzEnvRequests(f *testing.F) {
 		read := func(v any) error {
 			return decode(httptest.NewRecorder(), httptest.NewRequest("POST", "/", strings.NewReader(body)), v)
 		}
-		var n NewEnv
+		n := NewEnv{Reward: DefaultReward}
 		if read(&n) == nil {
-			if _, err := front.checkEnv(&n); err == nil && (len(n.Problems) == 0 || n.N < 0 || n.N > 4 || n.Seed == 0) {
+			if _, err := front.checkEnv(&n); err == nil && (len(n.Problems) == 0 || n.N < 0 || n.N > 4 || n.Seed == 0 || n.Reward.check() != nil) {
 				t.Errorf("%s is taken as %+v", body, n)
 			}
 		}

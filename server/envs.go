@@ -102,7 +102,7 @@ func (f *Front) checkEnv(n *NewEnv) (documents map[string]string, err error) {
 	if err := cmp.Or(checkLimits(n.MaxSteps, n.MaxTime), checkNoise(n.Noise), checkDecoys(n.Decoys)); err != nil {
 		return nil, err
 	}
-	if err := checkHandOver(n.HandOver); err != nil {
+	if err := cmp.Or(checkHandOver(n.HandOver), n.Reward.check()); err != nil {
 		return nil, err
 	}
 	if n.N < 0 || n.N > f.MaxSessions {

@@ -38,6 +38,7 @@ type fakeBackend struct {
 	gate   chan struct{}             // if set, preparation waits until it is closed
 	broken func(Spec) error          // if set, why preparation fails
 	during func(ctx context.Context) // if set, what an action does
+	users  func() session.Experience // if set, how users fare
 	class  session.Class             // of what is not solved; empty for the agent's failure
 
 	library *problem.Library
@@ -258,6 +259,13 @@ func (r *fakeRun) Step(ctx context.Context, response string) (session.Turn, erro
 		return session.Turn{}, errOwnAgent
 	}
 	return r.ask(ctx, fakeRequest{response: response, reply: make(chan session.Turn, 1)})
+}
+
+func (r *fakeRun) Users(context.Context) (session.Experience, error) {
+	if r.backend.users == nil {
+		return session.Experience{}, errors.New("nobody can say")
+	}
+	return r.backend.users(), nil
 }
 
 func (r *fakeRun) GiveUp(ctx context.Context, reason error) error {

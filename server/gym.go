@@ -24,6 +24,7 @@ type gym struct {
 	busy    chan struct{} // held by whoever resets or steps
 	episode *hosted
 	reward  Reward
+	shaping shaping
 	keep    int        // how many records; 0 for all
 	kept    [][]string // the files of those, the oldest first
 }
@@ -127,6 +128,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		}
 		return fail(http.StatusBadGateway, "%v", err)
 	}
+	g.shaping.begin(r.Context(), s.Reward, g.episode.run)
 	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + aci.NextAction, map[string]any{
 		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "tools": p.Tools,
 		"kubeconfig": p.Kubeconfig,
@@ -180,7 +182,8 @@ func (g *gym) step(ctx context.Context, response string) (Result, error) {
 	if t.Question != "" {
 		info["question"] = t.Question
 	}
-	return Result{Observation: t.Observation + "\n" + aci.NextAction, Reward: g.worth(t), Info: info}, nil
+	reward := g.worth(t) + g.shaping.step(ctx, h.run)
+	return Result{Observation: t.Observation + "\n" + aci.NextAction, Reward: reward, Info: info}, nil
 }
 
 // worth is the reward of a step, whatever comes of the episode.
@@ -203,7 +206,7 @@ func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
 		return Result{}, err
 	}
 	res := Result{
-		Observation: t.Observation, Reward: g.worth(t), Terminated: t.Submitted, Truncated: !t.Submitted,
+		Observation: t.Observation, Reward: g.worth(t) + g.shaping.last(), Terminated: t.Submitted, Truncated: !t.Submitted,
 		Info: map[string]any{
 			"episode": h.spec.ID, "step": h.archive.Session.Steps, "action": t.Action,
 			"problem": o.Problem, "seed": o.Seed, "class": o.Class, "why": o.Why, "results": o.Results,

@@ -2,16 +2,19 @@ package server
 
 // Reward is what the steps of an episode are worth. The reward of a step is Step, and Invalid on top
 // of it if no action could be read from it; the last step adds Solved or Failed. An episode that says
-// nothing of the agent adds nothing.
+// nothing of the agent adds nothing. With Users, what a step does for the users of the application is on top of that.
 type Reward struct {
 	Solved  float64 `json:"solved" doc:"for a problem that is solved; 1 by default"`
 	Failed  float64 `json:"failed" doc:"for one that is not; 0 by default"`
 	Step    float64 `json:"step" doc:"for every step; 0 by default"`
 	Invalid float64 `json:"invalid" doc:"for a step with no action in it, or an unknown one; 0 by default"`
+	Users   float64 `json:"users" doc:"for how well the application's users are served: users × (discount × after − before) for each step, where that is 0 to 1, and 0 after the last step; 0 by default, 1 for the reward shaped"`
+	// Discount is the trainer's own.
+	Discount float64 `json:"discount" doc:"by which the trainer discounts a reward for each step that it comes later; only users has use for it; 1 by default"`
 }
 
 // DefaultReward makes the return of an episode 1 if it is solved, and 0 if not.
-var DefaultReward = Reward{Solved: 1}
+var DefaultReward = Reward{Solved: 1, Discount: 1}
 
 // NewEnv asks for an environment.
 type NewEnv struct {
@@ -29,7 +32,7 @@ type NewEnv struct {
 	Decoys   []string `json:"decoys,omitempty" doc:"what is put in to be taken for the fault, or to mislead: fault, telemetry, instruction; none by default"`
 	MaxSteps int      `json:"max_steps,omitempty" doc:"how many steps an episode has; 30 by default"`
 	MaxTime  float64  `json:"max_time,omitempty" doc:"how many seconds an episode has; 900 by default"`
-	Reward   Reward   `json:"reward,omitzero"`
+	Reward   Reward   `json:"reward,omitzero" short:"shaped" doc:"what steps are worth; shaped is the default with users 1"`
 	Keep     int      `json:"keep_records,omitempty" doc:"how many records of episodes are kept, the newest, until a problem takes a new cluster; all by default"`
 }
 

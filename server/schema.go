@@ -98,6 +98,9 @@ func (s schemas) object(t reflect.Type) map[string]any {
 	properties, required := map[string]any{}, []string{}
 	for _, f := range fields(t) {
 		p := s.of(f.Type)
+		if short := f.Tag.Get("short"); short != "" {
+			p = map[string]any{"oneOf": []any{map[string]any{"type": "string", "enum": []string{short}}, p}}
+		}
 		if doc := f.Tag.Get("doc"); doc != "" {
 			p["description"] = doc
 		}

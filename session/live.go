@@ -20,6 +20,8 @@ type Live struct {
 	done     chan struct{} // closed when there is an outcome
 	cancel   context.CancelFunc
 
+	environment Environment
+
 	// Of the goroutine of the run.
 	current request
 	last    record.Step
@@ -46,7 +48,10 @@ type Turn struct {
 // with a submission or a limit, by Cancel, or with ctx, and is graded as it stands.
 func (s Session) Open(ctx context.Context) *Live {
 	ctx, cancel := context.WithCancel(ctx)
-	l := &Live{briefed: make(chan struct{}), requests: make(chan request), done: make(chan struct{}), cancel: cancel}
+	l := &Live{
+		briefed: make(chan struct{}), requests: make(chan request), done: make(chan struct{}), cancel: cancel,
+		environment: s.Environment,
+	}
 	s.Agent.New = func(b agent.Briefing) (agent.Agent, error) {
 		l.briefing = b
 		close(l.briefed)

@@ -245,6 +245,14 @@ func (e *Environment) Export(ctx context.Context, i agent.Interval) (dir string,
 	return unpack(packed, e.Dir)
 }
 
+var _ session.Attended = (*Environment)(nil)
+
+// Users says how users were served in the last seconds.
+func (e *Environment) Users(ctx context.Context) (x session.Experience, err error) {
+	err = e.call(ctx, "users", struct{}{}, &x)
+	return x, err
+}
+
 // Dismiss closes the agent's access to the cloud.
 func (e *Environment) Dismiss(ctx context.Context) error {
 	e.letIn(nil)

@@ -191,6 +191,8 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 		}
 		defer os.RemoveAll(p.Dir) // Nobody else has use for it.
 		return pack(p.Dir)
+	case "users":
+		return s.env.Users(ctx)
 	case "dismiss":
 		return nil, s.env.Dismiss(ctx)
 	case "watch":

@@ -93,6 +93,7 @@ func TestServe(t *testing.T) {
 		{`{"id":1,"method":"act","params":[]}`, "cannot unmarshal", ""},
 		{`{"id":1,"method":"act","params":{"response":"x"}}`, "no agent has its turn", ""},
 		{`{"id":1,"method":"export","params":{}}`, "no agent has its turn", ""},
+		{`{"id":1,"method":"users"}`, "no agent has its turn", ""},
 		{`{"id":1,"method":"prepare","params":{"problem":{"id":"nothing"}}}`, "nothing", ""},
 		{`{"id":1,"method":"keep","params":{"problem":{"id":"nothing"}}}`, "nothing", ""},
 		{`{"id":1,"method":"cancel","params":{"id":7}}` + "\n" + `{"id":1,"method":"dismiss"}`, "", ""}, // Nothing of that kind goes on.

@@ -142,8 +142,8 @@ def _step_of(answer: Dict[str, Any]) -> Step:
 class Env(_Base):  # type: ignore[misc, valid-type]
     """One environment. Problems are one id or YAML file, or several to draw from; without any, they are
     drawn from what suite, task and app choose. Settings are those of the API: these three, name, seed,
-    max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved, failed, step
-    and invalid. With the render mode ansi, it shows the last observation."""
+    max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved, failed, step,
+    invalid, users and discount, or "shaped". With the render mode ansi, it shows the last observation."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
 

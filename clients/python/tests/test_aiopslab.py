@@ -417,6 +417,13 @@ class GymTest(unittest.TestCase):
         with self.assertRaisesRegex(client.Error, "no suite"):
             Env(suite="hotels")
 
+    def test_shaped(self):
+        with Env(FAULTY, reward="shaped") as env:
+            env.reset()
+            self.assertEqual(env.step(YES)[1], 1)  # Nobody can say how users fare.
+        with self.assertRaisesRegex(client.Error, "shaped"):
+            Env(FAULTY, reward="shapely")
+
     def test_vector_seeds(self):
         def draw(envs, **reset):
             envs.reset(**reset)
