@@ -65,8 +65,8 @@ func (f *Front) takeStep(ctx context.Context, c *caller, id string, m Move) (res
 // environment is twice is refused: nobody could say which comes first.
 func batch[M, R any](f *Front, members []M, id func(M) string, do func(M) R) ([]R, error) {
 	if len(members) == 0 || len(members) > f.MaxSessions {
-		return nil, fail(http.StatusUnprocessableEntity, "the batch has %d members; it has one at least, and %d at most",
-			len(members), f.MaxSessions)
+		return nil, fail(http.StatusUnprocessableEntity,
+			"the batch has %d members; it has one at least, and %d at most", len(members), f.MaxSessions)
 	}
 	seen := map[string]bool{}
 	for _, m := range members {

@@ -206,7 +206,8 @@ func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
 		return Result{}, err
 	}
 	res := Result{
-		Observation: t.Observation, Reward: g.worth(t) + g.shaping.last(), Terminated: t.Submitted, Truncated: !t.Submitted,
+		Observation: t.Observation, Reward: g.worth(t) + g.shaping.last(),
+		Terminated: t.Submitted, Truncated: !t.Submitted,
 		Info: map[string]any{
 			"episode": h.spec.ID, "step": h.archive.Session.Steps, "action": t.Action,
 			"problem": o.Problem, "seed": o.Seed, "class": o.Class, "why": o.Why, "results": o.Results,
