@@ -85,6 +85,9 @@ func (f *Front) identify(r *http.Request) (*caller, error) {
 	if !strings.EqualFold(scheme, "Bearer") {
 		token = ""
 	}
+	if password, ok := openPassword(r); ok {
+		token = password
+	}
 	own, got := sha256.Sum256([]byte(f.Token)), sha256.Sum256([]byte(token))
 	isOwn := subtle.ConstantTimeCompare(own[:], got[:]) == 1
 	c := f.tokens.find(token)
@@ -96,6 +99,16 @@ func (f *Front) identify(r *http.Request) (*caller, error) {
 	}
 	return nil, fail(http.StatusUnauthorized,
 		"this needs the server's token, or that of a session, as a header 'Authorization: Bearer TOKEN'")
+}
+
+// openPassword is the password of a request by OpenEnv's protocol, whose clients can show a token in the address of the
+// server alone. A page's does not count: a browser sends passwords that it knows to whoever a page names.
+func openPassword(r *http.Request) (string, bool) {
+	if !strings.HasPrefix(r.URL.Path, "/openenv/") || r.Header.Get("Origin") != "" {
+		return "", false
+	}
+	_, password, ok := r.BasicAuth()
+	return password, ok
 }
 
 // isToken reports whether a word is the server's token, or one that it has issued.

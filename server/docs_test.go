@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -36,7 +37,7 @@ func TestServerDocs(t *testing.T) {
 	for _, r := range l.front.routes() {
 		path := strings.TrimSuffix(r.path, "{$}")
 		want = append(want, fmt.Sprintf("%s | `%s` | %s", r.method, path, r.summary))
-		uncovered[r.method+" "+path] = true
+		uncovered[r.method+" "+path] = r.status != http.StatusSwitchingProtocols // curl does not speak that.
 	}
 	for _, m := range tableRow.FindAllStringSubmatch(doc, -1) {
 		got = append(got, m[1])
@@ -65,6 +66,7 @@ func TestServerDocs(t *testing.T) {
 		}
 		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}").Replace(path))
 	}
+	maps.DeleteFunc(uncovered, func(_ string, is bool) bool { return !is })
 	if len(uncovered) > 0 {
 		t.Errorf("there is no example of %v", uncovered)
 	}

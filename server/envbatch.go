@@ -47,20 +47,6 @@ func (f *Front) stepBatch(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, BatchResult{list})
 }
 
-// takeStep takes a step in an environment of a caller.
-func (f *Front) takeStep(ctx context.Context, c *caller, id string, m Move) (result Result, err error) {
-	e, err := f.enter(ctx, c, id)
-	if err != nil {
-		return result, err
-	}
-	defer f.leave(e)
-	if e.lease == nil || e.begun.Load() == 0 {
-		return result, errNoEpisode
-	}
-	err = e.lease.ask(ctx, http.MethodPost, "/envs/"+id+"/step", m, &result)
-	return result, err
-}
-
 // batch does something for every member, all at once, and returns what came of each in their order. A batch in which an
 // environment is twice is refused: nobody could say which comes first.
 func batch[M, R any](f *Front, members []M, id func(M) string, do func(M) R) ([]R, error) {

@@ -29,8 +29,14 @@ type env struct {
 	staged chan error // of the worker: what came of setting its stage up
 	gone   bool
 
-	begun atomic.Int64 // episodes
-	idle  *time.Timer  // ends it when nobody has used it for long
+	// Of whoever holds busy, too: the episode, for those who ask for its state.
+	episode string // what it is called; empty before the first
+	steps   int    // how many it has had
+	playing bool   // it is under way
+
+	begun atomic.Int64  // episodes
+	ended chan struct{} // closed when it has left its place
+	idle  *time.Timer   // ends it when nobody has used it for long
 }
 
 // openEnv answers POST /envs. The environments are set up behind the answer.
@@ -39,14 +45,7 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	if err := decode(w, r, &n); err != nil {
 		return err
 	}
-	if f.NoEnvs != "" {
-		return fail(http.StatusUnprocessableEntity, "%s", f.NoEnvs)
-	}
-	documents, err := f.checkEnv(&n)
-	if err != nil {
-		return err
-	}
-	list, err := f.beginEnvs(r.Context(), n, documents)
+	list, err := f.makeEnvs(r.Context(), &n)
 	if err != nil {
 		return err
 	}
@@ -61,6 +60,18 @@ func (f *Front) openEnv(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusCreated, OpenedEnvs{opened, f.tokens.issue(ids...)})
 }
 
+// makeEnvs makes the environments that are asked for, if they can be had, and fills in what was left out.
+func (f *Front) makeEnvs(ctx context.Context, n *NewEnv) ([]*env, error) {
+	if f.NoEnvs != "" {
+		return nil, fail(http.StatusUnprocessableEntity, "%s", f.NoEnvs)
+	}
+	documents, err := f.checkEnv(n)
+	if err != nil {
+		return nil, err
+	}
+	return f.beginEnvs(ctx, *n, documents)
+}
+
 // beginEnvs begins as many environments as are asked for, or none.
 func (f *Front) beginEnvs(ctx context.Context, n NewEnv, documents map[string]string) ([]*env, error) {
 	places := max(n.N, 1)
@@ -73,7 +84,7 @@ func (f *Front) beginEnvs(ctx context.Context, n NewEnv, documents map[string]st
 		spec.Seed += uint64(i)
 		e := &env{
 			id: session.NewID(), spec: spec, documents: documents, busy: make(chan struct{}, 1),
-			random: newRandom(spec.Seed),
+			random: newRandom(spec.Seed), ended: make(chan struct{}),
 		}
 		if err := f.restage(ctx, e, n.Problems[0]); err != nil {
 			for _, e := range list {
@@ -216,7 +227,7 @@ func (f *Front) beginEpisode(ctx context.Context, c *caller, id string, reset Re
 		first, err = f.episode(ctx, e, s)
 	}
 	if err == nil {
-		e.begun.Add(1)
+		e.begins(first, reset.name)
 	}
 	return first, err
 }
@@ -256,15 +267,31 @@ func (f *Front) episode(ctx context.Context, e *env, s episodeSpec) (first First
 
 // stepEnv answers POST /envs/{id}/step.
 func (f *Front) stepEnv(w http.ResponseWriter, r *http.Request) error {
-	e, err := f.enter(r.Context(), callerOf(r), r.PathValue("id"))
+	var m Move
+	if err := decode(w, r, &m); err != nil {
+		return err
+	}
+	result, err := f.takeStep(r.Context(), callerOf(r), r.PathValue("id"), m)
 	if err != nil {
 		return err
 	}
+	return writeJSON(w, http.StatusOK, result)
+}
+
+// takeStep takes a step in an environment of a caller.
+func (f *Front) takeStep(ctx context.Context, c *caller, id string, m Move) (result Result, err error) {
+	e, err := f.enter(ctx, c, id)
+	if err != nil {
+		return result, err
+	}
 	defer f.leave(e)
 	if e.lease == nil || e.begun.Load() == 0 {
-		return errNoEpisode
+		return result, errNoEpisode
 	}
-	return e.lease.pass(w, r)
+	if err = e.lease.ask(ctx, http.MethodPost, "/envs/"+id+"/step", m, &result); err == nil {
+		e.goesOn(result)
+	}
+	return result, err
 }
 
 // errNoEpisode is the error of a step that comes before a reset, or after the end of an episode.
@@ -283,22 +310,27 @@ func (f *Front) listEnvs(w http.ResponseWriter, _ *http.Request) error {
 
 // closeEnv answers DELETE /envs/{id}. It does not wait for a step that is being taken.
 func (f *Front) closeEnv(w http.ResponseWriter, r *http.Request) error {
-	if id := r.PathValue("id"); !callerOf(r).reaches(id) || !f.remove(id) {
+	if id := r.PathValue("id"); !callerOf(r).reaches(id) || f.remove(id) == nil {
 		return noEnv(id)
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// remove ends an environment and its worker, as soon as nobody uses it, and reports whether there was
-// one.
-func (f *Front) remove(id string) bool {
+// remove ends an environment and its worker, as soon as nobody uses it, and returns what is closed then. It is nil if
+// there is no such environment.
+func (f *Front) remove(id string) (ended <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	e := f.envs[id]
-	delete(f.envs, id)
 	if e == nil {
-		return false
+		return nil
+	}
+	delete(f.envs, id)
+	f.tokens.revoke(id)
+	if f.closed { // All workers have been told to end.
+		close(e.ended)
+		return e.ended
 	}
 	f.running.Go(func() {
 		e.busy <- struct{}{}
@@ -310,7 +342,7 @@ func (f *Front) remove(id string) bool {
 		<-e.busy
 		f.giveBack(1)
 		f.log.Info("environment ended", "env", id, "episodes", e.begun.Load())
+		close(e.ended)
 	})
-	f.tokens.revoke(id)
-	return true
+	return e.ended
 }

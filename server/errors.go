@@ -85,6 +85,11 @@ func decode(w http.ResponseWriter, r *http.Request, v any) error {
 	if err != nil {
 		return bodyError(err)
 	}
+	return decodeText(b, v)
+}
+
+// decodeText reads a text as decode reads a body.
+func decodeText(b []byte, v any) error {
 	if len(bytes.TrimSpace(b)) == 0 {
 		b = []byte("{}")
 	}

@@ -68,6 +68,7 @@ type OpenedEnvs struct {
 type Reset struct {
 	Seed    *uint64      `json:"seed,omitempty" doc:"begins a new sequence of problems and loads"`
 	Options ResetOptions `json:"options,omitzero"`
+	name    string       // of the episode, in its state
 }
 
 // ResetOptions are what a reset can choose.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/session"
@@ -26,7 +27,7 @@ type route struct {
 func (f *Front) routes() []route {
 	get, post, remove := http.MethodGet, http.MethodPost, http.MethodDelete
 	ok := http.StatusOK
-	return []route{
+	return slices.Concat([]route{
 		{
 			get, "/health", "Say that the server is there; the only path that needs no token", nil, ok,
 			Health{},
@@ -128,10 +129,10 @@ func (f *Front) routes() []route {
 			f.stepBatch,
 		},
 		{remove, "/envs/{id}", "End an environment", nil, http.StatusNoContent, nil, "", f.closeEnv},
-
+	}, f.openRoutes(), []route{
 		{get, "/openapi.json", "Describe this API", nil, ok, map[string]any{}, "", f.openAPI},
 		{get, "/{$}", "Show a page with these paths", nil, ok, nil, "text/html", f.page},
-	}
+	})
 }
 
 // tokenDoc says what tokens there are.

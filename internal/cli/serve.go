@@ -51,8 +51,9 @@ func newServe(s *State) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve sessions and training environments over HTTP",
 		Long: `Serve the lab over HTTP: sessions whose agent is the caller, agents that are run
-on demand, environments for training, and AIOpsLab's own endpoints. The server
-describes itself at /openapi.json; docs/server.md tells more.
+on demand, environments for training, which OpenEnv's clients can use as well, and
+AIOpsLab's own endpoints. The server describes itself at /openapi.json;
+docs/server.md tells more.
 
 Every session has a process and a cluster of its own or, with --cloud kubeconfig,
 namespaces in a cluster that you have, where there are none for training. With
