@@ -13,8 +13,8 @@ const (
 	ExitError        = 1   // the command failed
 	ExitUsage        = 2   // the command line is wrong
 	ExitEnvironment  = 3   // the environment could not be started, or died
-	ExitUnsolved     = 4   // the problem is not solved, does not hold (`verify`), or can be guessed (`audit`)
-	ExitInconclusive = 5   // the run says nothing of the agent: it was interrupted, or could not be graded
+	ExitUnsolved     = 4   // not solved, does not hold (`verify`), is guessed (`audit`), or differs today (`regrade`)
+	ExitInconclusive = 5   // the run says nothing of the agent: it was interrupted, or could not be graded (again)
 	ExitNotRunnable  = 126 // the command of `up` or `shell -- COMMAND` cannot be run
 	ExitNotFound     = 127 // the command of `up` or `shell -- COMMAND` is not there
 	ExitSignal       = 128 // plus the number of the signal that ended the command, or the start

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -51,9 +53,29 @@ const (
 	cyan   = "36"
 )
 
-// paint colours a text, line by line, if the screen has colours.
+// visible is a text that may come from an agent, or from what it ran, without what a terminal would obey: it is written
+// out instead, as in \x1b. Ends of lines and tabs stay.
+func visible(text string) string {
+	hidden := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\r\n", "\n"), "\uFFFD")
+	if strings.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// paint colours a text, line by line, if the screen has colours. Colours are all that a terminal obeys in it.
 func (c screen) paint(code, text string) string {
-	if !c.colour || text == "" {
+	text = visible(text)
+	if !c.colour || text == "" || code == "" {
 		return text
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"

@@ -164,13 +164,13 @@ func (t *transcript) endShadow(o *session.Outcome) {
 		t.end(o)
 		return
 	}
-	fmt.Fprintf(t.w, "\n%s: %s\n", t.paint(bold+";"+yellow, "shadow"), v.Why)
+	fmt.Fprintf(t.w, "\n%s: %s\n", t.paint(bold+";"+yellow, "shadow"), visible(v.Why))
 	list, _ := v.Results["proposals"].([]string)
 	for i, p := range list {
-		fmt.Fprintf(t.w, "  %3d  %s\n", i+1, p)
+		fmt.Fprintf(t.w, "  %3d  %s\n", i+1, visible(p))
 	}
 	if answer := string(t.answer); answer != "" && answer != "null" {
-		fmt.Fprintf(t.w, "  answered %s\n", answer)
+		fmt.Fprintf(t.w, "  answered %s\n", visible(answer))
 	}
 	written := "nothing was written"
 	if gap, ok := v.Results["unconfined"].(string); ok {

@@ -40,7 +40,8 @@ type transcript struct {
 	blind  bool // who works on the problem may read it: no word of what is wrong before the end
 	silent bool // who works on the problem shows the steps
 	start  time.Time
-	name   string // how commands name the problem, if not by its id
+	now    func() time.Time // of the clock in front of lines
+	name   string           // how commands name the problem, if not by its id
 
 	told   int // the step whose beginning was told
 	looks  int
@@ -53,7 +54,7 @@ type transcript struct {
 }
 
 func newTranscript(w io.Writer, c screen) *transcript {
-	return &transcript{w: w, screen: c, start: time.Now()}
+	return &transcript{w: w, screen: c, start: time.Now(), now: time.Now}
 }
 
 func (t *transcript) line(format string, args ...any) {
@@ -65,7 +66,7 @@ func (t *transcript) line(format string, args ...any) {
 
 // clock is how long the run has lasted.
 func (t *transcript) clock() string {
-	return t.paint(dim, fmt.Sprintf("%6.1f s", time.Since(t.start).Seconds()))
+	return t.paint(dim, fmt.Sprintf("%6.1f s", t.now().Sub(t.start).Seconds()))
 }
 
 // block writes lines behind an indentation.
@@ -138,7 +139,7 @@ func (t *transcript) phase(name string) {
 	case "agent":
 		t.line("the agent's turn")
 	default:
-		t.line("%s", name)
+		t.line("%s", visible(name))
 	}
 }
 
@@ -160,7 +161,7 @@ func (t *transcript) begins(number int, response string) {
 	thought, action := readResponse(response)
 	fmt.Fprintf(t.w, "\n%s  %s\n", t.clock(), t.paint(bold, fmt.Sprintf("step %d", number)))
 	if thought != "" {
-		t.block("  ", "", wrap(thought, t.columns(2)))
+		t.block("  ", "", wrap(visible(thought), t.columns(2)))
 	}
 	if action != "" {
 		t.block("  ", cyan, t.shown(action, shownCommand))
@@ -180,7 +181,7 @@ func (t *transcript) step(s record.Step) {
 
 // shown is what is shown of a text: all of it, or the lines that matter, as wide as the screen.
 func (t *transcript) shown(text string, most int) []string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
+	lines := strings.Split(visible(strings.TrimSpace(text)), "\n")
 	if t.detail == verbose {
 		return lines
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -26,13 +27,15 @@ func (t *transcript) end(o *session.Outcome) {
 	default:
 		word, code = strings.ToUpper(string(v.Class)), yellow
 	}
-	fmt.Fprintf(t.w, "\n%s  %s\n", t.paint(bold+";"+code, word), v.Why)
+	fmt.Fprintf(t.w, "\n%s  %s\n", t.paint(bold+";"+code, word), visible(v.Why))
 	row := func(name, format string, args ...any) {
-		lines := wrap(fmt.Sprintf(format, args...), t.columns(11))
+		lines := wrap(visible(fmt.Sprintf(format, args...)), t.columns(11))
 		fmt.Fprintf(t.w, "  %-8s %s\n", name, lines[0])
 		t.block("           ", "", lines[1:])
 	}
-	row("wrong", "%s", t.wrong())
+	if v.Class != index.Unfinished { // What is wrong is told when the agent is done.
+		row("wrong", "%s", t.wrong())
+	}
 	row("done", "%s", t.done(v.Results))
 	var times []string
 	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
@@ -51,8 +54,12 @@ func (t *transcript) end(o *session.Outcome) {
 		row("agent", "its program was %s", gap)
 	}
 	row("record", "%s", o.Record)
-	row("session", "%s", o.Session)
-	row("more", "aiopslab describe %s", cmp.Or(t.name, o.Problem))
+	if o.Session != "" {
+		row("session", "%s", o.Session)
+	}
+	if name := cmp.Or(t.name, o.Problem); name != "" {
+		row("more", "aiopslab describe %s", name)
+	}
 }
 
 // whatIn names a fault and what it is in, if that is not the whole application.
