@@ -32,7 +32,7 @@ type regrades struct {
 func newRegrade(s *State) *cobra.Command {
 	var in, output string
 	c := &cobra.Command{
-		Use:   "regrade [DIR|RUN]",
+		Use:   "regrade [RUN]",
 		Short: "Grade old runs with today's graders",
 		Long: `Grade runs again from their records, with the graders of this program, and show
 which verdicts and results differ from those in the records. The records stay as
@@ -42,7 +42,8 @@ the reasoning is not asked again.
 A run can be graded again if its record has what its verdict was made of. The
 others are listed, each with what its record lacks.
 
-DIR is a directory of records; without it, it is 'results'. ` + runUsage + `
+Without RUN it grades all runs of 'results'; RUN may be a directory as well.
+` + runUsage + `
 
 The exit status is 0 if all that was graded again is as it was, 4 if something
 differs, and 5 if no run could be graded again.`,
