@@ -2,6 +2,7 @@ package session
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -44,12 +45,21 @@ func conclude(file string, rec *record.Record, v Verdict) (*Outcome, error) {
 		return nil, err
 	}
 	session := strings.TrimSuffix(file, ".jsonl") + ".json"
-	if err := os.WriteFile(session, append(b, '\n'), 0o644); err != nil {
+	if err := writeWhole(session, append(b, '\n')); err != nil {
 		return nil, err
 	}
 	return &Outcome{
 		ID: rec.ID, Problem: rec.Problem, Agent: rec.Agent, Seed: rec.Seed, Record: file, Session: session, Verdict: v,
 	}, nil
+}
+
+// writeWhole writes a file that is there only when it is whole: if it is, the run is finished.
+func writeWhole(file string, data []byte) error {
+	draft := file + ".draft"
+	if err := os.WriteFile(draft, data, 0o644); err != nil {
+		return errors.Join(err, os.Remove(draft))
+	}
+	return os.Rename(draft, file)
 }
 
 func aiopslab(rec *record.Record, h *history, v Verdict) File {
