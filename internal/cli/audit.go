@@ -50,7 +50,7 @@ one is; 3 if a run could not be had and none is.`,
   aiopslab audit --exploits youngest-pod,last-written -o json`,
 		RunE: func(c *cobra.Command, args []string) error { return audit(c.Context(), s, f, args) },
 	}
-	f.add(c, s, "ask about", "all", "by default none is kept")
+	f.add(c, s, "ask about, if none is named", []string{"all"}, "by default none is kept")
 	c.Flags().IntVar(&f.seeds, "seeds", 1, "how often each is run, each time with the next seed")
 	c.Flags().StringSliceVar(&f.exploits, "exploits", nil,
 		"only these exploits: "+strings.Join(exploit.Names(), ", "))
@@ -137,7 +137,7 @@ func (f *auditFlags) measure(ctx context.Context, s *State, problems []*problem.
 	fmt.Fprintf(out, "%d %s for %d %s, %d at a time\n", len(cells), plural(len(cells), "run"), len(problems),
 		plural(len(problems), "problem"), f.workers)
 	sights, result := map[*cell]*exploit.Sight{}, &audited{Lost: []*cell{}, runs: len(cells)}
-	err := f.run(ctx, s, cells, func(n int, c *cell) {
+	err := f.run(ctx, s, problems, cells, func(n int, c *cell) {
 		sight, why := see(c)
 		if why != nil {
 			c.Why = why.Error()
@@ -188,9 +188,6 @@ func (f *auditFlags) scenes(problems []*problem.Problem) (cells []*cell, by map[
 				continue
 			}
 			c := &cell{Problem: p.ID, Agent: exploit.Snoop.Name, seed: drawSeed(p.Document.ID, key.seed)}
-			if !p.BuiltIn() {
-				c.file = p.Document.File
-			}
 			by[key] = c
 			cells = append(cells, c)
 		}

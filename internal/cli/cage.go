@@ -47,6 +47,20 @@ func (f *cageFlags) check(program bool) error {
 	return nil
 }
 
+// args are the flags for a run of another process.
+func (f *cageFlags) args() (list []string) {
+	if f.off {
+		list = append(list, "--unconfined")
+	}
+	for _, name := range f.read {
+		list = append(list, "--agent-read", name)
+	}
+	for _, name := range f.write {
+		list = append(list, "--agent-write", name)
+	}
+	return list
+}
+
 // of is the cage for a run: what the lab knows of problems and of runs is hidden.
 func (f *cageFlags) of(s *State, results string, p *problem.Problem) *cage.Cage {
 	c := &cage.Cage{Off: f.off, Read: f.read, Write: f.write}

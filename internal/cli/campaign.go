@@ -11,7 +11,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/problem"
-	"github.com/aiopslab/aiopslab/session"
 )
 
 // campaignFlags say how a Job of a cluster does runs.
@@ -152,7 +151,7 @@ func (v *verifyFlags) runInPods(ctx context.Context, s *State, cells []*cell, do
 	for i, x := range cells {
 		if why, yes := lost[i]; yes {
 			n++
-			x.Got, x.Why = string(session.Infra), why
+			x.lost(why)
 			done(n, x)
 		}
 	}

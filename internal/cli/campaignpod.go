@@ -2,14 +2,15 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/campaign"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // newCampaign is what the pods of a campaign run. What they are for is told to them by who has started the campaign.
@@ -45,7 +46,8 @@ func (s *State) runProgram(ctx context.Context, p kit.Program, name string, args
 // runInPod does one run of a campaign, in a process of its own as on one machine, and returns its record. If the
 // environment fails it is the Job that tries it again, on another node perhaps.
 func (s *State) runInPod(ctx context.Context, _ *kit.Env, r campaign.Run, args []string) ([]byte, error) {
-	if _, err := findProblem(s, r.Problem, ""); err != nil {
+	x, err := findProblem(s, r.Problem, "")
+	if err != nil {
 		return nil, campaign.BadInput(err)
 	}
 	dir, err := os.MkdirTemp(tempDir(s), "campaign-")
@@ -53,14 +55,19 @@ func (s *State) runInPod(ctx context.Context, _ *kit.Env, r campaign.Run, args [
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	c := &cell{Problem: r.Problem, Agent: r.Agent, seed: r.Seed, tries: 1}
-	c.run(ctx, self(s), append(append([]string{}, args...), "--results", dir, "--quiet", "-o", "json"),
-		&lines{w: s.Stderr})
-	switch {
-	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case c.Record == "":
-		return nil, errors.New(c.Why)
+	p := newPool(s, dir, []*problem.Problem{x})
+	p.args, p.log.w = append(p.args, args...), s.Stderr
+	c := &local.Campaign{
+		Runs: []local.Run{{Agent: r.Agent, Problem: r.Problem, Seed: r.Seed}}, Workers: 1,
 	}
-	return os.ReadFile(c.Record)
+	file := ""
+	c.Ended = func(_ *local.Try, r *local.Result) {
+		if r != nil {
+			file = r.Record
+		}
+	}
+	if _, err := p.run(ctx, s, c, func(string) {}); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(file)
 }

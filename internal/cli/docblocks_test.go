@@ -73,6 +73,12 @@ func checkYAML(t *testing.T, file, text string) error {
 			err = errors.New("this is not examples/shop/app.yaml any more; copy it")
 		}
 		return err
+	case first == "agent":
+		name := filepath.Join(t.TempDir(), "campaign.yaml")
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			return err
+		}
+		return readFlags(newBench(Process()), name)
 	case first == "name":
 		_, err := workload.ParseMix("", []byte(text))
 		return err

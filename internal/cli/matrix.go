@@ -1,31 +1,22 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
-	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/aiopslab/aiopslab/internal/logs"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 )
-
-// cellTries is how often a cell is run if the environment fails: that says nothing of the problem.
-const cellTries = 3
 
 // cell is a problem and an agent, and what must come of it.
 type cell struct {
@@ -37,33 +28,37 @@ type cell struct {
 	Record  string  `json:"record,omitempty"`
 	Seconds float64 `json:"seconds"`
 
-	file  string // of a problem that is not built in
-	seed  uint64
-	tries int // 0 is cellTries
+	seed uint64
 }
+
+func (c *cell) run() local.Run { return local.Run{Agent: c.Agent, Problem: c.Problem, Seed: c.seed} }
 
 // matrix is how the runs of many problems and agents go on, each in a process of its own.
 type matrix struct {
-	suite   string
-	workers int
-	seed    uint64
-	noise   noiseFlag
-	decoys  decoyFlag
-	results string
-	output  string
-	memory  memoryFlag
-	cloud   cloudFlags
+	suite     []string
+	task, app string
+	workers   int
+	seed      uint64
+	noise     noiseFlag
+	decoys    decoyFlag
+	results   string
+	output    string
+	memory    memoryFlag
+	cloud     cloudFlags
 }
 
 // add adds the flags of the commands that run a matrix. Verb is what they do with problems, and kept when
 // records are kept by default.
-func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
+func (m *matrix) add(c *cobra.Command, s *State, verb string, suite []string, kept string) {
 	flags := c.Flags()
-	flags.StringVar(&m.suite, "suite", suite,
-		"the problems to "+verb+", if none is named: "+strings.Join(suiteNames(), ", "))
-	flags.IntVarP(&m.workers, "workers", "j", runtime.NumCPU(),
-		"how many runs go on at a time; one keeps most of a core busy")
-	flags.Lookup("workers").DefValue = "one for each processor" // Manual pages are the same everywhere.
+	flags.StringSliceVar(&m.suite, "suite", suite, "the problems to "+verb+": `names` of suites ("+
+		strings.Join(suiteNames(), ", ")+"), ids or YAML files")
+	flags.StringVar(&m.task, "task", "", "of these only the ones of a `task`: "+strings.Join(taskNames(), ", "))
+	flags.StringVar(&m.app, "app", "", "of these only the ones of an application, by its `name`")
+	flags.IntVarP(&m.workers, "workers", "j", usualWorkers(os.DirFS("/")),
+		"how many runs go on at a time; one keeps most of a core busy, and takes up to 1 GiB")
+	// Manual pages are the same everywhere.
+	flags.Lookup("workers").DefValue = "one for each processor, if there is memory for them"
 	flags.Uint64Var(&m.seed, "seed", 1, "what is left to chance is drawn from this `number`")
 	m.noise.add(c)
 	m.decoys.add(c)
@@ -71,32 +66,62 @@ func (m *matrix) add(c *cobra.Command, s *State, verb, suite, kept string) {
 	m.memory.add(c)
 	outputFlag(c, &m.output, dataFormats...)
 	completeFlag(c, "suite", suiteNames)
+	completeFlag(c, "task", taskNames)
+	completeFlag(c, "app", s.appNames)
 	completeArgs(c, s.problemIDs, false, true)
 }
 
-// problems are those that are named, in that order, or those of the suite, in an order that is drawn from the seed: in
-// the catalog neighbours often have one cause, and a healthy twin comes after its problem. Who remembers it, and what
-// was right for the last one, would know what comes.
+// problems are those that are named, in that order, or those of the suites, each once, as far as they have the task and
+// the application that are asked for.
 func (m *matrix) problems(s *State, ids []string) ([]*problem.Problem, error) {
+	l, err := s.library()
+	if err != nil {
+		return nil, err
+	}
+	if _, err := l.Select(problem.Selector{Task: problem.Task(m.task), App: m.app}); err != nil {
+		return nil, fail(ExitUsage, err, "")
+	}
+	find := findProblems
 	if len(ids) == 0 {
-		l, err := s.library()
-		if err != nil {
-			return nil, err
-		}
-		list, err := l.Suite(m.suite)
-		list = slices.Clone(list)
-		r := rand.New(rand.NewPCG(m.seed, 0x6f726465))
-		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		return list, fail(ExitUsage, err, "")
+		ids, find = m.suite, m.suiteProblems
 	}
 	var list []*problem.Problem
+	have := map[string]bool{}
 	for _, id := range ids {
-		more, err := findProblems(s, id)
+		more, err := find(s, id)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, more...)
+		for _, p := range more {
+			if !have[p.ID] && (m.task == "" || string(p.Task) == m.task) && (m.app == "" || p.App.Name == m.app) {
+				list, have[p.ID] = append(list, p), true
+			}
+		}
 	}
+	if len(list) == 0 {
+		return nil, fail(ExitUsage, fmt.Errorf("no problem of %s is like that", strings.Join(ids, ", ")),
+			"Run 'aiopslab problems' to see them all.")
+	}
+	return list, nil
+}
+
+// suiteProblems are those of a suite, in an order that is drawn from the seed: in the catalog neighbours often have one
+// cause, and a healthy twin comes after its problem. Who remembers it, and what was right for the last one, would know
+// what comes. What is no suite is a problem.
+func (m *matrix) suiteProblems(s *State, name string) ([]*problem.Problem, error) {
+	l, err := s.library()
+	if err != nil {
+		return nil, err
+	}
+	list, err := l.Suite(name)
+	if err != nil {
+		if _, found := l.Find(name); found == nil || isFile(name) {
+			return findProblems(s, name)
+		}
+		return nil, fail(ExitUsage, err, similarProblems(s, name))
+	}
+	r := rand.New(rand.NewPCG(m.seed, 0x6f726465))
+	r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
 	return list, nil
 }
 
@@ -108,109 +133,46 @@ func (m *matrix) progress(s *State) io.Writer {
 	return s.Stdout
 }
 
-// run runs the cells, some at a time. Done is told of each when it is done, with how many are, one at a
-// time; the records may be gone afterwards.
-func (m *matrix) run(ctx context.Context, s *State, cells []*cell, done func(n int, c *cell)) error {
+// run runs the cells, some at a time, as a campaign of which nothing was run before. Done is told of each when it is
+// done, with how many are, one at a time; the records may be gone afterwards.
+func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem, cells []*cell,
+	done func(n int, c *cell),
+) error {
 	level, err := m.noise.of(s)
 	if err != nil {
 		return err
 	}
-	if _, err := environments(tempDir(s)); err != nil { // Cleans up after the killed.
-		return err
-	}
-	results := m.results
-	if results == "" {
-		dir, err := newDir(tempDir(s))
+	dir := m.results
+	if dir == "" {
+		home, err := newDir(tempDir(s)) // which is locked
 		if err != nil {
 			return fail(ExitEnvironment, err, tempHint)
 		}
-		defer os.RemoveAll(dir)
-		results = dir
-	} else if err := checkResults(results); err != nil {
-		return err
+		defer os.RemoveAll(home)
+		dir = filepath.Join(home, "runs")
 	}
-	ctx, cancel := untilSignal(ctx, func() {})
-	defer cancel()
-	program := self(s)
-	args := slices.Concat(s.dirs.args(), s.logs.args(), m.cloud.args(),
-		[]string{
-			"--noise", string(level), "--decoy", m.decoys.String(), "--results", results,
-			"--max-memory", m.memory.String(), "--quiet", "-o", "json",
-		})
-	log := &lines{w: io.Discard} // What went wrong is told in the table.
-	if s.logs.settings().Or(logs.Settings{Level: logs.Off}).Level != logs.Off {
-		log.w = s.Stderr
+	p := newPool(s, dir, problems)
+	p.args = slices.Concat(p.args, m.cloud.args(), []string{
+		"--noise", string(level), "--decoy", m.decoys.String(), "--max-memory", m.memory.String(),
+	})
+	by, n := map[local.Run]*cell{}, 0
+	c := &local.Campaign{Workers: m.workers, Fresh: true, Retries: local.DefaultRetries}
+	for _, x := range cells {
+		by[x.run()] = x
+		c.Runs = append(c.Runs, x.run())
 	}
-	var mu sync.Mutex
-	n := 0
-	work := make(chan *cell)
-	var workers sync.WaitGroup
-	for range m.workers {
-		workers.Go(func() {
-			for c := range work {
-				c.run(ctx, program, args, log)
-				mu.Lock()
-				n++
-				done(n, c)
-				mu.Unlock()
-			}
-		})
-	}
-	for _, c := range cells {
-		if ctx.Err() != nil {
-			break
-		}
-		work <- c
-	}
-	close(work)
-	workers.Wait()
-	if ctx.Err() != nil {
-		return exitStatus(ExitSignal + int(syscall.SIGINT))
-	}
-	return nil
-}
-
-// run runs the cell in a process of its own, which says on its standard error what it logs, and why it failed.
-func (c *cell) run(ctx context.Context, program string, args []string, log *lines) {
-	start := time.Now()
-	defer func() { c.Seconds = time.Since(start).Seconds() }()
-	for range cmp.Or(c.tries, cellTries) {
-		cmd := exec.CommandContext(ctx, program,
-			slices.Concat(c.name(), []string{"--agent", c.Agent, "--seed", fmt.Sprint(c.seed)}, args)...)
-		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
-		cmd.WaitDelay = time.Minute
-		// A terminal would send Ctrl-C to it as well, and the second signal kills it before it has cleaned up.
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		var stdout, stderr bytes.Buffer
-		cmd.Stdout, cmd.Stderr = &stdout, io.MultiWriter(&stderr, log.writer())
-		err := cmd.Run()
-		if ctx.Err() != nil {
+	c.Ended = func(_ *local.Try, r *local.Result) {
+		if r == nil || r.Again {
 			return
 		}
-		var o session.Outcome
-		if json.Unmarshal(stdout.Bytes(), &o) != nil {
-			c.Got, c.Why = string(session.Infra), lastLine(stderr.String(), err)
-			continue
-		}
-		c.Got, c.Why, c.Record = string(o.Verdict.Class), o.Verdict.Why, o.Record
-		if o.Verdict.Class != session.Infra {
-			return
-		}
+		x := by[r.Run]
+		x.Got, x.Why, x.Record, x.Seconds = string(r.Class), r.Why, r.Record, r.Seconds
+		n++
+		done(n, x)
 	}
+	_, err = p.run(ctx, s, c, func(line string) { fmt.Fprintln(m.progress(s), line) })
+	return err
 }
 
-// name is the command that runs the problem.
-func (c *cell) name() []string {
-	if c.file != "" {
-		return []string{"run", c.file, "--task", c.Problem}
-	}
-	return []string{"run", c.Problem}
-}
-
-func lastLine(text string, err error) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if last := lines[len(lines)-1]; last != "" {
-		return last
-	}
-	return fmt.Sprint(err)
-}
+// lost is what a cell has of a run that could not be had.
+func (c *cell) lost(why string) { c.Got, c.Why = string(session.Infra), cmp.Or(why, "it did not end") }

@@ -34,13 +34,20 @@ type modelFlags struct {
 	timeout  time.Duration
 }
 
+// modelForms is how a model is named.
+const modelForms = "openai/NAME, azure/NAME, anthropic/NAME, or NAME at OPENAI_BASE_URL"
+
 func (f *modelFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.model, "model", "", "the agent's `model`: "+modelForms)
+	c.Flags().Float64Var(&f.cost, "max-cost", 0, "how many dollars the agent's model may cost; 0 is no limit")
+	f.addEvery(c)
+}
+
+// addEvery adds the flags that hold for any number of models and runs.
+func (f *modelFlags) addEvery(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.model, "model", "",
-		"the agent's `model`: openai/NAME, azure/NAME, anthropic/NAME, or NAME at OPENAI_BASE_URL")
 	flags.StringVar(&f.judge, "judge", "", "have a `model` score the agent's reasoning")
 	flags.StringVar(&f.prices, "prices", "", "YAML `file` with prices and windows of models")
-	flags.Float64Var(&f.cost, "max-cost", 0, "how many dollars the agent's model may cost; 0 is no limit")
 	flags.IntVar(&f.tokens, "max-tokens", 0,
 		"how many tokens the agent's model may read and write in all; 0 is no limit")
 	flags.StringVar(&f.cache, "model-cache", "",

@@ -29,7 +29,7 @@ type ownFlags struct {
 
 // The commands that name problems, and those that name applications alone.
 var (
-	problemCommands = []string{"run", "play", "shell", "mcp", "describe", "problems", "verify", "serve"}
+	problemCommands = []string{"run", "play", "shell", "mcp", "describe", "problems", "verify", "bench", "serve"}
 	appCommands     = []string{"up", "apps", "faults", "doctor"}
 )
 

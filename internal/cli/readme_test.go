@@ -7,18 +7,22 @@ import (
 	"testing"
 )
 
-// TestReadme looks for a test that runs each command by which the README says that an agent is run: a
-// line with the same words in the same order, and maybe more.
+// TestReadme looks for a test that runs each command by which the README says that an agent is run, or that two are
+// compared: a line with the same words in the same order, and maybe more.
 func TestReadme(t *testing.T) {
 	b, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(b), "\n## Run your agent\n")
-	if !ok {
-		t.Fatal("the README does not tell how to run an agent")
+	section := ""
+	for _, title := range []string{"Run your agent", "Compare two agents"} {
+		_, text, ok := strings.Cut(string(b), "\n## "+title+"\n")
+		if !ok {
+			t.Fatalf("the README has no section %q", title)
+		}
+		text, _, _ = strings.Cut(text, "\n## ")
+		section += text
 	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	var lines [][]string // of the tests
 	files, err := filepath.Glob("testdata/script/*.txtar")
 	if err != nil {
@@ -54,7 +58,7 @@ func TestReadme(t *testing.T) {
 			t.Errorf("no test runs %s", command)
 		}
 	}
-	if commands < 9 {
+	if commands < 10 {
 		t.Errorf("the README has %d commands", commands)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ type runFlags struct {
 	noise   noiseFlag
 	decoys  decoyFlag
 	results string
+	partOf  string // the folder of the campaign that the run is part of
 	output  string
 	memory  memoryFlag
 	blind   bool // the transcript does not tell what is wrong
@@ -92,9 +94,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
 	flags.Uint64Var(&f.seed, "seed", 0,
 		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
-	flags.StringVar(&f.hand, "hand-over", "",
-		"`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; "+
-			"or so long after, as 90s (default fault, for incidents alert)")
+	flags.StringVar(&f.hand, "hand-over", "", handOverUsage)
 	f.noise.add(c)
 	f.decoys.add(c)
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
@@ -108,6 +108,9 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	completeFlag(c, "task", taskNames)
 	completeArgs(c, s.problemIDs, true, true)
 }
+
+const handOverUsage = "`when` the agent's turn begins: fault, as it shows; alert, when somebody would be called; " +
+	"or so long after, as 90s (default fault, for incidents alert)"
 
 // seedVariable stands for --seed. Who asks for repeatable runs sets it once.
 const seedVariable = "AIOPSLAB_SEED"
@@ -186,7 +189,14 @@ the agent and grades what there is.`,
 				return err
 			}
 			f.blind = program // It may find what is printed, in a file.
-			return runProblem(c.Context(), s, f, p, a)
+			ctx := c.Context()
+			if f.partOf != "" {
+				syscall.CloseOnExec(lockFD)
+				var cancel context.CancelFunc
+				ctx, cancel = untilEOF(ctx, s.Stdin)
+				defer cancel()
+			}
+			return runProblem(ctx, s, f, p, a)
 		},
 	}
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent,
@@ -195,6 +205,8 @@ the agent and grades what there is.`,
 	f.cage.add(c)
 	f.models.add(c)
 	f.add(c, s)
+	c.Flags().StringVar(&f.partOf, partOfFlag, "", "the `folder` of the campaign that it is part of")
+	c.Flags().Lookup(partOfFlag).Hidden = true
 	return c
 }
 

@@ -236,6 +236,9 @@ func plural(n int, word string) string {
 	return word + "s"
 }
 
+// count is a number with what it counts, as in "1 run" and "2 runs".
+func count(n int, word string) string { return fmt.Sprintf("%d %s", n, plural(n, word)) }
+
 // options turns the flags into options and refuses what cannot work.
 func (f *upFlags) options(s *State) (embedded.Options, error) {
 	opts := embedded.Options{

@@ -73,7 +73,7 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 		},
 	}
 	flags := c.Flags()
-	f.add(c, s, "prove", "all", "by default they are kept only of what does not hold")
+	f.add(c, s, "prove, if none is named", []string{"all"}, "by default they are kept only of what does not hold")
 	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
 	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run, each time with the next seed")
 	flags.IntVar(&f.audit, "audit", 5,
@@ -134,11 +134,7 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 		if solves {
 			want = session.Solved
 		}
-		c := &cell{Problem: p.ID, Agent: agent, Want: string(want)}
-		if !p.BuiltIn() {
-			c.file = p.Document.File
-		}
-		list = append(list, c)
+		list = append(list, &cell{Problem: p.ID, Agent: agent, Want: string(want)})
 	}
 	for _, p := range problems {
 		add(p, "oracle", true)
@@ -188,11 +184,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"),
 		f.workers)
 	bad := 0
-	run := f.run
-	if f.on.cluster() {
-		run = f.runInPods
-	}
-	err = run(ctx, s, cells, func(n int, c *cell) {
+	done := func(n int, c *cell) {
 		mark := "ok  "
 		if !c.holds() {
 			bad++
@@ -201,7 +193,12 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		}
 		fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", n, len(cells), mark, c.Problem,
 			c.Agent, c.Got, c.Seconds, c.explain())
-	})
+	}
+	if f.on.cluster() {
+		err = f.runInPods(ctx, s, cells, done)
+	} else {
+		err = f.run(ctx, s, problems, cells, done)
+	}
 	if err != nil {
 		return err
 	}

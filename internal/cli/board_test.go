@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/campaign/local"
+	"github.com/aiopslab/aiopslab/report/stats"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+func TestBoard(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	b := &board{
+		out: &out, all: 4, workers: 2, groups: map[string]stats.Group{}, clock: func() time.Time { return now },
+	}
+	run := func(problem string) local.Run {
+		return local.Run{Agent: "react", Model: "openai/m", Problem: problem, Seed: 7}
+	}
+	b.ended(nil, &local.Result{Run: run("p"), Class: session.Solved, Seconds: 60, Cost: 1, Kept: true})
+	b.live = true
+	try := &local.Try{Run: run("q"), Number: 2, Dir: t.TempDir(), Began: now.Add(-time.Minute)}
+	b.began(try)
+	b.ended(try, &local.Result{Run: run("q"), Class: session.Infra, Why: "it\ndied", Seconds: 30, Cost: 0.5, Again: true})
+	b.live = false
+	b.erase()
+	b.ended(nil, &local.Result{Run: run("q"), Class: session.AgentFailed, Seconds: 90, Cost: 0.5})
+	want := `1 of 4 done, 100 % solved (21 to 100), $1.00
+  react (openai/m) q  seed 7  1m0s: starting, try 2
+` + "\x1b[2A\x1b[J" + `   1/4  infra        react (openai/m) q                                                  seed 7      30.0 s  again: it; died
+1 of 4 done, 100 % solved (21 to 100), $1.50
+` + "\x1b[1A\x1b[J" + `   2/4  failed       react (openai/m) q                                                  seed 7      90.0 s  2 of 4 done, 50 % solved (9 to 91), $2.00, about 2 min left
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestUsualWorkers(t *testing.T) {
+	memory := func(kB string) fstest.MapFS {
+		return fstest.MapFS{"proc/meminfo": {Data: []byte("MemAvailable: " + kB + " kB\n")}}
+	}
+	if n := usualWorkers(memory("1500000")); n != 1 {
+		t.Errorf("%d with memory for one", n)
+	}
+	if n := usualWorkers(memory("1000")); n != 1 {
+		t.Errorf("%d with memory for none", n)
+	}
+	if n, most := usualWorkers(fstest.MapFS{}), usualWorkers(memory("9000000000")); n != most {
+		t.Errorf("%d if the memory is not known, %d if there is much", n, most)
+	}
+}

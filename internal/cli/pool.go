@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/aiopslab/aiopslab/agent/external"
+	"github.com/aiopslab/aiopslab/campaign/local"
+	"github.com/aiopslab/aiopslab/internal/logs"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// partOfFlag makes a run one of a campaign: it ends with its standard input, and what is in the campaign's folder is
+// hidden from its agent.
+const partOfFlag = "part-of"
+
+// lockFD is the file descriptor by which a run of a campaign holds the campaign's folder.
+const lockFD = 3
+
+// pool has the runs of a campaign done, each by a process of this program: the only one that there is for verify,
+// audit, bench, and the pods of a Job.
+type pool struct {
+	program string
+	dir     string   // the campaign's folder
+	args    []string // of every run
+	cage    []string // of the runs whose agent is a program
+	log     *lines
+	by      map[string]*problem.Problem
+}
+
+func newPool(s *State, dir string, problems []*problem.Problem) *pool {
+	p := &pool{
+		program: self(s), dir: dir, log: &lines{w: io.Discard}, by: map[string]*problem.Problem{},
+		args: slices.Concat(s.dirs.args(), s.logs.args(), []string{"--quiet", "-o", "json"}),
+	}
+	if s.logs.settings().Or(logs.Settings{Level: logs.Off}).Level != logs.Off {
+		p.log.w = s.Stderr
+	}
+	for _, x := range problems {
+		p.by[x.ID] = x
+	}
+	return p
+}
+
+// command is the process of a try.
+func (p *pool) command(t *local.Try) *exec.Cmd {
+	args := []string{"run", t.Problem}
+	if x := p.by[t.Problem]; !x.BuiltIn() {
+		args = []string{"run", x.Document.File, "--task", t.Problem}
+	}
+	args = append(args, "--agent", t.Agent, "--seed", fmt.Sprint(t.Seed), "--results", t.Dir, "--"+partOfFlag, p.dir)
+	if t.Model != "" {
+		args = append(args, "--model", t.Model)
+	}
+	if strings.HasPrefix(t.Agent, external.Prefix) {
+		args = append(args, p.cage...)
+	}
+	cmd := exec.Command(p.program, append(args, p.args...)...)
+	cmd.Stderr = p.log.writer() // What went wrong is told in the result.
+	return cmd
+}
+
+// abandon leaves the record of a run whose process has ended before its time.
+func (p *pool) abandon(t *local.Try, why string) error {
+	files, err := filepath.Glob(filepath.Join(t.Dir, "*.jsonl"))
+	if err != nil {
+		return err
+	}
+	id := session.NewID()
+	file := filepath.Join(t.Dir, id+".jsonl")
+	if len(files) > 0 {
+		file = files[0]
+	}
+	run := record.Run{ID: id, Agent: t.Agent, Problem: t.Problem, Seed: t.Seed}
+	_, err = session.Abandon(file, p.by[t.Problem], run, why)
+	return err
+}
+
+// run takes a campaign to its end. Ctrl-C lets the runs that are under way end, the second one stops them, and tell is
+// told so.
+func (p *pool) run(ctx context.Context, s *State, c *local.Campaign, tell func(string)) (*local.Summary, error) {
+	if _, err := environments(tempDir(s)); err != nil { // Cleans up after the killed.
+		return nil, err
+	}
+	if err := p.ready(s); err != nil {
+		return nil, err
+	}
+	ctx, drain, release := untilTwice(ctx, tell)
+	defer release()
+	folder, err := local.Open(ctx, p.dir, func() {
+		tell("waiting for the runs of another campaign in " + p.dir + " to end")
+	})
+	if err != nil {
+		return nil, fail(ExitEnvironment, err, "")
+	}
+	defer folder.Close()
+	c.Folder, c.Command, c.Abandon, c.Drain = folder, p.command, p.abandon, drain
+	c.Ready = func() error { return p.ready(s) }
+	sum, err := c.Run(ctx)
+	switch {
+	case errors.Is(err, local.ErrSettings):
+		return nil, fail(ExitUsage, err, "Choose another folder with --results.")
+	case err != nil:
+		return nil, fail(ExitEnvironment, err, "")
+	case errors.Is(sum.Why, local.ErrDrained), ctx.Err() != nil && sum.Why != nil:
+		return sum, exitStatus(ExitSignal + int(syscall.SIGINT))
+	case errors.Is(sum.Why, local.ErrBudget), errors.Is(sum.Why, local.ErrRow):
+		return sum, nil
+	}
+	return sum, fail(ExitEnvironment, sum.Why, "What is finished is kept.")
+}
+
+// ready says why no run can be started now.
+func (p *pool) ready(s *State) error {
+	if err := checkResults(p.dir); err != nil {
+		return err
+	}
+	return checkTemp(tempDir(s))
+}
+
+// untilTwice returns a channel that is closed with the first Ctrl-C, and a context that ends with the second, or with
+// another signal. One more kills the process.
+func untilTwice(ctx context.Context, tell func(string)) (context.Context, <-chan struct{}, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals, release := catchSignals()
+	drain := make(chan struct{})
+	go func() {
+		defer release()
+		for once := false; ; once = true {
+			select {
+			case sig := <-signals:
+				if sig == os.Interrupt && !once {
+					tell("the runs that are under way may end; press Ctrl-C again to stop them")
+					close(drain)
+					continue
+				}
+				tell("stopping the runs that are under way")
+				cancel()
+				return
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, drain, cancel
+}
+
+// untilEOF returns a context that ends with what is read.
+func untilEOF(ctx context.Context, from io.Reader) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, from)
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// usualWorkers is how many runs this machine has processors and memory for. Root is its files.
+func usualWorkers(root fs.FS) int {
+	memory, known := availableMemory(root)
+	if !known {
+		memory = math.MaxInt64
+	}
+	return int(max(1, min(int64(runtime.NumCPU()), memory/usualMemory)))
+}
