@@ -215,7 +215,7 @@ func (f *Folder) commit(file string, run Run, replaces string) (string, error) {
 
 // past are the finished tries that are in the folder, by the key of their run, the oldest first.
 func (f *Folder) past() (map[string][]*Result, error) {
-	entries, err := os.ReadDir(f.Dir) // sorted, and ids sort by time
+	entries, err := os.ReadDir(f.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +232,9 @@ func (f *Folder) past() (map[string][]*Result, error) {
 		}
 		r.partial = !exists(sessionFile(file))
 		past[key] = append(past[key], r)
+	}
+	for _, tries := range past {
+		slices.SortFunc(tries, func(a, b *Result) int { return a.ended.Compare(b.ended) })
 	}
 	return past, nil
 }

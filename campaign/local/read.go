@@ -47,7 +47,9 @@ func readResult(file string) (*Result, error) {
 	if err := e.Decode(&v); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
-	r := &Result{Class: v.Class, Why: v.Why, Record: file, Seconds: e.Time.Sub(begun.Time).Seconds()}
+	r := &Result{
+		Class: v.Class, Why: v.Why, Record: file, Seconds: e.Time.Sub(begun.Time).Seconds(), ended: e.Time,
+	}
 	r.Cost, _ = v.Results["cost_usd"].(float64)
 	return r, nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"regexp"
+	"time"
 
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -76,6 +77,7 @@ type Result struct {
 	Again   bool    // the run will be tried again
 
 	partial bool // somebody has removed the session file
+	ended   time.Time
 }
 
 // Counts reports whether the result says something of the agent.
