@@ -14,7 +14,7 @@ const (
 	ExitUsage        = 2   // the command line is wrong
 	ExitEnvironment  = 3   // the environment could not be started, or died
 	ExitUnsolved     = 4   // not solved, does not hold (`verify`), is guessed (`audit`), or differs today (`regrade`)
-	ExitInconclusive = 5   // a run says nothing of the agent: it was interrupted, not graded (again), or not begun (`bench`)
+	ExitInconclusive = 5   // a run says nothing of the agent: interrupted, not graded (again), or not begun (`bench`)
 	ExitNotRunnable  = 126 // the command of `up` or `shell -- COMMAND` cannot be run
 	ExitNotFound     = 127 // the command of `up` or `shell -- COMMAND` is not there
 	ExitSignal       = 128 // plus the number of the signal that ended the command, or the start
