@@ -43,7 +43,7 @@ type Folder struct {
 // Open takes a folder, which is made if there is none, and what earlier runs there have finished. If it is somebody
 // else's it waits for a while, and waits is told so. Waits may be nil.
 func Open(ctx context.Context, dir string, waits func()) (*Folder, error) {
-	if err := os.MkdirAll(filepath.Join(dir, runningName), 0o755); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
 	f := &Folder{Dir: dir}
@@ -142,6 +142,9 @@ func (f *Folder) desk(who Contestant) (string, error) {
 // that was interrupted, or cut off, tells nothing, and it was not its fault.
 func (f *Folder) adopt() error {
 	running := filepath.Join(f.Dir, runningName)
+	if err := os.MkdirAll(running, 0o755); err != nil { // Who had the folder before may have removed it.
+		return err
+	}
 	entries, err := os.ReadDir(running)
 	if err != nil {
 		return err
