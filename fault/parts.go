@@ -76,7 +76,8 @@ func typed[T any](p parts, kind, name string) *T {
 	return new(T)
 }
 
-// typedOf are the parts of applications with their types: converting them would be half of what reading a catalog takes.
+// typedOf are the parts of applications with their types: converting them would be half of what reading a catalog
+// takes.
 var typedOf sync.Map
 
 // containers of a Deployment, without those that run before.

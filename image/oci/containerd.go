@@ -44,8 +44,8 @@ func (s *Set) Import(ctx context.Context, socket, namespace string) error {
 // FindContainerd looks for a containerd, and returns the program that speaks to it.
 func FindContainerd(socket string) (ctr string, err error) {
 	if ctr, err = exec.LookPath("ctr"); err != nil {
-		return "", errors.New("ctr is not in PATH; it comes with containerd. Or write an archive with -o, and import it " +
-			"where the node is")
+		return "", errors.New("ctr is not in PATH; it comes with containerd. Or write an archive with -o, and import " +
+			"it where the node is")
 	}
 	if _, err := os.Stat(socket); err != nil {
 		return "", fmt.Errorf("no containerd at %s: %w", socket, err)
