@@ -51,7 +51,13 @@ type Briefing struct {
 }
 
 // Interval is the time between two moments.
-type Interval struct{ From, To time.Time }
+type Interval struct {
+	From, To time.Time
+	// Step is how far apart samples of metrics are; 0 for 15 seconds.
+	Step time.Duration `json:",omitempty"`
+	// Services asks for the rates, errors and latencies of services as well.
+	Services bool `json:",omitempty"`
+}
 
 // Entry describes an agent. Each run makes one of its own with New.
 type Entry struct {

@@ -19,6 +19,9 @@ import (
 type Window struct {
 	Namespace string
 	From, To  time.Time
+	Step      time.Duration // how far apart samples of metrics are; 0 for 15 seconds
+	// Services asks for the [ServiceMetrics] as well.
+	Services bool
 }
 
 // ContainerMetrics are the metrics that are exported, of each container and pod.
@@ -101,43 +104,53 @@ func (o *Observer) exportMetrics(ctx context.Context, w Window, dir string, f Fo
 			return err
 		}
 	}
+	if w.Services {
+		return o.exportServices(ctx, w, filepath.Join(dir, "service"), f)
+	}
 	return nil
 }
 
-// metricRows returns the samples of a metric, 15 seconds apart.
-func (o *Observer) metricRows(ctx context.Context, w Window, name string) ([]MetricRow, error) {
-	var rows []MetricRow
+// metricRows returns the samples of a metric.
+func (o *Observer) metricRows(ctx context.Context, w Window, name string) (rows []MetricRow, err error) {
+	err = o.queryRange(ctx, w, name, fmt.Sprintf("%s{namespace=%q}", name, w.Namespace), func(s *model.SampleStream) {
+		pod, kpi := string(s.Metric["pod"]), name
+		if strings.HasPrefix(pod, "loadgenerator-") || strings.HasPrefix(pod, "redis-cart") {
+			return
+		}
+		if i := s.Metric["interface"]; i != "" {
+			kpi += "." + string(i)
+		}
+		for _, p := range s.Values {
+			rows = append(rows, MetricRow{
+				p.Timestamp.Unix(), string(s.Metric["instance"]) + "." + pod, kpi,
+				math.Round(float64(p.Value)*1000) / 1000,
+			})
+		}
+	})
+	return rows, err
+}
+
+// queryRange asks for the series of a query in a window, and calls each with every part of every one.
+func (o *Observer) queryRange(ctx context.Context, w Window, name, query string, each func(*model.SampleStream)) error {
+	step := cmp.Or(w.Step, exportStep)
 	for from := w.From; !from.After(w.To); from = from.Add(exportSpan) {
-		to := from.Add(exportSpan - exportStep)
+		to := from.Add(exportSpan - step)
 		if to.After(w.To) {
 			to = w.To
 		}
-		v, _, err := o.prometheus.QueryRange(ctx, fmt.Sprintf("%s{namespace=%q}", name, w.Namespace),
-			promv1.Range{Start: from, End: to, Step: exportStep})
+		v, _, err := o.prometheus.QueryRange(ctx, query, promv1.Range{Start: from, End: to, Step: step})
 		if err != nil {
-			return nil, fmt.Errorf("query %s: %w", name, err)
+			return fmt.Errorf("query %s: %w", name, err)
 		}
 		m, ok := v.(model.Matrix)
 		if !ok {
-			return nil, fmt.Errorf("query %s: Prometheus answers with a %s", name, v.Type())
+			return fmt.Errorf("query %s: Prometheus answers with a %s", name, v.Type())
 		}
 		for _, s := range m {
-			pod, kpi := string(s.Metric["pod"]), name
-			if strings.HasPrefix(pod, "loadgenerator-") || strings.HasPrefix(pod, "redis-cart") {
-				continue
-			}
-			if i := s.Metric["interface"]; i != "" {
-				kpi += "." + string(i)
-			}
-			for _, p := range s.Values {
-				rows = append(rows, MetricRow{
-					p.Timestamp.Unix(), string(s.Metric["instance"]) + "." + pod, kpi,
-					math.Round(float64(p.Value)*1000) / 1000,
-				})
-			}
+			each(s)
 		}
 	}
-	return rows, nil
+	return nil
 }
 
 func (o *Observer) exportTraces(ctx context.Context, w Window, dir string, f Format) (string, error) {

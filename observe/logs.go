@@ -166,6 +166,9 @@ var levelWords = map[string]string{
 // levelWindow is how far into a line its level is looked for, in bytes. Later words are the message.
 const levelWindow = 160
 
+// LevelOf returns the level that a line of a log tells: "debug", "info", "warn", "error" or "fatal", or "".
+func LevelOf(line string) string { return levelOf(line) }
+
 // levelOf returns the level a line tells, or "". It understands a field of JSON or logfmt ("level",
 // "lvl", "severity", MongoDB's "s"), klog's first letter, and a word in front of the message.
 func levelOf(line string) string {

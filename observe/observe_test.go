@@ -264,7 +264,7 @@ func read(t *testing.T, names ...string) string {
 // The files have the names, columns and forms of the original's.
 func TestExportCSV(t *testing.T) {
 	o := fake(t, telemetry())
-	w := Window{"shop", at.Add(-time.Minute), at.Add(time.Minute)}
+	w := Window{Namespace: "shop", From: at.Add(-time.Minute), To: at.Add(time.Minute)}
 	dir, err := o.ExportMetrics(t.Context(), w, t.TempDir(), CSV)
 	if err != nil {
 		t.Fatal(err)
@@ -316,9 +316,49 @@ func TestExportCSV(t *testing.T) {
 	}
 }
 
+// Who wants more samples gets them.
+func TestExportStep(t *testing.T) {
+	for step, want := range map[time.Duration]string{0: "15", 5 * time.Second: "5"} {
+		m := cluster()
+		var asked string
+		m.HandleFunc("POST /api/v1/query_range", func(w http.ResponseWriter, r *http.Request) {
+			asked = r.FormValue("step")
+			reply(`{"status":"success","data":{"resultType":"matrix","result":[]}}`)(w, r)
+		})
+		w := Window{Namespace: "shop", From: at.Add(-time.Minute), To: at, Step: step}
+		if _, err := fake(t, m).ExportMetrics(t.Context(), w, t.TempDir(), CSV); err != nil || asked != want {
+			t.Errorf("step %v: asked for %s, %v", step, asked, err)
+		}
+	}
+}
+
+// Services are asked for by those who want them, and their numbers are as they are.
+func TestExportServices(t *testing.T) {
+	m := cluster()
+	m.HandleFunc("POST /api/v1/query_range", func(w http.ResponseWriter, r *http.Request) {
+		series := ""
+		if q := r.FormValue("query"); q == `sum by (service) (rate(http_requests_total{namespace="shop"}[15s]))` {
+			series = `{"metric":{"service":"geo"},"values":[[1772366400,"1.23456"],[1772366405,"NaN"]]}`
+		}
+		reply(`{"status":"success","data":{"resultType":"matrix","result":[`+series+`]}}`)(w, r)
+	})
+	w := Window{Namespace: "shop", From: at.Add(-time.Minute), To: at, Services: true}
+	dir, err := fake(t, m).ExportMetrics(t.Context(), w, t.TempDir(), CSV)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "timestamp,cmdb_id,kpi_name,value\n1772366400,geo,http_requests,1.23456\n1772366405,geo,http_requests,NaN\n"
+	if diff := cmp.Diff(want, read(t, dir, "service", "kpi_http_requests.csv")); diff != "" {
+		t.Error(diff)
+	}
+	if list, err := os.ReadDir(filepath.Join(dir, "service")); len(list) != 1 || err != nil {
+		t.Errorf("%v, %v", list, err)
+	}
+}
+
 func TestExportErrors(t *testing.T) {
 	o := fake(t, telemetry())
-	w := Window{"shop", at.Add(-time.Minute), at.Add(time.Minute)}
+	w := Window{Namespace: "shop", From: at.Add(-time.Minute), To: at.Add(time.Minute)}
 	// Half a table is no table.
 	dir := t.TempDir()
 	if _, err := fake(t, http.NotFoundHandler()).ExportTraces(t.Context(), w, dir, CSV); err == nil {

@@ -320,7 +320,9 @@ func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	w := observe.Window{Namespace: l.setting.Problem.App.Namespace, From: i.From, To: i.To}
+	w := observe.Window{
+		Namespace: l.setting.Problem.App.Namespace, From: i.From, To: i.To, Step: i.Step, Services: i.Services,
+	}
 	return l.stage.observer.Export(ctx, w, dir, observe.CSV)
 }
 

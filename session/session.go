@@ -72,6 +72,7 @@ type Session struct {
 	HandOver    HandOver      // when the agent's turn begins
 	Noise       noise.Level   // what else goes on; empty for nothing
 	Decoys      decoy.Set     // what may be taken for a fault
+	Telemetry   bool          // keep what the system told until the agent's turn, see [TelemetryDir]
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
@@ -107,6 +108,9 @@ type run struct {
 	trace []grade.Turn
 	stop  context.CancelCauseFunc
 	dead  bool // the record tells of the environment's death
+	file  string
+	// injecting is when the injection of faults began, of a healthy system too.
+	injecting time.Time
 
 	mu      sync.Mutex // of telling
 	secrets []secret
@@ -137,7 +141,7 @@ func (s *Session) Run(ctx context.Context) (*Outcome, error) {
 		return nil, fmt.Errorf("results: %w", err)
 	}
 	log.Watch(s.Events)
-	r := &run{Session: s, log: log, diary: diary{log: s.Log}}
+	r := &run{Session: s, log: log, diary: diary{log: s.Log}, file: file}
 	r.diary.logger().Info("run begun", "agent", s.Agent.Name)
 	begun := time.Now()
 	r.work(ctx)
@@ -230,6 +234,11 @@ func (r *run) disclose() {
 // took to show, or that there was none. So is where the load comes from, because it is told in between. So are noise
 // and decoys: what is none of them is the fault.
 func (r *run) tell(kind string, data any) {
+	if data == (record.Phase{Name: injectingPhase}) {
+		r.mu.Lock()
+		r.injecting = time.Now()
+		r.mu.Unlock()
+	}
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
 		kind == record.DecoyEvent, kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
@@ -258,6 +267,9 @@ func (r *run) work(ctx context.Context) {
 		r.disclose()
 		r.event(record.SubmissionEvent, record.Submission{Reason: err.Error(), Class: string(class)})
 		return
+	}
+	if r.Telemetry && !r.Shadow {
+		r.keepTelemetry(ctx)
 	}
 	r.agentTurn(ctx, way)
 	r.disclose()

@@ -9,9 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/report/dataset"
 	"github.com/aiopslab/aiopslab/report/export"
 )
 
@@ -34,12 +36,14 @@ type exportFlags struct {
 	out      string
 	endpoint string
 	steps    bool
+	// telemetry makes a data set of incidents instead.
+	telemetry bool
 }
 
 func newExport(s *State) *cobra.Command {
 	f := &exportFlags{}
 	c := &cobra.Command{
-		Use:   "export [PATH...] --format FORMAT",
+		Use:   "export [PATH...]",
 		Short: "Write runs in the formats of other tools",
 		Long: `Write runs in the formats of other tools, from their records.
 
@@ -50,6 +54,10 @@ func newExport(s *State) *cobra.Command {
   csv        a table with a row for each run, or with --steps for each step
   parquet    the same in the format of Apache Parquet
 
+--telemetry makes a data set of incidents instead, in the shape that RCAEval
+uses, of what 'run --keep-telemetry' has kept: metrics, logs, traces and
+topology in DIR/cases/RUN, what was wrong and when in DIR/truth/RUN.
+
 PATH is a record or a directory of them; without any it is 'results'. Without
 -o, standard output gets it. With -o, atif and aiopslab make a directory with a
 file RUN.json for each run, or one file if its name ends in .json and there is
@@ -59,7 +67,8 @@ $` + headersVariable + `, as key=value with commas between them.`,
 		Example: `  aiopslab export --format csv -o runs.csv
   aiopslab export results --format atif -o trajectories
   aiopslab export results --format otlp --endpoint http://localhost:4318
-  aiopslab export results --format parquet --steps -o steps.parquet`,
+  aiopslab export results --format parquet --steps -o steps.parquet
+  aiopslab export results --telemetry -o incidents`,
 		RunE: func(c *cobra.Command, args []string) error { return exportRuns(c.Context(), s, f, args) },
 	}
 	c.Flags().StringVar(&f.format, "format", "", "`format`: "+alternatives(exportFormats))
@@ -67,13 +76,21 @@ $` + headersVariable + `, as key=value with commas between them.`,
 	c.Flags().StringVar(&f.endpoint, "endpoint", "", "send otlp to this `URL`, with OTLP over HTTP")
 	c.Flags().BoolVar(&f.steps, "steps", false, "a table of steps, not of runs")
 	completeFlag(c, "format", func() []string { return exportFormats })
-	c.MarkFlagsMutuallyExclusive("output", "endpoint")
+	c.Flags().BoolVar(&f.telemetry, "telemetry", false, "a data set of incidents, not of runs")
 	return c
 }
 
 func (f *exportFlags) check() error {
 	hint := "Run 'aiopslab export --help' to see what each is."
 	switch {
+	case f.telemetry && (f.format != "" || f.steps || f.endpoint != ""):
+		return fail(ExitUsage, errors.New("--telemetry goes without --format, --steps and --endpoint"), hint)
+	case f.out != "" && f.endpoint != "":
+		return fail(ExitUsage, errors.New("-o and --endpoint: name one of them"), "")
+	case f.telemetry && f.out == "":
+		return fail(ExitUsage, errors.New("--telemetry needs a directory: name it with -o"), "")
+	case f.telemetry:
+		return nil
 	case f.format == "":
 		return fail(ExitUsage, errors.New("--format is missing: want "+alternatives(exportFormats)), hint)
 	case !slices.Contains(exportFormats, f.format):
@@ -97,6 +114,9 @@ func exportRuns(ctx context.Context, s *State, f *exportFlags, paths []string) e
 	files, err := recordFiles(paths)
 	if err != nil {
 		return err
+	}
+	if f.telemetry {
+		return exportIncidents(ctx, s, f.out, files)
 	}
 	to, err := f.open(s, files)
 	if err != nil {
@@ -126,8 +146,39 @@ func exportRuns(ctx context.Context, s *State, f *exportFlags, paths []string) e
 		return fail(ExitError, fmt.Errorf("export: %w", err), "")
 	}
 	if to.where != "" {
-		fmt.Fprintf(s.Stdout, "%d runs are %s.\n", len(files)-out.n, to.where)
+		fmt.Fprintf(s.Stdout, "%s %s.\n", counted(len(files)-out.n, "run"), to.where)
 	}
+	return nil
+}
+
+// exportIncidents makes a data set of what runs have kept. Runs that have nothing, or are no case of what they should
+// be, are named and left out.
+func exportIncidents(ctx context.Context, s *State, dir string, files []string) error {
+	set := dataset.Set{Dir: dir}
+	out := leftOut{s: s, paths: []string{dir}}
+	for _, name := range files {
+		if ctx.Err() != nil {
+			return interrupted
+		}
+		r, err := export.Read(name)
+		if err == nil {
+			err = set.Add(r)
+		}
+		if errors.Is(err, syscall.ENOSPC) {
+			return fail(ExitError, fmt.Errorf("export: %w", err), "")
+		}
+		if err != nil {
+			out.add(err)
+		}
+	}
+	if out.n == len(files) {
+		return fail(ExitUsage, errors.New("there is no run with telemetry that makes a case"),
+			"'aiopslab run PROBLEM --keep-telemetry' keeps it.")
+	}
+	if err := out.end(len(files)); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stdout, "%s exported to %s.\n", counted(len(files)-out.n, "incident"), dir)
 	return nil
 }
 
@@ -197,7 +248,7 @@ func (f *exportFlags) open(s *State, files []string) (*destination, error) {
 	if err != nil {
 		return nil, fail(ExitError, fmt.Errorf("-o %s: %w", f.out, err), "")
 	}
-	d := &destination{where: "in " + f.out, file: file, name: f.out}
+	d := &destination{where: "exported to " + f.out, file: file, name: f.out}
 	err = file.Chmod(0o644)
 	if err == nil {
 		d.Writer, err = f.writer(file)
@@ -225,7 +276,7 @@ func (f *exportFlags) openFolder(files []string) (*destination, error) {
 	if err != nil {
 		return nil, fail(ExitError, fmt.Errorf("-o %s: %w", f.out, err), "")
 	}
-	return &destination{Writer: w, where: "in " + f.out}, nil
+	return &destination{Writer: w, where: "exported to " + f.out}, nil
 }
 
 // same reports whether two names are of one file.

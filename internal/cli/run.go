@@ -38,6 +38,7 @@ type runFlags struct {
 	decoys  decoyFlag
 	results string
 	partOf  string // the folder of the campaign that the run is part of
+	keeps   bool   // what the system told
 	output  string
 	memory  memoryFlag
 	blind   bool // the transcript does not tell what is wrong
@@ -180,6 +181,9 @@ the agent and grades what there is.`,
 			if err != nil {
 				return err
 			}
+			if f.keeps && f.shadow.on {
+				return fail(ExitUsage, errors.New("--keep-telemetry is for problems, not for --shadow"), "")
+			}
 			program := strings.HasPrefix(f.agent, external.Prefix)
 			if err := f.cage.check(program); err != nil {
 				return err
@@ -202,6 +206,8 @@ the agent and grades what there is.`,
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent,
 		"who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
+	c.Flags().BoolVar(&f.keeps, "keep-telemetry", false,
+		"keep metrics, logs and traces until the agent's turn beside the record, for 'aiopslab export --telemetry'")
 	f.cage.add(c)
 	f.models.add(c)
 	f.add(c, s)
@@ -292,7 +298,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 			outcome, err = work(ctx, session.Session{
 				ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
 				Results: f.results, Scratch: env.Dir, HandOver: session.HandOver(f.hand), Seed: seed,
-				Noise: f.noise.level, Decoys: f.decoys.kinds,
+				Noise: f.noise.level, Decoys: f.decoys.kinds, Telemetry: f.keeps,
 				Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent
