@@ -84,8 +84,12 @@ func (f *Front) converse(w http.ResponseWriter, r *http.Request, d *dialogue) er
 				bid(conn, websocket.CloseNormalClosure, "")
 				return nil
 			}
+			b, err := json.Marshal(answer)
+			if err != nil {
+				return nil //nolint:nilerr // The answer has begun. Data are our own types, and out of JSON.
+			}
 			_ = conn.SetWriteDeadline(time.Now().Add(socketTimeout))
-			if conn.WriteJSON(answer) != nil {
+			if conn.WriteMessage(websocket.TextMessage, b) != nil { // In one frame, as the simplest clients expect it.
 				return nil
 			}
 		}
