@@ -105,7 +105,7 @@ func (t *incidentTally) incident(agent string) Incident {
 		Agent: agent, Stages: []Stage{},
 		Solved: NewShare(t.solved, t.runs), Healthy: NewShare(t.healthySolved, t.healthy),
 		Mended: Conditional{NewShare(t.mended[1], t.found[1]), NewShare(t.mended[0], t.found[0])},
-		Lucky:  NewShare(t.mended[0], t.mended[0]+t.mended[1]),
+		Lucky:  t.lucky(),
 	}
 	for _, q := range problem.Tasks {
 		if n := t.judged[q]; n > 0 {
@@ -114,6 +114,9 @@ func (t *incidentTally) incident(agent string) Incident {
 	}
 	return i
 }
+
+// lucky is the share of the mended systems whose fault was not found.
+func (t *incidentTally) lucky() Share { return NewShare(t.mended[0], t.mended[0]+t.mended[1]) }
 
 // incidents are those of the agents, by name.
 func (b *Builder) incidentRows() []Incident {

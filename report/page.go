@@ -32,9 +32,7 @@ figure { margin: .6em 0 } svg { max-width: 100%; height: auto }
 // report has, and for each row that has no runs the command that fills it. The page needs no other file.
 func (r *Report) WritePaper(w io.Writer) error {
 	var b bytes.Buffer
-	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
-	b.WriteString("<meta name=\"viewport\" content=\"width=device-width\">\n")
-	fmt.Fprintf(&b, "<title>As in the paper</title>\n%s</head>\n<body>\n<h1>As in the paper</h1>\n", pageStyle)
+	pageHead(&b, "As in the paper")
 	fmt.Fprintf(&b, `<p>The evaluation of <a href="https://arxiv.org/abs/2501.06706">AIOpsLab: A Holistic Framework to
 Evaluate AI Agents for Enabling Autonomous Clouds</a> (Chen et al., 2025, section 3) beside %s of ours, of
 which %d count. Rows with a grey ground are the paper's, over 48 problems of AIOpsLab; the others are
@@ -65,6 +63,13 @@ get_traces are rare where an agent succeeds.`, r.actionsFigure("Actions in solve
 	b.WriteString("</body>\n</html>\n")
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// pageHead begins a page.
+func pageHead(b *bytes.Buffer, title string) {
+	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n")
+	b.WriteString("<meta name=\"viewport\" content=\"width=device-width\">\n")
+	fmt.Fprintf(b, "<title>%s</title>\n%s</head>\n<body>\n<h1>%s</h1>\n", escape(title), pageStyle, escape(title))
 }
 
 // html writes a table.

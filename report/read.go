@@ -35,7 +35,13 @@ type Run struct {
 	Faulty              bool                      // there was a fault to find
 	Stages              map[problem.Task]RunStage // of an incident
 	Actions             []string                  // one for each step
-	Commands            []string                  // the programs that the agent ran in a shell
+	Writes              int                       // of the agent
+	Repeated            int                       // steps that did what one before had done, see [Conduct]
+	App                 string
+	Faults              []string // kind and target
+	SystemLevel         string   // of the cause, if the record tells
+	Load                string   // in a few words
+	Commands            []string // the programs that the agent ran in a shell
 }
 
 // RunStage is how a question of an incident was answered.
@@ -144,23 +150,24 @@ func unfinished(rec *record.Record) string {
 
 // scan takes what the events tell, and returns the verdict if there is one.
 func (r *Run) scan(rec *record.Record) (v *session.Verdict, err error) {
+	var done repeats
 	for _, e := range rec.Events {
 		switch e.Kind {
 		case record.ProblemEvent:
-			var p struct {
-				Task   problem.Task `json:"task"`
-				Faults []string     `json:"faults"`
-			}
+			var p recordedProblem
 			if err := e.Decode(&p); err != nil {
 				return nil, err
 			}
-			r.Task, r.Faulty = p.Task, len(p.Faults) > 0
+			r.takeProblem(p)
 		case record.StepEvent:
 			var s record.Step
 			if err := e.Decode(&s); err != nil {
 				return nil, err
 			}
 			r.step(s)
+			r.Repeated += bit(done.step(s))
+		case record.WriteEvent:
+			done.write()
 		case record.VerdictEvent:
 			v = new(session.Verdict)
 			if err := e.Decode(v); err != nil {
@@ -182,7 +189,7 @@ func (r *Run) take(v *session.Verdict) {
 		r.Seconds = max(r.Seconds, number(key)) // It has one of them, or is an incident that took as long as the last.
 	}
 	r.takeStages(v.Results["stages"])
-	r.Steps = len(r.Actions)
+	r.Steps, r.Writes = len(r.Actions), int(number("writes"))
 	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
 	r.Model, _ = v.Results["model"].(string)
 	if cost, ok := v.Results["cost_usd"].(float64); ok {

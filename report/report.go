@@ -41,6 +41,12 @@ type Report struct {
 	// and 7. Commands are the same for the programs run in a shell, as in Table 5.
 	Actions  []Mix `json:"actions"`
 	Commands []Mix `json:"commands"`
+	// Values are the agents by what they cost and what they solve for it, the cheapest first.
+	Values []Value `json:"values"`
+	// Conduct is how agents work, by name.
+	Conduct []Conduct `json:"conduct"`
+	// Cuts are the agents by kind of fault, system level, application and load.
+	Cuts []Cut `json:"cuts"`
 	// NotCounted are the runs that say nothing about the agent, and why.
 	NotCounted []NotCounted `json:"not_counted"`
 }
@@ -55,6 +61,8 @@ type Row struct {
 	OutTokens  float64 `json:"out_tokens"`
 	Cost       *Cost   `json:"cost,omitempty"` // nil if no run tells
 	NotCounted int     `json:"not_counted"`
+	// Spreads are how times and counts are distributed.
+	Spreads Spreads `json:"spreads"`
 	// Of localization: whether a faulty component is the first of the answer, or among the first three.
 	Top1 *Share `json:"top_1,omitempty"`
 	Top3 *Share `json:"top_3,omitempty"`
@@ -119,6 +127,8 @@ type Builder struct {
 	incidents map[string]*incidentTally
 	actions   map[string]map[string]*Use
 	shell     map[string]map[string]*Use
+	conduct   map[string]*conduct
+	cuts      map[cutKey]*tally
 	report    Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
 	finished   map[[2]string]bool
@@ -137,7 +147,8 @@ type tally struct {
 	solved, top1, top3, lvl, typ  int
 	healthy, alarms               int // runs without a fault, and those of them that were failed
 	seconds, steps, in, out, cost float64
-	priced                        int
+	priced, pricedSolved          int
+	taken                         taken
 	solvedIn                      map[int]int // runs solved in exactly so many steps
 	maxSteps                      int
 	problems                      map[string]stats.Group // how often each was tried, and solved
@@ -148,7 +159,7 @@ func (b *Builder) Add(r *Run) {
 	if b.seen == nil {
 		b.seen, b.tallies = map[[3]string]bool{}, map[key]*tally{}
 		b.actions, b.shell = map[string]map[string]*Use{}, map[string]map[string]*Use{}
-		b.incidents = map[string]*incidentTally{}
+		b.incidents, b.conduct, b.cuts = map[string]*incidentTally{}, map[string]*conduct{}, map[cutKey]*tally{}
 		b.finished, b.unfinished = map[[2]string]bool{}, map[[2]string]*Run{}
 	}
 	run := [2]string{r.ID, r.Agent} // What its problem is, a record tells late.
@@ -166,9 +177,15 @@ func (b *Builder) Add(r *Run) {
 	b.report.Runs++
 	for _, k := range []key{{agent: agent}, {agent, r.Task}} {
 		if b.tallies[k] == nil {
-			b.tallies[k] = &tally{solvedIn: map[int]int{}, problems: map[string]stats.Group{}}
+			b.tallies[k] = newTally()
 		}
 		b.tallies[k].add(r)
+	}
+	for _, k := range r.cuts() {
+		if b.cuts[k] == nil {
+			b.cuts[k] = newTally()
+		}
+		b.cuts[k].add(r)
 	}
 	if r.Task == problem.Incident {
 		if b.incidents[agent] == nil {
@@ -181,11 +198,17 @@ func (b *Builder) Add(r *Run) {
 		return
 	}
 	b.report.Counted++
+	if b.conduct[agent] == nil {
+		b.conduct[agent] = &conduct{}
+	}
+	b.conduct[agent].add(r)
 	for _, who := range []string{"", agent} {
 		count(b.actions, who, r.Actions, r.Class)
 		count(b.shell, who, r.Commands, r.Class)
 	}
 }
+
+func newTally() *tally { return &tally{solvedIn: map[int]int{}, problems: map[string]stats.Group{}} }
 
 func (t *tally) add(r *Run) {
 	if !r.Counts() {
@@ -209,6 +232,7 @@ func (t *tally) add(r *Run) {
 	add(&t.typ, r.Type)
 	add(&t.healthy, !r.Faulty)
 	add(&t.alarms, !r.Faulty && r.Class != session.Solved)
+	t.taken.add(r)
 	t.seconds += r.Seconds
 	t.steps += float64(r.Steps)
 	t.in += float64(r.InTokens)
@@ -216,6 +240,7 @@ func (t *tally) add(r *Run) {
 	if r.Cost != nil {
 		t.cost += *r.Cost
 		t.priced++
+		add(&t.pricedSolved, r.solved())
 	}
 	if r.Class == session.Solved {
 		t.solvedIn[r.Steps]++
@@ -258,6 +283,7 @@ func (b *Builder) Report() *Report {
 		}
 	}
 	r.Incidents, r.Tries = b.incidentRows(), b.allTries()
+	r.Values, r.Conduct, r.Cuts = b.values(), b.conducts(), b.cutRows()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)
@@ -314,6 +340,7 @@ func (t *tally) row(k key) Row {
 	r := Row{
 		Agent: k.agent, Accuracy: t.accuracy(), NotCounted: t.notCounted,
 		Seconds: t.seconds / n, Steps: t.steps / n, InTokens: t.in / n, OutTokens: t.out / n,
+		Spreads: t.taken.spreads(),
 	}
 	if t.priced > 0 {
 		r.Cost = &Cost{t.cost / float64(t.priced), t.priced}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,15 @@ func TestGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, filepath.Join(testdata, "report.golden"), text.Bytes())
+	for name, write := range map[string]func(io.Writer) error{
+		"report.md.golden": r.WriteMarkdown, "report.csv.golden": r.WriteCSV, "report.html.golden": r.WriteHTML,
+	} {
+		var b bytes.Buffer
+		if err := write(&b); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join(testdata, name), b.Bytes())
+	}
 	whole, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		t.Fatal(err)

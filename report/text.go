@@ -32,24 +32,46 @@ var taskTitles = map[problem.Task]string{
 
 // WriteText writes the report for people to read.
 func (r *Report) WriteText(w io.Writer) error {
+	_, err := w.Write(r.print().Bytes())
+	return err
+}
+
+// print prints the report.
+func (r *Report) print() *printer {
 	p := &printer{}
 	p.head(r)
+	p.summary = strings.TrimSpace(p.String())
 	p.overall(r)
 	p.tasks(r)
+	p.spreads(r)
+	p.values(r)
 	p.incidents(r)
+	p.conducts(r)
 	p.tries(r)
+	p.cuts(r)
 	p.stepLimits(r)
 	p.mixes("Actions, % (Figures 6 and 7)", "ACTION", r.Actions)
 	p.mixes("Commands in exec_shell, % (Table 5)", "COMMAND", r.Commands)
 	p.notCounted(r)
-	_, err := w.Write(p.Bytes())
-	return err
+	return p
 }
 
-type printer struct{ bytes.Buffer }
+// printer prints a report as text, and keeps its parts for who writes them otherwise.
+type printer struct {
+	bytes.Buffer
+	summary string
+	tables  []printed
+}
+
+// printed is a table: the first row is its head.
+type printed struct {
+	title string
+	rows  [][]string
+}
 
 // table writes rows under a title.
 func (p *printer) table(title string, rows [][]string) {
+	p.tables = append(p.tables, printed{title, rows})
 	fmt.Fprintf(p, "\n%s\n", title)
 	t := tabwriter.NewWriter(p, 0, 0, 2, ' ', 0)
 	for _, row := range rows {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 
@@ -10,6 +11,12 @@ import (
 
 	"github.com/aiopslab/aiopslab/problem"
 	runs "github.com/aiopslab/aiopslab/report"
+)
+
+// Formats of a report beside those of other data, and CSV.
+const (
+	asMarkdown = "markdown"
+	asHTML     = "html"
 )
 
 type reportFlags struct {
@@ -27,8 +34,13 @@ func newReport(s *State) *cobra.Command {
 		Short: "Compare agents by the records of their runs",
 		Long: `Compare agents by the records of their runs: accuracy with its 95 % interval,
 time, steps, tokens and cost, overall and by task; accuracy against the limit
-of steps; and what agents did in the runs they solved and failed. Tables and
-figures are named after those of the AIOpsLab paper that they correspond to.
+of steps; and what agents did in the runs they solved and failed; cost against
+quality; and the same by kind of fault, system level, application and load.
+Tables and figures are named after those of the AIOpsLab paper that they
+correspond to.
+
+-o markdown is for a pull request, -o csv for a spreadsheet, and -o html is one
+page with all tables and figures that needs no other file.
 
 --paper writes a page with the tables and figures of that paper, its numbers
 beside those of the records. A row without runs has the command that fills it.
@@ -39,6 +51,7 @@ that are not finished) are listed and not counted. Records that cannot be read a
 		Example: `  aiopslab report
   aiopslab report results --agent react,flash --task localization
   aiopslab report results --svg figures -o json
+  aiopslab report results -o html > report.html
   aiopslab report results --paper paper.html`,
 		RunE: func(_ *cobra.Command, args []string) error { return reportRuns(s, f, args) },
 	}
@@ -46,7 +59,7 @@ that are not finished) are listed and not counted. Records that cannot be read a
 	c.Flags().StringVar(&f.task, "task", "", "only runs of this `task`")
 	c.Flags().StringVar(&f.svg, "svg", "", "write the figures into this `directory`, as SVG")
 	c.Flags().StringVar(&f.paper, "paper", "", "write the paper's tables and figures beside these into an HTML `file`")
-	outputFlag(c, &f.output, dataFormats...)
+	outputFlag(c, &f.output, asMarkdown, asCSV, asHTML, asJSON, asYAML)
 	completeFlag(c, "task", taskNames)
 	return c
 }
@@ -84,10 +97,14 @@ func reportRuns(s *State, f *reportFlags, paths []string) error {
 			return fail(ExitError, fmt.Errorf("--paper: %w", err), "")
 		}
 	}
-	if done, err := printData(s.Stdout, f.output, r); done {
-		return err
+	write, ok := map[string]func(io.Writer) error{
+		"": r.WriteText, asMarkdown: r.WriteMarkdown, asCSV: r.WriteCSV, asHTML: r.WriteHTML,
+	}[f.output]
+	if ok {
+		return write(s.Stdout)
 	}
-	return r.WriteText(s.Stdout)
+	_, err = printData(s.Stdout, f.output, r)
+	return err
 }
 
 // writePaper writes the page into a file.

@@ -1,0 +1,125 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/report/stats"
+)
+
+// WriteMarkdown writes the tables of the report as GitHub shows them, for a pull request.
+func (r *Report) WriteMarkdown(w io.Writer) error {
+	p := r.print()
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "%s\n", markdown(p.summary))
+	for _, t := range p.tables {
+		fmt.Fprintf(&b, "\n### %s\n\n", markdown(t.title))
+		for i, row := range t.rows {
+			for _, c := range row {
+				b.WriteString("| " + markdown(c) + " ")
+			}
+			b.WriteString("|\n")
+			if i == 0 {
+				b.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+			}
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// markdown is a text that is shown as it is: names are an agent's to choose, and are no links, tags or mentions.
+func markdown(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "|", `\|`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "~", `\~`,
+		"&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "&#64;").Replace(s)
+}
+
+// csvHead are the columns of the report as CSV.
+var csvHead = []string{
+	"by", "name", "agent", "runs", "solved", "accuracy", "low", "high", "not_counted", "seconds", "seconds_p10",
+	"seconds_median", "seconds_p90", "steps", "steps_median", "in_tokens", "out_tokens", "cost_usd", "cost_usd_median",
+}
+
+// WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line.
+func (r *Report) WriteCSV(w io.Writer) error {
+	out := csv.NewWriter(w)
+	_ = out.Write(csvHead) // Flush tells.
+	write := func(by, name string, rows []Row) {
+		for _, row := range rows {
+			_ = out.Write(row.csv(by, name))
+		}
+	}
+	write("all", "", r.Overall)
+	for _, t := range r.Tasks {
+		write("task", string(t.Task), t.Rows)
+	}
+	for _, c := range r.Cuts {
+		write(c.By, c.Name, c.Rows)
+	}
+	out.Flush()
+	return out.Error()
+}
+
+// csv are the cells of a row.
+func (r Row) csv(by, name string) []string {
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	of := func(s *stats.Spread, value func(*stats.Spread) float64) string {
+		if s == nil {
+			return ""
+		}
+		return number(value(s))
+	}
+	mean := func(s *stats.Spread) float64 { return s.Mean }
+	median := func(s *stats.Spread) float64 { return s.Median }
+	a, s := r.Accuracy, r.Spreads
+	return []string{
+		by, unquoted(name), unquoted(r.Agent), strconv.Itoa(a.Of), strconv.Itoa(a.N), number(a.Value), number(a.Low),
+		number(a.High), strconv.Itoa(r.NotCounted), of(s.Seconds, mean),
+		of(s.Seconds, func(s *stats.Spread) float64 { return s.P10 }), of(s.Seconds, median),
+		of(s.Seconds, func(s *stats.Spread) float64 { return s.P90 }), of(s.Steps, mean), of(s.Steps, median),
+		of(s.InTokens, mean), of(s.OutTokens, mean), of(s.Cost, mean), of(s.Cost, median),
+	}
+}
+
+// unquoted is a name that no spreadsheet takes for a formula.
+func unquoted(s string) string {
+	s = cell(s)
+	if strings.ContainsAny(s[:min(len(s), 1)], "=+-@") {
+		return "'" + s
+	}
+	return s
+}
+
+// WriteHTML writes the report as one page, with its figures, that needs no other file.
+func (r *Report) WriteHTML(w io.Writer) error {
+	p := r.print()
+	var b bytes.Buffer
+	pageHead(&b, "How agents did")
+	fmt.Fprintf(&b, "<p>%s</p>\n", escape(p.summary))
+	figures := r.Figures()
+	for _, name := range sortedKeys(figures) {
+		fmt.Fprintf(&b, "<figure>\n%s</figure>\n", figures[name])
+	}
+	for _, t := range p.tables {
+		fmt.Fprintf(&b, "<h2>%s</h2>\n<div class=\"wide\"><table>\n", escape(t.title))
+		for i, row := range t.rows {
+			tag := "td"
+			if i == 0 {
+				tag = "th"
+			}
+			b.WriteString("<tr>")
+			for _, c := range row {
+				fmt.Fprintf(&b, "<%s>%s</%s>", tag, escape(c), tag)
+			}
+			b.WriteString("</tr>\n")
+		}
+		b.WriteString("</table></div>\n")
+	}
+	b.WriteString("</body>\n</html>\n")
+	_, err := w.Write(b.Bytes())
+	return err
+}
