@@ -67,9 +67,12 @@ func TestRepeats(t *testing.T) {
 func TestNeedlessWrites(t *testing.T) {
 	var b Builder
 	for i, r := range []Run{
-		{Task: problem.Detection, Faulty: true, Writes: 2}, {Task: problem.Localization, Faulty: true},
-		{Task: problem.Mitigation, Faulty: true, Writes: 5}, {Task: problem.Incident, Faulty: true, Writes: 5},
-		{Task: problem.Incident, Writes: 1}, {Task: problem.Analysis, Writes: 9, Class: session.Infra},
+		{Task: problem.Detection, Faulty: true, Writes: 2},
+		{Task: problem.Localization, Faulty: true},
+		{Task: problem.Mitigation, Faulty: true, Writes: 5},
+		{Task: problem.Incident, Faulty: true, Writes: 5},
+		{Task: problem.Incident, Writes: 1},
+		{Task: problem.Analysis, Writes: 9, Class: session.Infra},
 	} {
 		r.ID, r.Agent = string(rune('a'+i)), "x"
 		if r.Class == "" {

@@ -129,7 +129,8 @@ func dirOf(path string) (dir string) {
 	}
 	defer f.Close()
 	lines := bufio.NewScanner(f)
-	if lines.Scan() && lines.Scan() {
+	lines.Scan() // It says what the file is.
+	if lines.Scan() {
 		_, _ = fmt.Sscanf(lines.Text(), "%q", &dir)
 	}
 	return dir
