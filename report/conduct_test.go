@@ -55,6 +55,9 @@ func TestRepeats(t *testing.T) {
 	var cuts []string
 	for _, c := range r.Cuts {
 		cuts = append(cuts, c.By+": "+c.Name)
+		if n := c.Rows[0].Accuracy.Of; n != 1 {
+			t.Errorf("%s: one run counts as %d", c.Name, n)
+		}
 	}
 	if diff := cmp.Diff([]string{
 		"fault: net_delay", "fault: pod_kill", "level: Application", "app: shop", "load: 10 requests/s",
