@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 const (
@@ -204,7 +205,11 @@ func (f *Folder) name(file string, run Run) string {
 // and be done again.
 func (f *Folder) commit(file string, run Run, replaces string) (string, error) {
 	name := f.name(file, run)
-	err := os.Rename(sessionFile(file), sessionFile(name))
+	err := os.Rename(session.TelemetryDir(file), session.TelemetryDir(name))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // Not every run keeps any.
+		return "", err
+	}
+	err = os.Rename(sessionFile(file), sessionFile(name))
 	if err != nil && !(errors.Is(err, fs.ErrNotExist) && exists(sessionFile(name))) {
 		return "", err
 	}

@@ -38,6 +38,7 @@ type benchFlags struct {
 	maxCost  float64
 	retry    []string
 	quiet    bool
+	keeps    bool       // telemetry
 	every    modelFlags // what holds for every run
 	cage     cageFlags
 }
@@ -96,6 +97,7 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 	flags.StringSliceVar(&f.retry, "retry", nil,
 		"run again `what` has a result: agent, what agents failed; infra, what has used up its tries")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the result alone")
+	flags.BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
 	f.every.addEvery(c)
 	f.cage.add(c)
 	f.add(c, s, "try", nil, "made from what is to be run, in 'results', by default")
@@ -217,6 +219,9 @@ func (f *benchFlags) others() []string {
 	}
 	if f.every.cache != "" {
 		list = append(list, "--model-cache", f.every.cache)
+	}
+	if f.keeps {
+		list = append(list, "--"+keepTelemetryFlag)
 	}
 	return list
 }

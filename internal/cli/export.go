@@ -55,8 +55,8 @@ func newExport(s *State) *cobra.Command {
   parquet    the same in the format of Apache Parquet
 
 --telemetry makes a data set of incidents instead, in the shape that RCAEval
-uses, of what 'run --keep-telemetry' has kept: metrics, logs, traces and
-topology in DIR/cases/RUN, what was wrong and when in DIR/truth/RUN.
+uses, of what 'run' or 'bench' with --keep-telemetry has kept: metrics, logs,
+traces and topology in DIR/cases/RUN, what was wrong and when in DIR/truth/RUN.
 
 PATH is a record or a directory of them; without any it is 'results'. Without
 -o, standard output gets it. With -o, atif and aiopslab make a directory with a

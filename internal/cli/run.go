@@ -156,6 +156,13 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	return findProblem(s, id, f.task)
 }
 
+// keepTelemetryFlag has a run, or all of a campaign, keep what its system told.
+const (
+	keepTelemetryFlag  = "keep-telemetry"
+	keepTelemetryUsage = "keep metrics, logs and traces until the agent's turn beside the record, " +
+		"for 'aiopslab export --telemetry'"
+)
+
 func newRun(s *State) *cobra.Command {
 	f := &runFlags{}
 	c := &cobra.Command{
@@ -206,8 +213,7 @@ the agent and grades what there is.`,
 	c.Flags().StringVar(&f.agent, "agent", defaultAgent,
 		"who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
-	c.Flags().BoolVar(&f.keeps, "keep-telemetry", false,
-		"keep metrics, logs and traces until the agent's turn beside the record, for 'aiopslab export --telemetry'")
+	c.Flags().BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
 	f.cage.add(c)
 	f.models.add(c)
 	f.add(c, s)
