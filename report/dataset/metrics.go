@@ -53,12 +53,9 @@ var kept = map[string]struct {
 // simple are the metrics that simple_metrics.csv has, by RCAEval's names.
 var simple = []string{"cpu", "mem", "workload", "error", "latency-50", "latency-90"}
 
-// readSamples takes the samples of containers.
-func (src *source) readSamples(m *metrics) error {
-	var series string // The rows of a series follow one another.
-	var lastTime int64
-	var last float64
-	return src.each("metric/container/*.csv.gz", sampleColumns, func(r []string) error {
+// eachSample hands over the samples of tables: when it was, of what, and how much of which metric.
+func (src *source) eachSample(pattern string, take func(at int64, of, kpi string, v float64)) error {
+	return src.each(pattern, sampleColumns, func(r []string) error {
 		at, err := strconv.ParseInt(r[0], 10, 64)
 		if err != nil {
 			return err
@@ -67,18 +64,29 @@ func (src *source) readSamples(m *metrics) error {
 		if err != nil {
 			return err
 		}
-		name, _, _ := strings.Cut(r[2], ".") // A network interface may be behind it.
+		take(at, r[1], r[2], v)
+		return nil
+	})
+}
+
+// readSamples takes the samples of containers.
+func (src *source) readSamples(m *metrics) error {
+	var series string // The rows of a series follow one another.
+	var lastTime int64
+	var last float64
+	return src.eachSample("metric/container/*.csv.gz", func(at int64, of, kpi string, v float64) {
+		name, _, _ := strings.Cut(kpi, ".") // A network interface may be behind it.
 		k, ok := kept[name]
-		service := src.serviceOf(r[1])
+		service := src.serviceOf(of)
 		if !ok || service == "" {
-			return nil
+			return
 		}
-		id := r[1] + " " + r[2]
+		id := of + " " + kpi
 		before, then, first := last, lastTime, id != series || at <= lastTime
 		series, last, lastTime = strings.Clone(id), v, at
 		if k.counter {
 			if first {
-				return nil
+				return
 			}
 			if v < before {
 				before = 0 // The container was started again.
@@ -88,7 +96,6 @@ func (src *source) readSamples(m *metrics) error {
 		if i := m.moment(time.Unix(at, 0)); i >= 0 {
 			m.add(service+"_"+k.name, i, v)
 		}
-		return nil
 	})
 }
 
@@ -113,26 +120,17 @@ var served = map[string]string{
 
 // readServices takes what services did. One that serves HTTP and gRPC has the sum of both, and the longer time.
 func (src *source) readServices(m *metrics) error {
-	return src.each("metric/service/*.csv.gz", sampleColumns, func(r []string) error {
-		at, err := strconv.ParseInt(r[0], 10, 64)
-		if err != nil {
-			return err
+	return src.eachSample("metric/service/*.csv.gz", func(at int64, of, kpi string, v float64) {
+		name, i := served[kpi], m.moment(time.Unix(at, 0))
+		if name == "" || of == "" || i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
+			return // A quantile of no requests is not a number.
 		}
-		v, err := strconv.ParseFloat(r[3], 64)
-		if err != nil {
-			return err
-		}
-		name, i := served[r[2]], m.moment(time.Unix(at, 0))
-		if name == "" || r[1] == "" || i < 0 || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil // A quantile of no requests is not a number.
-		}
-		column := r[1] + "_" + name
+		column := of + "_" + name
 		if strings.HasPrefix(name, "latency") && m.known[column] != nil && m.known[column][i] {
 			m.columns[column][i] = max(m.columns[column][i], v)
-			return nil
+			return
 		}
 		m.add(column, i, v)
-		return nil
 	})
 }
 
