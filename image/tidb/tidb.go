@@ -48,7 +48,7 @@ func Images(tools map[string]kit.Program) []kit.Image {
 			"/tikv-server": versioned(kv.Main),
 		}, "/tikv-server", "/var/lib/tikv/", 48<<20, 400<<20),
 		image("pingcap/tidb", tools, map[string]kit.Program{
-			"/tidb-server": versioned(sql.Main), "/usr/bin/mysql": client.Main,
+			"/tidb-server": versioned(sql.Main), "/usr/bin/mysql": client.Main(sql.Port),
 		}, "/tidb-server", "/var/log/tidb/", 40<<20, 250<<20),
 	}
 }

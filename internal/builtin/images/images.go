@@ -28,6 +28,7 @@ import (
 	"github.com/aiopslab/aiopslab/image/rabbitmq"
 	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/image/tidb"
+	"github.com/aiopslab/aiopslab/image/tidb/mysql"
 	"github.com/aiopslab/aiopslab/image/tidboperator"
 	"github.com/aiopslab/aiopslab/internal/builtin/apps"
 	"github.com/aiopslab/aiopslab/kit"
@@ -66,6 +67,7 @@ func All() []kit.Image {
 		redis.Image(tools),
 		redis.Valkey(tools),
 		postgres.Image(tools),
+		mysql.Image(tools),
 		kafka.Image(tools),
 		rabbitmq.Image(tools),
 		otelcollector.Image(tools),

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,12 +31,12 @@ type options struct {
 	table, noNames, vertical                      bool
 }
 
-// passwords may stand behind -p without a space, which no library of flags reads.
-func parse(env *kit.Env) (o options, err error) {
+// parse reads the flags. Passwords may stand behind -p without a space, which no library of flags reads.
+func parse(env *kit.Env, port string) (o options, err error) {
 	f := pflag.NewFlagSet("mysql", pflag.ContinueOnError)
 	f.SetOutput(env.Stderr)
 	f.StringVarP(&o.host, "host", "h", "127.0.0.1", "the server")
-	f.StringVarP(&o.port, "port", "P", "4000", "its port")
+	f.StringVarP(&o.port, "port", "P", port, "its port")
 	f.StringVarP(&o.user, "user", "u", "root", "the user")
 	f.StringVarP(&o.password, "password", "p", "", "the password")
 	f.Lookup("password").NoOptDefVal = "\x00"
@@ -58,9 +59,13 @@ func parse(env *kit.Env) (o options, err error) {
 	return o, nil
 }
 
-// Main is the program.
-func Main(ctx context.Context, env *kit.Env) error {
-	o, err := parse(env)
+// Main is the program, with the port that it takes without -P.
+func Main(port int) kit.Program {
+	return func(ctx context.Context, env *kit.Env) error { return run(ctx, env, strconv.Itoa(port)) }
+}
+
+func run(ctx context.Context, env *kit.Env, port string) error {
+	o, err := parse(env, port)
 	if err != nil {
 		return err
 	}

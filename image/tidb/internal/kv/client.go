@@ -57,7 +57,7 @@ func oneOf(a *reply) (*Result, error) {
 
 // Begin opens a transaction. From now on nobody else reads or writes, until it is committed or rolled back, or nothing
 // was done in it for two seconds.
-func (c *Client) Begin(ctx context.Context) (*Tx, error) {
+func (c *Client) Begin(ctx context.Context) (Transaction, error) {
 	a, address, err := c.ask(ctx, request{Do: "begin"})
 	if err != nil {
 		return nil, err

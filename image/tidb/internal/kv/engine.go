@@ -128,6 +128,21 @@ func (e *engine) end(tx int) error {
 	return e.breakOff()
 }
 
+// commit makes what was done in a transaction last.
+func (e *engine) commit(tx int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.open != tx {
+		return errBrokenOff
+	}
+	if _, err := e.conn.ExecContext(context.Background(), "COMMIT"); err != nil {
+		_ = e.breakOff()
+		return &SQLError{err.Error()}
+	}
+	e.open = 0
+	return nil
+}
+
 func (e *engine) breakOff() error {
 	if e.open == 0 {
 		return nil

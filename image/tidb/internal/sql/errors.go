@@ -27,7 +27,7 @@ func syntaxError(what, near string) error {
 		near = near[:80]
 	}
 	return mysql.NewError(mysql.ER_PARSE_ERROR, fmt.Sprintf("You have an error in your SQL syntax; check the manual "+
-		"that corresponds to your TiDB version for the right syntax to use: %s near '%s'", what, near))
+		"that corresponds to your server version for the right syntax to use: %s near '%s'", what, near))
 }
 
 // unsupported says that something is not there to be had.

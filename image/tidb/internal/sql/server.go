@@ -40,12 +40,13 @@ const (
 	farewell   = 500 * time.Millisecond
 )
 
-// Server is one TiDB server.
+// Server is one TiDB server, or one MySQL server.
 type Server struct {
 	env     *kit.Env
-	log     *logs.Logger
+	log     logger
 	version string
-	kv      *kv.Client
+	data    kv.Data
+	pd      *kv.PD // nil for a server with a database of its own
 	metrics *metrics
 	wire    *server.Server
 
@@ -54,6 +55,12 @@ type Server struct {
 	lastID   int64
 	heard    time.Time // PD, at last
 	tso      uint64
+}
+
+// logger writes lines of a log: a text, with keys and values in turn.
+type logger interface {
+	Info(text string, fields ...any)
+	Print(level, text string, fields ...any)
 }
 
 // connection is a session with the way to end it.
@@ -87,19 +94,19 @@ func Main(version string) kit.Program {
 			fmt.Fprintln(env.Stderr, "tidb-server: it takes --store=tikv and --path=ADDRESS-OF-PD")
 			return kit.Exit(1)
 		}
-		s := newServer(env, version, *path)
-		defer s.kv.HTTP.CloseIdleConnections()
+		transport := env.HTTPTransport()
+		transport.MaxIdleConnsPerHost = 64
+		client := &http.Client{Transport: transport}
+		defer client.CloseIdleConnections()
+		pd := &kv.PD{HTTP: client, Seeds: kv.Endpoints(*path)}
+		s := newServer(env, version, &kv.Client{HTTP: client, PD: pd}, pd)
 		return s.run(ctx, net.JoinHostPort(*host, *port), net.JoinHostPort(*host, *status))
 	}
 }
 
-func newServer(env *kit.Env, version, pd string) *Server {
-	transport := env.HTTPTransport()
-	transport.MaxIdleConnsPerHost = 64
-	client := &http.Client{Transport: transport}
+func newServer(env *kit.Env, version string, data kv.Data, pd *kv.PD) *Server {
 	s := &Server{
-		env: env, log: logs.New(env.Stdout, "server.go"), version: version,
-		kv:       &kv.Client{HTTP: client, PD: &kv.PD{HTTP: client, Seeds: kv.Endpoints(pd)}},
+		env: env, log: logs.New(env.Stdout, "server.go"), version: version, data: data, pd: pd,
 		sessions: map[int64]*connection{},
 	}
 	s.metrics = newMetrics(s)
@@ -108,7 +115,12 @@ func newServer(env *kit.Env, version, pd string) *Server {
 	return s
 }
 
-func (s *Server) mysqlVersion() string { return "8.0.11-TiDB-" + s.version }
+func (s *Server) mysqlVersion() string {
+	if s.pd == nil {
+		return s.version
+	}
+	return "8.0.11-TiDB-" + s.version
+}
 
 func (s *Server) run(ctx context.Context, address, status string) error {
 	s.log.Info("Welcome to TiDB.", "Release Version", s.version)
@@ -133,12 +145,19 @@ func (s *Server) run(ctx context.Context, address, status string) error {
 	if ctx.Err() != nil {
 		return nil
 	}
+	return s.accept(ctx, &wg, address, func() {
+		s.log.Info("server is running MySQL protocol", "addr", address)
+	})
+}
+
+// accept serves clients at an address until the context ends. Ready is called when it listens.
+func (s *Server) accept(ctx context.Context, wg *sync.WaitGroup, address string, ready func()) error {
 	ln, err := s.env.Net.Listen("tcp", address)
 	if err != nil {
 		return err
 	}
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	s.log.Info("server is running MySQL protocol", "addr", address)
+	ready()
 	for {
 		c, err := ln.Accept()
 		if err != nil {
@@ -155,7 +174,7 @@ func (s *Server) run(ctx context.Context, address, status string) error {
 func (s *Server) follow(ctx context.Context) {
 	failing := false
 	for {
-		t, err := s.kv.PD.Timestamp(ctx)
+		t, err := s.pd.Timestamp(ctx)
 		s.mu.Lock()
 		if err == nil {
 			s.heard, s.tso = time.Now(), t.TSO
@@ -177,7 +196,7 @@ func (s *Server) follow(ctx context.Context) {
 func (s *Server) ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.heard) > pdPatience {
+	if s.pd != nil && time.Since(s.heard) > pdPatience {
 		return mysql.NewError(errPDTimeout, "PD server timeout")
 	}
 	return nil
@@ -234,7 +253,7 @@ func (s *Server) prepare(ctx context.Context) error {
 		list = append(list, kv.Statement{SQL: x})
 	}
 	list = append(list, kv.Statement{SQL: `INSERT OR IGNORE INTO "#users" VALUES ('root', '')`})
-	_, err = s.kv.Write(ctx, list...)
+	_, err = s.data.Write(ctx, list...)
 	return err
 }
 

@@ -28,7 +28,7 @@ type session struct {
 
 	open     bool // BEGIN was said
 	manual   bool // autocommit is off
-	tx       *kv.Tx
+	tx       kv.Transaction
 	lastID   int64
 	affected int64
 	vars     map[string]string
@@ -245,7 +245,7 @@ func (s *session) send(statement kv.Statement, reads, locking bool) (*kv.Result,
 	}
 	inside := s.open || s.manual
 	if inside && s.tx == nil && (!reads || locking) {
-		tx, err := s.srv.kv.Begin(s.ctx)
+		tx, err := s.srv.data.Begin(s.ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -261,9 +261,9 @@ func (s *session) send(statement kv.Statement, reads, locking bool) (*kv.Result,
 		}
 		return r, err
 	case reads:
-		return s.srv.kv.Read(s.ctx, statement)
+		return s.srv.data.Read(s.ctx, statement)
 	}
-	return s.srv.kv.Write(s.ctx, statement)
+	return s.srv.data.Write(s.ctx, statement)
 }
 
 // commit ends a transaction, if there is one.
@@ -332,6 +332,9 @@ func (s *session) value(function string) (any, bool) {
 	case "version":
 		return s.srv.mysqlVersion(), true
 	case "tidb_version":
+		if s.srv.pd == nil {
+			return nil, false
+		}
 		return "Release Version: " + s.srv.version + "\nStore: tikv", true
 	case "connection_id":
 		return s.id, true

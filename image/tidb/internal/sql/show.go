@@ -19,7 +19,7 @@ func (s *Server) read(ctx context.Context, sql string, args ...any) ([][]any, er
 	for _, a := range args {
 		st.Args = append(st.Args, kv.Value{V: a})
 	}
-	r, err := s.kv.Read(ctx, st)
+	r, err := s.data.Read(ctx, st)
 	if err != nil {
 		return nil, err
 	}

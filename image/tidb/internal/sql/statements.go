@@ -60,7 +60,7 @@ func (s *session) other(list []token) (shown *table, affected int64, err error) 
 	if err := s.srv.ready(); err != nil {
 		return nil, 0, err
 	}
-	result, err := s.srv.kv.Write(s.ctx, statements...)
+	result, err := s.srv.data.Write(s.ctx, statements...)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -66,7 +66,7 @@ func (s *Server) status() http.Handler {
 
 // variables are the system variables there are.
 func (s *Server) variables() map[string]string {
-	return map[string]string{
+	list := map[string]string{
 		"version":                       s.mysqlVersion(),
 		"version_comment":               "TiDB Server (Apache License 2.0) Community Edition, MySQL 8.0 compatible",
 		"max_allowed_packet":            strconv.Itoa(maxPacket),
@@ -99,6 +99,13 @@ func (s *Server) variables() map[string]string {
 		"net_buffer_length":             "16384",
 		"tidb_idle_transaction_timeout": "2",
 	}
+	if s.pd == nil {
+		list["version_comment"], list["port"] = "MySQL Community Server", strconv.Itoa(MySQLPort)
+		delete(list, "tidb_current_ts")
+		delete(list, "tidb_idle_transaction_timeout")
+		delete(list, "license")
+	}
+	return list
 }
 
 func (s *Server) timestamp() string {
