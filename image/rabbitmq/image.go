@@ -5,6 +5,16 @@ import "github.com/aiopslab/aiopslab/kit"
 // Version is the release that this behaves like.
 const Version = "3.13.7"
 
+// Images are RabbitMQ without and with the management plugin, and an exporter of what that tells. The tools, by name,
+// are what the first two have in /bin.
+func Images(tools map[string]kit.Program) []kit.Image {
+	managed := Image(tools)
+	managed.Tags = `management|3(\.\d{1,2}){0,2}-management(-alpine)?`
+	managed.Programs["/usr/local/bin/docker-entrypoint.sh"] = Managed
+	managed.Programs["/opt/rabbitmq/sbin/rabbitmq-server"] = Managed
+	return []kit.Image{Image(tools), managed, exporterImage()}
+}
+
 // Image is a RabbitMQ node with its tools. The other tools, by name, are what the image has in /bin.
 func Image(tools map[string]kit.Program) kit.Image {
 	programs := map[string]kit.Program{
@@ -18,7 +28,7 @@ func Image(tools map[string]kit.Program) kit.Image {
 	}
 	return kit.Image{
 		Names:      []string{"rabbitmq"},
-		Tags:       `latest|management|3(\.\d{1,2}){0,2}(-management)?(-alpine)?`,
+		Tags:       `latest|3(\.\d{1,2}){0,2}(-alpine)?`,
 		Entrypoint: []string{"docker-entrypoint.sh"},
 		Cmd:        []string{"rabbitmq-server"},
 		Vars: map[string]string{

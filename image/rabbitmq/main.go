@@ -17,13 +17,19 @@ import (
 const sweepEvery = time.Second
 
 // Main runs a node until it is told to stop.
-func Main(ctx context.Context, env *kit.Env) error {
+func Main(ctx context.Context, env *kit.Env) error { return boot(ctx, env, false) }
+
+// Managed runs a node with the API of the plugin rabbitmq_management.
+func Managed(ctx context.Context, env *kit.Env) error { return boot(ctx, env, true) }
+
+func boot(ctx context.Context, env *kit.Env, managed bool) error {
 	log := &journal{out: env.Stdout}
 	s, err := readSettings(env)
 	if err != nil {
 		log.fail("the settings are wrong: %v", err)
 		return kit.Exit(1)
 	}
+	s.managed = managed
 	b := newBroker(env, s, log)
 	defer b.holder.Release()
 	if err := b.run(ctx); err != nil && ctx.Err() == nil {
@@ -58,15 +64,17 @@ func (b *broker) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, one := range []struct {
-		address string
-		handler http.Handler
-	}{{":" + metricsPort, b.metrics()}, {ctlAddress, b.control(cookie)}} {
-		ln, err := b.env.Net.Listen("tcp", one.address)
+	doors := map[string]http.Handler{":" + metricsPort: b.metrics(), ctlAddress: b.control(cookie)}
+	if b.settings.managed {
+		doors[":"+managementPort] = b.management()
+		b.log.info("Management plugin: HTTP listener started on port %s", managementPort)
+	}
+	for address, handler := range doors {
+		ln, err := b.env.Net.Listen("tcp", address)
 		if err != nil {
 			return err
 		}
-		srv := &http.Server{Handler: one.handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
+		srv := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 16 << 10}
 		defer srv.Close()
 		wg.Go(func() { _ = srv.Serve(ln) })
 	}

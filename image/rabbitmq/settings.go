@@ -26,6 +26,7 @@ type settings struct {
 	user     string
 	password string
 	vhost    string
+	managed  bool // with the management plugin
 }
 
 var (

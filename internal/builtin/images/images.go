@@ -69,11 +69,10 @@ func All() []kit.Image {
 		postgres.Image(tools),
 		mysql.Image(tools),
 		kafka.Image(tools),
-		rabbitmq.Image(tools),
 		otelcollector.Image(tools),
 		flagd.Image(tools),
 		flagd.UI(tools),
 		tidboperator.Image(),
 	}
-	return slices.Concat(list, tidb.Images(tools), apps.Images(tools))
+	return slices.Concat(list, rabbitmq.Images(tools), tidb.Images(tools), apps.Images(tools))
 }
