@@ -30,6 +30,7 @@ const (
 	DecoyEvent      = "decoy"      // Decoy, once for each
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	HandOverEvent   = "hand-over"  // HandOver
+	SeverityEvent   = "severity"   // how bad the system was from the injection on, once a second: grade.Course
 	DeathEvent      = "death"      // Death, of the environment
 	// the run was interrupted, after or before the submission: the system is not watched for long
 	InterruptEvent = "interrupt"

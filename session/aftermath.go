@@ -155,7 +155,10 @@ func (l *Local) watchAftermath(ctx context.Context, interrupted bool) {
 		hold:  hold.Least(),
 		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(),
 		times: times{began: l.began, done: time.Now()},
-		saw:   func(look grade.Look) { l.tell(record.LookEvent, look) },
+		saw: func(look grade.Look) {
+			l.sampler.current().saw(look)
+			l.tell(record.LookEvent, look)
+		},
 		blind: func(err error) { l.tell(record.BlindEvent, record.Blind{Error: err.Error()}) },
 	}
 	if interrupted {

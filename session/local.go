@@ -57,6 +57,7 @@ type Local struct {
 	began                time.Time
 	guard                *guard.Guard // nil until the agent has its turn
 	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
+	sampler              sampling
 }
 
 var _ Environment = (*Local)(nil)
@@ -81,6 +82,7 @@ func (l *Local) Close() {
 		l.way.close()
 		l.way = nil
 	}
+	l.sampler.end()
 	l.calm(context.Background())
 	l.leaveGate()
 	if l.stage != nil {
@@ -99,6 +101,7 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 // Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
+	l.sampler.end()
 	l.calm(ctx)
 	s.Problem = s.Problem.In(cloud.TenancyOf(l.Cloud))
 	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
@@ -137,9 +140,11 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	}
 	defer func() {
 		if err != nil {
+			l.sampler.end()
 			l.undo(ctx)
 		}
 	}()
+	l.sampler.begin(ctx, l.stage, l.baseline, tell)
 	page, err := l.handOver(ctx)
 	if err != nil {
 		return a, err
@@ -345,6 +350,7 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 	defer l.leaveGate()
 	seedCloud(l.stage.cloud, aftermathSeed(l.setting.Seed))
 	l.watchAftermath(ctx, interrupted)
+	l.sampler.end()
 	l.undo(ctx)
 	return nil
 }

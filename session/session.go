@@ -109,6 +109,7 @@ type run struct {
 	stop  context.CancelCauseFunc
 	dead  bool // the record tells of the environment's death
 	file  string
+	open  bool // the agent is done, so nothing is withheld any more
 	// injecting is when the injection of faults began, of a healthy system too.
 	injecting time.Time
 
@@ -208,12 +209,16 @@ type secret struct {
 	data any
 }
 
-// withhold reports an event now, and records it when the agent is done: an agent that is a program on
-// this machine could read the record.
+// withhold reports an event now, and records it when the agent is done, at once if it is: an agent that is a program
+// on this machine could read the record.
 func (r *run) withhold(kind string, data any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.secrets = append(r.secrets, secret{time.Now(), kind, data})
+	if at := time.Now(); r.open {
+		r.append(at, kind, data)
+	} else {
+		r.secrets = append(r.secrets, secret{at, kind, data})
+	}
 	if r.Progress != nil {
 		r.Progress(kind, data)
 	}
@@ -226,13 +231,13 @@ func (r *run) disclose() {
 	for _, s := range r.secrets {
 		r.append(s.at, s.kind, s.data)
 	}
-	r.secrets = nil
+	r.secrets, r.open = nil, true
 }
 
 // tell takes an event of the environment. When the healthy system was looked at and when the injection
 // began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
 // took to show, or that there was none. So is where the load comes from, because it is told in between. So are noise
-// and decoys: what is none of them is the fault.
+// and decoys, since what is none of them is the fault, and how bad the system is.
 func (r *run) tell(kind string, data any) {
 	if data == (record.Phase{Name: injectingPhase}) {
 		r.mu.Lock()
@@ -241,7 +246,8 @@ func (r *run) tell(kind string, data any) {
 	}
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
-		kind == record.DecoyEvent, kind == record.HandOverEvent, data == (record.Phase{Name: injectingPhase}):
+		kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.SeverityEvent,
+		data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
 		r.event(kind, data)
