@@ -35,13 +35,13 @@ type Side struct {
 // Paired is how pairs of runs ended.
 type Paired struct {
 	stats.Pairs
-	// Difference is by how much the accuracy of the second side is higher, with its 95 % interval: Newcombe's, or, if
-	// problems were tried more than once, one by drawing problems again.
+	// Difference is by how much the accuracy of the second side is higher, with its 95 % interval: Newcombe's, for as
+	// many pairs as tries of the same problems are worth.
 	Difference float64 `json:"difference"`
 	stats.Interval
-	// P is the chance of as uneven a result if both were equally good (McNemar's exact test). It is nil if problems
-	// were tried more than once: tries of one problem are alike.
-	P *float64 `json:"p,omitempty"`
+	// P is the chance of as uneven a result if both were equally good: an exact test over problems, which is McNemar's
+	// if each was tried once.
+	P float64 `json:"p"`
 }
 
 // PairedTask is how pairs of one task ended.
@@ -195,18 +195,17 @@ func paired(pairs []pair) (p Paired) {
 			p.Neither++
 		}
 	}
-	p.Difference, p.Interval = p.Pairs.Difference()
 	groups := grouped(pairs, func(o pair) (float64, bool) {
 		return float64(bit(o.second.solved()) - bit(o.first.solved())), true
 	})
-	if len(groups) == len(pairs) {
-		chance := stats.McNemar(p.First, p.Second)
-		p.P = &chance
-	} else if _, i, ok := stats.Bootstrap(groups); ok {
-		p.Interval = i
-	} else {
-		p.Interval = stats.Interval{Low: -1, High: 1} // One problem says nothing about others.
+	p.Difference, p.Interval = p.Pairs.Difference(groups)
+	sums := make([]int, len(groups))
+	for i, g := range groups {
+		for _, v := range g {
+			sums[i] += int(v)
+		}
 	}
+	p.P = stats.SignFlip(sums)
 	return p
 }
 
@@ -256,14 +255,10 @@ func (c *Comparison) WriteText(w io.Writer) error {
 // row is a row of the table of what was solved.
 func (p Paired) row(name string) []string {
 	n := p.Of()
-	chance := "-"
-	if p.P != nil {
-		chance = fmt.Sprintf("%.2g", *p.P)
-	}
 	return []string{
 		name, fmt.Sprint(n), portion(p.Both+p.First, n) + " %", portion(p.Both+p.Second, n) + " %", fmt.Sprint(p.Both),
 		fmt.Sprint(p.First), fmt.Sprint(p.Second), fmt.Sprint(p.Neither), fmt.Sprintf("%+.1f", 100*p.Difference),
-		fmt.Sprintf("%+.1f to %+.1f", 100*p.Low, 100*p.High), chance,
+		fmt.Sprintf("%+.1f to %+.1f", 100*p.Low, 100*p.High), fmt.Sprintf("%.2g", p.P),
 	}
 }
 
@@ -278,8 +273,11 @@ func (c *Comparison) Sentence() string {
 	if d == 0 {
 		text = fmt.Sprintf("%s and %s solve equally many, 95 %% %.0f to %.0f", worse, better, 100*low, 100*high)
 	}
-	if low > 0 {
+	if low > 0 && p.P < 0.05 {
 		return text + "."
+	}
+	if low > 0 {
+		text += fmt.Sprintf(", P %.2g", p.P)
 	}
 	return text + ": these runs do not tell them apart. " + c.power()
 }

@@ -48,7 +48,15 @@ func TestCompare(t *testing.T) {
 		{"not judged is not counted", "sis", "ssi", 1, 1, 0, 0, 0, "a and b solve equally many, 95 % -79 to 79: these runs do not tell them apart. So few problems would show no difference, however large."},
 		{
 			"tries of one problem are no evidence about others", strings.Repeat("a", 50), strings.Repeat("s", 50), 50, 0, 0, 50, 0,
-			"b solves 100 % more than a, 95 % -100 to 100: these runs do not tell them apart. So few problems would show no difference, however large.",
+			"b solves 100 % more than a, 95 % -12 to 100: these runs do not tell them apart. So few problems would show no difference, however large.",
+		},
+		{
+			"two problems are no evidence, however alike their tries", "aaaa", "ssss", 2, 0, 0, 4, 0,
+			"b solves 100 % more than a, 95 % 7 to 100, P 0.5: these runs do not tell them apart. So few problems would show no difference, however large.",
+		},
+		{
+			"tries of many problems are", strings.Repeat("as", 20), strings.Repeat("ss", 20), 2, 20, 0, 20, 0,
+			"b solves 50 % more than a, 95 % 24 to 70.",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,9 +67,6 @@ func TestCompare(t *testing.T) {
 			}
 			if got := c.Sentence(); got != tt.sentence {
 				t.Errorf("%s\nwant\n%s", got, tt.sentence)
-			}
-			if (p.P == nil) != (tt.tries > 1) {
-				t.Errorf("p is %v", p.P)
 			}
 		})
 	}
@@ -82,7 +87,7 @@ func TestCompareAlone(t *testing.T) {
 	}
 	for _, want := range []string{
 		"3 pairs of runs of the same problems with the same seeds. Left out, without a partner: 1 run of a. Left out, without a partner: 1 run of b.",
-		"all           3      66.7 %   66.7 %   2", "time (s)    3      11  5  -6          -6 to -6",
+		"all           3      66.7 %   66.7 %   2", "time (s)    3      11  5  -6          -\n",
 	} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())

@@ -79,39 +79,40 @@ func (b *board) show() (stop func()) {
 		<-gone
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.erase()
+		_, _ = io.WriteString(b.out, b.erased())
 	}
 }
 
 // tell prints a line.
 func (b *board) tell(text string) { b.line(text + "\n") }
 
-// line prints a text above what is under way, which is drawn anew.
+// line prints a text above what is under way, which is drawn anew: in one write, so that nobody sees it half done.
 func (b *board) line(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.erase()
-	_, _ = io.WriteString(b.out, text)
-	b.draw()
+	_, _ = io.WriteString(b.out, b.erased()+text+b.drawing())
 }
 
-func (b *board) erase() {
+// erased is what takes away what is under way.
+func (b *board) erased() (text string) {
 	if b.drawn > 0 {
-		fmt.Fprintf(b.out, "\x1b[%dA\x1b[J", b.drawn)
-		b.drawn = 0
+		text = fmt.Sprintf("\x1b[%dA\x1b[J", b.drawn)
 	}
+	b.drawn = 0
+	return text
 }
 
-func (b *board) draw() {
+// drawing is what is under way.
+func (b *board) drawing() string {
 	if !b.live {
-		return
+		return ""
 	}
 	lines := []string{b.screen.paint(bold, clip(b.status(), b.screen.columns(0)))}
 	for _, t := range b.running {
 		lines = append(lines, clip(b.doing(t), b.screen.columns(0)))
 	}
-	_, _ = io.WriteString(b.out, strings.Join(lines, "\n")+"\n")
 	b.drawn = len(lines)
+	return strings.Join(lines, "\n") + "\n"
 }
 
 // doing says what a run does.

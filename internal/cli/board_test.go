@@ -28,7 +28,7 @@ func TestBoard(t *testing.T) {
 	b.began(try)
 	b.ended(try, &local.Result{Run: run("q"), Class: session.Infra, Why: "it\ndied", Seconds: 30, Cost: 0.5, Again: true})
 	b.live = false
-	b.erase()
+	out.WriteString(b.erased())
 	b.ended(nil, &local.Result{Run: run("q"), Class: session.AgentFailed, Seconds: 90, Cost: 0.5})
 	want := `1 of 4 done, 100 % solved (21 to 100), $1.00
   react (openai/m) q  seed 7  1m0s: starting, try 2
@@ -37,6 +37,26 @@ func TestBoard(t *testing.T) {
 ` + "\x1b[1A\x1b[J" + `   2/4  failed       react (openai/m) q                                                  seed 7      90.0 s  2 of 4 done, 50 % solved (9 to 91), $2.00, about 2 min left
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// writes are the single ones.
+type writes []string
+
+func (w *writes) Write(b []byte) (int, error) {
+	*w = append(*w, string(b))
+	return len(b), nil
+}
+
+// A terminal shows what it has got so far, so what is drawn again goes out in one write: else it flickers.
+func TestBoardIsDrawnAtOnce(t *testing.T) {
+	var out writes
+	b := &board{out: &out, live: true, all: 4, workers: 2, clock: time.Now}
+	b.line("first\n")
+	b.line("second\n")
+	want := writes{"first\n0 of 4 done\n", "\x1b[1A\x1b[Jsecond\n0 of 4 done\n"}
+	if diff := cmp.Diff(want, out); diff != "" {
 		t.Error(diff)
 	}
 }

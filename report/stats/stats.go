@@ -49,7 +49,7 @@ func Clustered(groups []Group) (share float64, i Interval) {
 		return 0, Wilson(0, 0)
 	}
 	share = float64(solved) / float64(n)
-	squares, clusters := 0.0, 0.0
+	squares, clusters := 0.0, 0
 	for _, g := range groups {
 		if g.Of > 0 {
 			clusters++
@@ -57,11 +57,16 @@ func Clustered(groups []Group) (share float64, i Interval) {
 		d := float64(g.Solved) - share*float64(g.Of)
 		squares += d * d
 	}
-	worth := clusters
-	if squares > 0 {
-		worth = share * (1 - share) * float64(n) * float64(n) / squares
+	return share, Wilson(share, worth(share*(1-share), n, squares, clusters))
+}
+
+// worth is how many trials of which none are alike have the same standard error as n trials of one variance in
+// clusters; squares is the sum, over the clusters, of the square by which one is off the mean in all.
+func worth(variance float64, n int, squares float64, clusters int) float64 {
+	if squares <= 0 {
+		return float64(clusters)
 	}
-	return share, Wilson(share, min(worth, float64(n)))
+	return min(variance*float64(n)*float64(n)/squares, float64(n))
 }
 
 // PassAt is the chance that at least one of k tries is solved, if c of n were: the unbiased estimate of M. Chen et
@@ -91,25 +96,38 @@ func draws(c, n, k int) float64 {
 	return p
 }
 
-// McNemar is the chance that pairs of which one alone was solved fall apart as unevenly as into b and c, or more so, if
-// both sides were equally good: the exact test on both sides (Q. McNemar, 1947).
-func McNemar(b, c int) float64 {
-	n := b + c
-	sum, term := 0.0, math.Pow(0.5, float64(n)) // term is the chance of i of n
-	if term == 0 {
-		return normalTail(b, c)
+// SignFlip is the chance that differences of groups are in all as far from nothing as these, or farther, if each were
+// as likely to be for the one side as for the other: the exact permutation test for pairs (R. A. Fisher, "The design of
+// experiments", 1935, section 21). A group is a problem, its difference by how many of its tries the second side solved
+// more. Of problems that were tried once it is McNemar's exact test (Q. McNemar, 1947).
+func SignFlip(differences []int) float64 {
+	most, seen := 0, 0
+	for _, d := range differences {
+		most, seen = most+max(d, -d), seen+d
 	}
-	for i := range min(b, c) + 1 {
-		sum += term
-		term *= float64(n-i) / float64(i+1)
+	// chances[i] is that of a sum of i-most.
+	chances := make([]float64, 2*most+1)
+	chances[most] = 1
+	for _, d := range differences {
+		if d == 0 {
+			continue
+		}
+		next := make([]float64, len(chances))
+		for i, c := range chances {
+			if c > 0 {
+				next[i+d] += c / 2
+				next[i-d] += c / 2
+			}
+		}
+		chances = next
 	}
-	return min(1, 2*sum)
-}
-
-// normalTail is McNemar's test by the normal distribution, for more pairs than a float can count with.
-func normalTail(b, c int) float64 {
-	d := max(0, math.Abs(float64(b-c))-1)
-	return math.Erfc(d / math.Sqrt(2*float64(b+c)))
+	sum := 0.0
+	for i, c := range chances {
+		if max(i-most, most-i) >= max(seen, -seen) {
+			sum += c
+		}
+	}
+	return min(1, sum)
 }
 
 // Pairs are trials of two sides on the same problems: how many both solved, the first alone, the second alone, and
@@ -125,23 +143,35 @@ type Pairs struct {
 func (p Pairs) Of() int { return p.Both + p.First + p.Second + p.Neither }
 
 // Difference is by how much the share of the second side is higher, and its interval: method 10 of R. G. Newcombe,
-// "Improved confidence intervals for the difference between binomial proportions based on paired data", 1998.
-func (p Pairs) Difference() (d float64, i Interval) {
+// "Improved confidence intervals for the difference between binomial proportions based on paired data", 1998. The
+// differences are those of the pairs, by groups of which the pairs are alike; they count for as many pairs as have the
+// standard error of clusters, as trials do in [Clustered].
+func (p Pairs) Difference(groups [][]float64) (d float64, i Interval) {
 	n := float64(p.Of())
 	if n == 0 {
 		return 0, Interval{-1, 1}
 	}
 	p2, p1 := float64(p.Both+p.Second)/n, float64(p.Both+p.First)/n
-	w2, w1 := Wilson(p2, n), Wilson(p1, n)
-	phi := p.correlation()
-	side := func(a, b float64) float64 { return math.Sqrt(max(0, a*a-2*phi*a*b+b*b)) }
 	d = p2 - p1
+	squares := 0.0
+	for _, g := range groups {
+		off := -d * float64(len(g))
+		for _, v := range g {
+			off += v
+		}
+		squares += off * off
+	}
+	worth := worth(float64(p.First+p.Second)/n-d*d, p.Of(), squares, len(groups))
+	w2, w1 := Wilson(p2, worth), Wilson(p1, worth)
+	phi := p.correlation(worth / n)
+	side := func(a, b float64) float64 { return math.Sqrt(max(0, a*a-2*phi*a*b+b*b)) }
 	return d, Interval{d - side(p2-w2.Low, w1.High-p1), d + side(w2.High-p2, p1-w1.Low)}
 }
 
-// correlation is how much both sides solve the same, corrected for continuity as Newcombe does.
-func (p Pairs) correlation() float64 {
-	e, f, g, h := float64(p.Both), float64(p.Second), float64(p.First), float64(p.Neither)
+// correlation is how much both sides solve the same, corrected for continuity as Newcombe does, if each pair counts for
+// a part of one.
+func (p Pairs) correlation(part float64) float64 {
+	e, f, g, h := part*float64(p.Both), part*float64(p.Second), part*float64(p.First), part*float64(p.Neither)
 	margins := (e + f) * (g + h) * (e + g) * (f + h)
 	if margins == 0 {
 		return 0
@@ -180,12 +210,16 @@ func needed(difference, apart float64) float64 {
 	return s * s / (difference * difference)
 }
 
-// resamples are how often Bootstrap draws.
-const resamples = 10_000
+const (
+	resamples = 10_000 // how often Bootstrap draws
+	// fewest is how many groups it takes to tell anything with 95 % confidence: of five, all are on one side by chance
+	// in 6 % of cases.
+	fewest = 6
+)
 
 // Bootstrap is the interval of the mean of values that come in groups: groups are drawn with putting them back, and the
-// middle 95 % of the means taken (B. Efron, 1979; the percentile method). It is the same each time. A single group says
-// nothing about others, and has no interval.
+// middle 95 % of the means taken (B. Efron, 1979; the percentile method). It is the same each time. Fewer than six
+// groups say too little about others, and have no interval.
 func Bootstrap(groups [][]float64) (mean float64, i Interval, ok bool) {
 	groups = slices.DeleteFunc(slices.Clone(groups), func(g []float64) bool { return len(g) == 0 })
 	type total struct{ sum, n float64 }
@@ -202,7 +236,7 @@ func Bootstrap(groups [][]float64) (mean float64, i Interval, ok bool) {
 		return 0, Interval{}, false
 	}
 	mean = all.sum / all.n
-	if len(groups) < 2 {
+	if len(groups) < fewest {
 		return mean, Interval{}, false
 	}
 	r := rand.New(rand.NewPCG(1, 2))

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -36,34 +37,72 @@ func TestDifference(t *testing.T) {
 		{Pairs{Both: 0, Second: 12, First: 2, Neither: 36}, 0.0569, 0.3404},
 		{Pairs{Both: 54}, -0.0664, 0.0664},
 	} {
-		_, i := tt.p.Difference()
+		_, i := tt.p.Difference(tt.p.each())
 		near(t, "low", i.Low, tt.low, 5e-4)
 		near(t, "high", i.High, tt.high, 5e-4)
 	}
-	if d, i := (Pairs{}).Difference(); d != 0 || i != (Interval{-1, 1}) {
+	if d, i := (Pairs{}).Difference(nil); d != 0 || i != (Interval{-1, 1}) {
 		t.Errorf("of no pairs: %v, %v", d, i)
 	}
 }
 
-func TestMcNemar(t *testing.T) {
-	for _, tt := range []struct {
-		b, c int
-		want float64
-	}{
-		// By hand: twice the sum of the first binomials over a power of two.
-		{0, 0, 1},
-		{1, 0, 1},
-		{5, 0, 2. / 32},
-		{2, 8, 2 * 56. / 1024},
-		{5, 5, 1},
-		// Agresti, "Categorical data analysis", approval of a prime minister: 86 and 150 of 1600.
-		{86, 150, 3.7e-5},
-	} {
-		got := McNemar(tt.b, tt.c)
-		near(t, "p", got, tt.want, 0.03*tt.want+1e-12)
-		near(t, "the mirror", McNemar(tt.c, tt.b), got, 1e-12)
+// each are the differences of pairs that are all of other problems.
+func (p Pairs) each() (groups [][]float64) {
+	for v, n := range map[float64]int{0: p.Both + p.Neither, 1: p.Second, -1: p.First} {
+		for range n {
+			groups = append(groups, []float64{v})
+		}
 	}
-	if p := McNemar(3000, 3200); p < 0.005 || p > 0.02 {
+	return groups
+}
+
+// Tries of one problem that end alike add nothing, in whichever way they end.
+func TestDifferenceOfAlikeTries(t *testing.T) {
+	once := Pairs{Both: 20, Second: 12, First: 2, Neither: 16}
+	_, want := once.Difference(once.each())
+	thrice := Pairs{Both: 60, Second: 36, First: 6, Neither: 48}
+	groups := once.each()
+	for i, g := range groups {
+		groups[i] = []float64{g[0], g[0], g[0]}
+	}
+	_, got := thrice.Difference(groups)
+	near(t, "low", got.Low, want.Low, 1e-9)
+	near(t, "high", got.High, want.High, 1e-9)
+	_, all := Pairs{Second: 4}.Difference([][]float64{{1, 1}, {1, 1}})
+	_, two := Pairs{Second: 2}.Difference([][]float64{{1}, {1}})
+	if all != two {
+		t.Errorf("two problems with two tries each: %v; with one: %v", all, two)
+	}
+}
+
+func TestSignFlip(t *testing.T) {
+	ones := func(b, c int) []int { return append(slices.Repeat([]int{-1}, b), slices.Repeat([]int{1}, c)...) }
+	for _, tt := range []struct {
+		name        string
+		differences []int
+		want        float64
+	}{
+		// McNemar's, by hand: twice the sum of the first binomials over a power of two.
+		{"none", nil, 1},
+		{"one", ones(1, 0), 1},
+		{"five", ones(5, 0), 2. / 32},
+		{"two and eight", ones(2, 8), 2 * 56. / 1024},
+		{"even", ones(5, 5), 1},
+		// Agresti, "Categorical data analysis", approval of a prime minister: 86 and 150 of 1600.
+		{"Agresti", ones(86, 150), 3.7e-5},
+		// Fisher's example of Darwin's plants, in eighths of an inch: 1726 of the 32768 ways are as far apart.
+		{"Darwin", []int{49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48}, 1726. / 32768},
+		{"nothing between them", []int{0, 0, 3}, 1},
+	} {
+		got := SignFlip(tt.differences)
+		near(t, tt.name, got, tt.want, 0.03*tt.want+1e-12)
+		mirror := slices.Clone(tt.differences)
+		for i := range mirror {
+			mirror[i] = -mirror[i]
+		}
+		near(t, "the mirror of "+tt.name, SignFlip(mirror), got, 1e-12)
+	}
+	if p := SignFlip(ones(3000, 3200)); p < 0.005 || p > 0.02 {
 		t.Errorf("of many pairs: %v", p)
 	}
 }
@@ -138,8 +177,8 @@ func TestBootstrap(t *testing.T) {
 	if again, j, _ := Bootstrap(mice); !ok || again != mean || i != j {
 		t.Errorf("the second time: %v, %v", again, j)
 	}
-	if mean, _, ok := Bootstrap([][]float64{{1, 3}, {}}); mean != 2 || ok {
-		t.Errorf("of one group: %v, %v", mean, ok)
+	if mean, _, ok := Bootstrap(append([][]float64{{}}, mice[:5]...)); mean != 88.8 || ok {
+		t.Errorf("of five groups: %v, %v", mean, ok)
 	}
 	if _, _, ok := Bootstrap(nil); ok {
 		t.Error("of nothing there is an interval")
