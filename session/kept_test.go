@@ -61,6 +61,41 @@ func TestKept(t *testing.T) {
 	})
 }
 
+// An environment that was started from a kept application keeps that one, and deploys nothing.
+func TestKeptRevived(t *testing.T) {
+	results := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newShop(t)
+		defer w.Local.Close()
+		if err := Deploy(t.Context(), w.Cloud, shop()); err != nil {
+			t.Fatal(err)
+		}
+		before, err := w.Snapshot(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Revival = &Revival{App: shop(), Made: Made{Snapshot: before}}
+		w.Before(func(r *http.Request) error {
+			if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/deployments") {
+				t.Errorf("%s is deployed again", r.URL.Path)
+			}
+			return nil
+		})
+		if err := w.Keep(t.Context(), shop()); err != nil {
+			t.Fatal(err)
+		}
+		w.Before(nil)
+		for range 2 { // The fault of the first is gone, though nobody mended it.
+			if v := w.outcome(t, problem.Mitigation, scripted(agent.Call("submit")), results); v.Class != AgentFailed {
+				t.Errorf("%+v", v)
+			}
+		}
+		if v := w.outcome(t, problem.Detection, scripted(agent.Call("submit", "Yes")), results); v.Class != Solved {
+			t.Errorf("%+v", v)
+		}
+	})
+}
+
 // After a reset the first users may come too early. They do not count, but who is never served does.
 func TestKeptTooEarly(t *testing.T) {
 	results := t.TempDir()

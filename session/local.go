@@ -62,14 +62,18 @@ type Local struct {
 
 var _ Environment = (*Local)(nil)
 
-// Keep deploys an application for one run after another: before each it is reset, so that it is as if
-// nothing had happened. The cloud must be a [cloud.Resetter].
+// Keep has an application for one run after another, deployed if it was not revived: before each it is reset, so that it
+// is as if nothing had happened. The cloud must be a [cloud.Resetter].
 func (l *Local) Keep(ctx context.Context, a *app.App) (err error) {
 	if l.stage != nil {
 		return nil
 	}
 	l.keeps = true
-	l.stage, err = NewStage(ctx, l.Cloud, a)
+	if l.Revival != nil && l.Revival.App.Name == a.Name {
+		l.stage, err = reviveStage(l.Cloud, l.Revival)
+	} else {
+		l.stage, err = NewStage(ctx, l.Cloud, a)
+	}
 	return err
 }
 

@@ -195,12 +195,16 @@ func (c *Cloud) startPlane(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	doors := []net.Listener{inside}
+	if c.listen != nil {
+		doors = append(doors, c.listen)
+	}
 	dir := filepath.Join(c.dir, "controlplane")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	c.plane, err = controlplane.Start(ctx, controlplane.Config{
-		Dir: dir, Listener: listenBoth(inside, c.listen), Port: serverPort, PKI: c.pki,
+		Dir: dir, Listener: listenAll(doors...), Port: serverPort, PKI: c.pki,
 		Address: serverAddr.AsSlice(), ServiceIP: serverService.AsSlice(), ServiceCIDR: serviceSubnet.String(),
 		Dial: c.stack.DialContext, State: state, Timing: c.opts.Timing, Log: c.opts.Log,
 	})
@@ -269,8 +273,13 @@ func (c *Cloud) Dial(ctx context.Context, network, address string) (net.Conn, er
 	return c.names.DialContext(ctx, network, address)
 }
 
-// Address returns where the API is served on the host.
-func (c *Cloud) Address() string { return c.listen.Addr().String() }
+// Address returns where the API is served on the host; nothing if it is not.
+func (c *Cloud) Address() string {
+	if c.listen == nil {
+		return ""
+	}
+	return c.listen.Addr().String()
+}
 
 // Dir returns the directory that holds the cluster's files until Close.
 func (c *Cloud) Dir() string { return c.dir }
@@ -303,7 +312,9 @@ func (c *Cloud) Close() error {
 		}
 		if c.Err() != nil { // What waits for the store would wait forever.
 			c.plane.Close()
-			c.listen.Close()
+			if c.listen != nil {
+				c.listen.Close()
+			}
 			err = removeAll(c.dir)
 			return
 		}

@@ -1,6 +1,8 @@
 package embedded
 
 import (
+	"errors"
+
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -10,6 +12,9 @@ import (
 // Kubeconfig returns a kubeconfig with an administrator's rights, for clients outside the process.
 // The name is its context's.
 func (c *Cloud) Kubeconfig(name string) ([]byte, error) {
+	if c.listen == nil {
+		return nil, errors.New("the cluster's API is not served outside the process")
+	}
 	cert, key, err := c.pki.Issue(controlplane.Identity{Name: "kubernetes-admin", Groups: []string{"system:masters"}})
 	if err != nil {
 		return nil, err

@@ -24,6 +24,24 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/embedded/node"
 )
 
+// A cloud whose API is served in its own network alone has no port on the host, and works all the same.
+func TestInward(t *testing.T) {
+	c, err := embedded.Start(t.Context(), embedded.Options{Images: images(), Inward: true, Nodes: 1})
+	must(t, err)
+	defer c.Close()
+	must(t, c.WaitReady(t.Context()))
+	if c.Address() != "" {
+		t.Errorf("it listens at %s", c.Address())
+	}
+	if b, err := c.Kubeconfig("outside"); err == nil {
+		t.Errorf("who is outside is told of %s", b)
+	}
+	conn, err := c.Dial(t.Context(), "tcp", "kubernetes.default:443")
+	must(t, err)
+	must(t, conn.Close())
+	must(t, c.Close())
+}
+
 // A cloud that is closed leaves nothing behind: no files, no listener, no goroutine of ours.
 func TestCloseLeavesNothing(t *testing.T) {
 	c := fresh(t, embedded.Options{})

@@ -14,7 +14,7 @@ type listeners struct {
 	done  chan struct{}
 }
 
-func listenBoth(all ...net.Listener) *listeners {
+func listenAll(all ...net.Listener) *listeners {
 	l := &listeners{all: all, conns: make(chan net.Conn), done: make(chan struct{})}
 	for _, in := range all {
 		go func() {

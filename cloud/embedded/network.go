@@ -11,11 +11,13 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// openNetwork makes the cluster's network and opens the API's port on it and on the host.
+// openNetwork makes the cluster's network, and opens the API's port on the host if it has one there.
 func (c *Cloud) openNetwork() error {
 	var err error
-	if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
-		return fmt.Errorf("listen for the Kubernetes API: %w", err)
+	if !c.opts.Inward {
+		if c.listen, err = net.Listen("tcp", c.opts.Listen); err != nil {
+			return fmt.Errorf("listen for the Kubernetes API: %w", err)
+		}
 	}
 	c.network = vnet.New(vnet.Config{
 		Subnets: []netip.Prefix{nodeSubnet, podSubnet},

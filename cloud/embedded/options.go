@@ -33,6 +33,7 @@ type Options struct {
 	Disk   int64 // of each node, in bytes; DefaultDisk
 
 	Listen   string    // where the API is served on the host; any port of 127.0.0.1 by default
+	Inward   bool      // the API is served in the cluster's network alone, and not on the host
 	Dir      string    // the cluster's own, removed by Close; a new temporary directory by default
 	Snapshot *Snapshot // what to start from; a new cluster by default
 

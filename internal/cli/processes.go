@@ -34,13 +34,14 @@ type processes struct {
 	dir     string // of their files
 	cloud   cloudFlags
 	posts   *campaign.Posts // where they run; nil for this machine
+	worlds  process.Worlds  // what they start from; nil for nothing
 	// setups has a place for each that may be set up at a time. Setting up takes a processor for
 	// seconds; if many did so at once, none would be in time.
 	setups chan struct{}
 }
 
-// Start starts the process of an environment, whose cluster comes up when it is its turn, and returns
-// who speaks for it.
+// Start starts the process of an environment and returns who speaks for it. Its cluster comes up when it is known what
+// for, and it is its turn.
 func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerProcess, error) {
 	g, err := newGuest(&p.cloud)
 	if err != nil {
@@ -50,7 +51,7 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	if err != nil {
 		return nil, err
 	}
-	h := hosting{ceiling: p.ceiling, keeps: g.keeps}
+	h := hosting{ceiling: p.ceiling, keeps: g.keeps, worlds: p.worlds}
 	if p.posts != nil {
 		h.place = p.posts.New()
 	}
@@ -61,13 +62,11 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &lodging{
-		processes: p, env: env, guest: g, log: log, cancel: cancel, opened: make(chan struct{}), settled: func() {},
+		processes: p, env: env, guest: g, log: log, cancel: cancel, placed: make(chan struct{}), settled: func() {},
 	}
 	go func() {
-		defer close(l.opened)
-		if l.settled, l.err = p.queueUp(ctx); l.err == nil && g == nil {
-			l.err = env.Open(ctx)
-		}
+		defer close(l.placed)
+		l.settled, l.err = p.queueUp(ctx)
 	}()
 	return newSpokesman(l), nil
 }
@@ -90,17 +89,28 @@ type lodging struct {
 	guest  *guest       // nil for a cluster of its own
 	log    *slog.Logger // with the id of the session, or of the environment for training
 	cancel context.CancelFunc
-	opened chan struct{} // closed when there is a cluster, or there will be none
+	placed chan struct{} // closed when it is its turn to be set up, or will never be
 
 	// Known then.
 	settled func() // lets the next be set up
 	err     error
 }
 
-// up waits for the cluster.
-func (l *lodging) up(ctx context.Context) error {
+// up starts the cluster for runs of a problem's application when it is its turn. The seed is that of the first run.
+func (l *lodging) up(ctx context.Context, p *problem.Problem, seed uint64) error {
+	if err := l.turn(ctx); err != nil {
+		return err
+	}
+	if l.worlds == nil {
+		return l.env.Open(ctx)
+	}
+	return l.env.OpenFor(ctx, p.App, seed)
+}
+
+// turn waits until it is its turn to be set up.
+func (l *lodging) turn(ctx context.Context) error {
 	select {
-	case <-l.opened:
+	case <-l.placed:
 		return l.err
 	case <-l.env.Done():
 		return l.env.Err()
@@ -113,7 +123,7 @@ func (l *lodging) up(ctx context.Context) error {
 func (l *lodging) Close() {
 	l.cancel()
 	l.env.Close()
-	<-l.opened
+	<-l.placed
 	l.settled()
 	if err := l.guest.leave(func(step string) { l.log.Debug(step) }); err != nil {
 		l.log.Warn("something is left in the cluster", "error", err)
@@ -126,14 +136,8 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	if err != nil {
 		return nil, err
 	}
-	if err := l.up(ctx); err != nil {
+	if err := l.open(ctx, &run); err != nil {
 		return nil, err
-	}
-	if l.guest != nil {
-		if err := l.guest.open(ctx, spec.ID, run.Problem, l.env); err != nil {
-			return nil, err
-		}
-		run.Problem = l.guest.problem(run.Problem)
 	}
 	run.Events = func(e record.Event) {
 		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
@@ -147,6 +151,21 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	return server.Solo(ctx, run), nil
 }
 
+// open has a cluster for a run.
+func (l *lodging) open(ctx context.Context, run *session.Session) error {
+	if l.guest == nil {
+		return l.up(ctx, run.Problem, run.Seed)
+	}
+	if err := l.turn(ctx); err != nil {
+		return err
+	}
+	if err := l.guest.open(ctx, run.ID, run.Problem, l.env); err != nil {
+		return err
+	}
+	run.Problem = l.guest.problem(run.Problem)
+	return nil
+}
+
 // noStage is why there are no environments for training on a cluster that is somebody's.
 const noStage = "environments for training start over in place, which the cluster here cannot; open sessions instead"
 
@@ -158,7 +177,7 @@ func (l *lodging) Stage(ctx context.Context, spec server.Spec) error {
 	if err != nil {
 		return err
 	}
-	if err := l.up(ctx); err != nil {
+	if err := l.up(ctx, p, spec.Seed); err != nil {
 		return err
 	}
 	defer l.settled()
@@ -170,7 +189,7 @@ func (l *lodging) Episode(ctx context.Context, spec server.Spec, events func(rec
 	if err != nil {
 		return nil, err
 	}
-	if err := l.up(ctx); err != nil {
+	if err := l.turn(ctx); err != nil {
 		return nil, err
 	}
 	if !l.env.Fits(run.Problem) {
@@ -184,7 +203,7 @@ func (l *lodging) Episode(ctx context.Context, spec server.Spec, events func(rec
 func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 	run = session.Session{
 		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Environment: l.env, Results: l.results, Scratch: l.env.Dir,
-		HandOver: session.HandOver(spec.HandOver), Seed: spec.Seed, Steps: spec.MaxSteps,
+		HandOver: session.HandOver(spec.HandOver), Seed: cmp.Or(spec.Seed, session.NewSeed()), Steps: spec.MaxSteps,
 		Time: time.Duration(spec.MaxTime * float64(time.Second)), Budget: l.models.budget(), Log: l.log,
 	}
 	if run.Problem, err = spec.Find(l.library); err != nil {

@@ -244,10 +244,14 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 			cancel()
 		}()
 	}
-	o.Workers = &processes{
+	workers := &processes{
 		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir,
 		cloud: f.cloud, posts: posts, setups: make(chan struct{}, setups),
 	}
+	if worldsDir(s) != "" && !f.cloud.onCluster() {
+		workers.worlds = &heldWorlds{}
+	}
+	o.Workers = workers
 	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()

@@ -13,12 +13,12 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
-	"github.com/aiopslab/aiopslab/internal/builtin"
+	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
+	"github.com/aiopslab/aiopslab/session/process"
 )
 
 // TestStage runs one episode after another in one cluster, each on what the one before left behind.
@@ -26,20 +26,19 @@ func TestStage(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	c, err := embedded.Start(ctx, embedded.Options{Images: builtin.Parts{}.AllImages(), Nodes: embedded.DefaultNodes})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	if err := c.WaitReady(ctx); err != nil {
-		t.Fatal(err)
-	}
 	program, err := exec.LookPath("aiopslab")
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := &session.Local{Cloud: c, Self: []string{program, "tool"}}
-	if err := env.Keep(ctx, find(t, "revoke_auth_mongodb-detection-1").App); err != nil {
+	hotel := find(t, "revoke_auth_mongodb-detection-1").App
+	env := &session.Local{Self: []string{program, "tool"}}
+	c, err := startFor(ctx, Process(), process.Opening{Dir: t.TempDir(), Log: logs.Or(nil), App: hotel, Seed: 7}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	env.Cloud = c
+	if err := env.Keep(ctx, hotel); err != nil {
 		t.Fatal(err)
 	}
 	defer env.Close()

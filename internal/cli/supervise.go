@@ -28,6 +28,8 @@ type hosting struct {
 	keeps func(variable string) bool
 	// place is where it runs, if that is not this machine.
 	place process.Place
+	// worlds are what it may start from, if that is not up to it.
+	worlds process.Worlds
 }
 
 // withEnvironment calls f with an environment in a process of its own, which open opens, and takes it down. The context
@@ -69,7 +71,7 @@ func startEnvironment(s *State, dir string, h hosting, log *slog.Logger) (*proce
 	withheld := func(variable string) bool { return private(variable) && (h.keeps == nil || !h.keeps(variable)) }
 	env, err := process.Start(process.Options{
 		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: h.ceiling,
-		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log, Place: h.place,
+		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log, Place: h.place, Worlds: h.worlds,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start the process of the environment: %w", err)

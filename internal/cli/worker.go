@@ -103,6 +103,7 @@ func openCloud(ctx context.Context, s *State, o process.Opening, l *session.Loca
 func workerOptions(s *State, o process.Opening) embedded.Options {
 	return embedded.Options{
 		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: o.Dir, Log: o.Log,
+		Inward:   true, // All that comes from outside comes through the guard.
 		Progress: func(step string) { o.Log.Debug("cluster", "step", step) },
 	}
 }

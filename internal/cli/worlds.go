@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent/cage"
@@ -62,24 +63,24 @@ func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local
 	if o.App == nil {
 		return startBare(ctx, s, o)
 	}
-	store, key, err := worldOf(s, o.App)
+	shelf, err := shelfOf(s, o)
 	if err != nil {
 		o.Log.Warn("worlds cannot be kept", "why", err)
 		return startBare(ctx, s, o)
 	}
 	l.Made = func(_ *app.App, made session.Made) {
-		if err := keepWorld(store, key, made); err != nil {
+		if err := keepWorld(shelf, made); err != nil {
 			o.Log.Warn("the world cannot be kept", "why", err)
 		}
 	}
-	c, err := startKept(ctx, s, o, l, store, key)
+	c, err := startKept(ctx, s, o, l, shelf)
 	if err == nil {
 		return c, nil
 	}
 	if ctx.Err() != nil {
 		return nil, startFailure(err)
 	}
-	store.Remove(key)
+	shelf.clear()
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil { // A cluster that does not start takes its directory with it.
 		return nil, startFailure(err)
 	}
@@ -87,20 +88,91 @@ func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local
 	return startBare(ctx, s, o)
 }
 
-// worldOf returns where the world of an application is kept, and under which key. It depends on everything that the
-// world does: the program, with all its images and what telemetry it deploys, and the application.
-func worldOf(s *State, a *app.App) (*kept.Store, string, error) {
+// shelf is where the world of one application is kept.
+type shelf interface {
+	// take returns it. The error is [os.ErrNotExist] if there is none.
+	take() ([]byte, error)
+	put(world []byte) error
+	// clear removes one that is of no use.
+	clear()
+}
+
+// shelfOf returns where the world is kept that a cluster is started from.
+func shelfOf(s *State, o process.Opening) (shelf, error) {
+	key, err := worldKey(o.App)
+	if err != nil {
+		return nil, err
+	}
+	if o.Hand != nil {
+		return handed{o, key}, nil
+	}
 	store, err := kept.Open(worldsDir(s))
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
+	return stored{store, key}, nil
+}
+
+// stored is a shelf on the disk.
+type stored struct {
+	store *kept.Store
+	key   string
+}
+
+func (k stored) take() ([]byte, error)  { return k.store.Get(k.key) }
+func (k stored) put(world []byte) error { return k.store.Put(k.key, world) }
+func (k stored) clear()                 { k.store.Remove(k.key) }
+
+// handed is a shelf of the supervisor, to whom the key means nothing. It may be of another program: it comes first in
+// what is kept.
+type handed struct {
+	process.Opening
+	key string
+}
+
+func (h handed) take() ([]byte, error) {
+	if h.World == nil {
+		return nil, os.ErrNotExist
+	}
+	world, ok := bytes.CutPrefix(h.World, []byte(h.key))
+	if !ok {
+		return nil, errors.New("it was kept by another program")
+	}
+	return world, nil
+}
+
+func (h handed) put(world []byte) error {
+	if len(h.key)+len(world) > process.MaxWorld {
+		return fmt.Errorf("a world of %d MB is too big to be kept", len(world)>>20)
+	}
+	h.Hand(slices.Concat([]byte(h.key), world))
+	return nil
+}
+
+func (handed) clear() {} // The next one that is made takes its place.
+
+// heldWorlds are the worlds of a server: in its memory, which those who are served cannot write to. Files would be
+// theirs as well if they are programs of the same user.
+type heldWorlds struct{ memory kept.Memory }
+
+var _ process.Worlds = (*heldWorlds)(nil)
+
+func (w *heldWorlds) Get(a *app.App) []byte        { return w.memory.Get(appKey(a)) }
+func (w *heldWorlds) Put(a *app.App, world []byte) { w.memory.Put(appKey(a), world) }
+
+// appKey tells applications apart: by the names of those that are built in, and by the archives of others.
+func appKey(a *app.App) string { return kept.Key([]byte(a.Name), a.Archive) }
+
+// worldKey is the key of an application's world. It depends on everything that the world does: the program, with all its
+// images and what telemetry it deploys, and the application.
+func worldKey(a *app.App) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	program, err := kept.Program(self)
 	if err != nil {
-		return nil, "", err
+		return "", err
 	}
 	parts := [][]byte{program, []byte(a.Name), []byte(a.Namespace), a.Archive}
 	err = fs.WalkDir(a.Manifests, ".", func(name string, d fs.DirEntry, err error) error {
@@ -111,16 +183,15 @@ func worldOf(s *State, a *app.App) (*kept.Store, string, error) {
 		parts = append(parts, []byte(name), b)
 		return err
 	})
-	return store, kept.Key(parts...), err
+	return kept.Key(parts...), err
 }
 
 // errNoWorld is that none was kept.
 var errNoWorld = errors.New("none was kept yet")
 
 // startKept starts a cluster from a kept world, with the past of the run that it is started for.
-func startKept(ctx context.Context, s *State, o process.Opening, l *session.Local, store *kept.Store, key string,
-) (*embedded.Cloud, error) {
-	b, err := store.Get(key)
+func startKept(ctx context.Context, s *State, o process.Opening, l *session.Local, k shelf) (*embedded.Cloud, error) {
+	b, err := k.take()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errNoWorld
 	} else if err != nil {
@@ -147,7 +218,7 @@ func startKept(ctx context.Context, s *State, o process.Opening, l *session.Loca
 }
 
 // keepWorld keeps a world: how it looks when it is well, in a line, and its snapshot.
-func keepWorld(store *kept.Store, key string, made session.Made) error {
+func keepWorld(k shelf, made session.Made) error {
 	snap, ok := made.Snapshot.(*embedded.Snapshot)
 	if !ok {
 		return fmt.Errorf("a %T cannot be kept", made.Snapshot)
@@ -159,7 +230,7 @@ func keepWorld(store *kept.Store, key string, made session.Made) error {
 	if _, err := snap.WriteTo(&b); err != nil {
 		return err
 	}
-	return store.Put(key, b.Bytes())
+	return k.put(b.Bytes())
 }
 
 // readWorld reads what keepWorld has written.

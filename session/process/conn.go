@@ -31,6 +31,7 @@ type conn struct {
 	tell  session.Tell
 	acts  int    // actions that are under way
 	app   string // that is kept; empty for none
+	world func([]byte)
 	log   *slog.Logger
 }
 
@@ -51,6 +52,13 @@ func (c *conn) logger() *slog.Logger {
 	return c.log
 }
 
+// takeWorlds says who is given the worlds of the environment; nil for nobody.
+func (c *conn) takeWorlds(take func(world []byte)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.world = take
+}
+
 func (c *conn) acting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,11 +73,15 @@ func (c *conn) read(from io.Reader) error {
 			return err
 		}
 		c.mu.Lock()
-		tell, call := c.tell, c.calls[m.ID]
+		tell, call, take := c.tell, c.calls[m.ID], c.world
 		c.mu.Unlock()
 		switch {
 		case m.Log != nil:
 			heard(c.logger(), m.Log)
+		case m.World != nil:
+			if take != nil && len(m.World) <= MaxWorld {
+				take(m.World)
+			}
 		case m.Kind != "":
 			if tell != nil {
 				tell(m.Kind, typed(m.Kind, m.Data))
@@ -207,6 +219,7 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 	e.conn.mu.Unlock()
 	p := prepareParams{nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Baseline, s.HandOver}
 	err = e.call(ctx, "prepare", p, &a)
+	e.takeWorlds(nil) // What an agent can reach makes no worlds any more.
 	if _, ok := errors.AsType[*Failure](err); ok && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

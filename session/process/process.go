@@ -53,11 +53,22 @@ type Options struct {
 	// Place is where the process runs, instead of Program on this machine. Its memory is that place's to limit, and
 	// it has a directory of its own; Dir is for what comes from it. It may be nil.
 	Place Place
+	// Worlds are where applications are kept that environments were opened for. If it is nil, that is up to the process.
+	Worlds Worlds
 	// Log is for what the process has to tell: the lines that it logs, at the level that it has when Open
 	// is called, and its last words. A run has its own. It may be nil.
 	Log *slog.Logger
 	// grace is how long a request may go on that was cancelled; 0 is defaultGrace.
 	grace time.Duration
+}
+
+// Worlds are applications that were deployed, kept by the supervisor for the environments that are opened next. They are
+// safe for concurrent use. A world comes from a process in which no agent has had its turn yet.
+type Worlds interface {
+	// Get returns what was kept of an application; nil for nothing.
+	Get(a *app.App) []byte
+	// Put keeps a world instead of the last one of the application.
+	Put(a *app.App, world []byte)
 }
 
 // Environment is an environment in another process.
@@ -330,9 +341,12 @@ func (e *Environment) Open(ctx context.Context) error {
 
 // OpenFor starts the cluster for a run with an application, which may be in it already, if it was kept.
 func (e *Environment) OpenFor(ctx context.Context, a *app.App, seed uint64) error {
-	return e.call(ctx, "open", openParams{
-		Dir: e.dir(), Log: wanted(e.logger()), Run: &runParams{a.Name, a.Archive, seed},
-	}, nil)
+	run := &runParams{App: a.Name, Archive: a.Archive, Seed: seed}
+	if e.Worlds != nil {
+		run.Handed, run.World = true, e.Worlds.Get(a)
+		e.takeWorlds(func(world []byte) { e.Worlds.Put(a, world) })
+	}
+	return e.call(ctx, "open", openParams{Dir: e.dir(), Log: wanted(e.logger()), Run: run}, nil)
 }
 
 // Cluster is one that is there already, and what of it is the environment's.

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -63,6 +64,9 @@ func pretend(in io.Reader, out io.Writer) {
 			log = newRemote(w, p.Log)
 			log.Info("open", slog.Group("group", "key", "a\nb"))
 			log.Debug("opened", "dir", p.Dir)
+			if p.Run != nil && p.Run.Handed {
+				_ = w.write(message{World: append([]byte("made of "), p.Run.World...)})
+			}
 		case "prepare":
 			log.Info("prepared")
 			var p prepareParams
@@ -123,6 +127,8 @@ func happen(response string) (r session.Reply, hangs bool) {
 		time.AfterFunc(50*time.Millisecond, eat)
 	case "die later":
 		time.AfterFunc(50*time.Millisecond, func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) })
+	case "make a world":
+		_ = (&writer{w: Answers()}).write(message{World: []byte("of an enemy")})
 	case "have a child eat":
 		cmd := exec.Command("sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done")
 		_ = cmd.Start()
@@ -229,6 +235,33 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the record has %s", kinds)
 			}
 		})
+	}
+}
+
+// worlds keep the last one.
+type worlds struct{ last []byte }
+
+func (w *worlds) Get(*app.App) []byte      { return w.last }
+func (w *worlds) Put(_ *app.App, b []byte) { w.last = b }
+
+// The supervisor keeps the worlds of its environments and hands them to the next. It takes none from a process that an
+// agent has had its way in, or a verdict of somebody else would be up to that agent.
+func TestWorlds(t *testing.T) {
+	w := &worlds{last: []byte("nothing")}
+	e := start(t, nil)
+	e.Worlds = w
+	p := problemtest.Find(t, "revoke_auth_mongodb-detection-1")
+	if err := e.OpenFor(t.Context(), p.App, 1); err != nil || string(w.last) != "made of nothing" {
+		t.Fatalf("%q is kept, %v", w.last, err)
+	}
+	if _, err := e.Prepare(t.Context(), session.Setting{Problem: p}, func(string, any) {}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := e.Act(t.Context(), "make a world", func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	if string(w.last) != "made of nothing" {
+		t.Errorf("an agent has made %q", w.last)
 	}
 }
 

@@ -38,6 +38,10 @@ type Opening struct {
 	// App and Seed are of the run that it is started for. App is nil if the cluster is to be bare.
 	App  *app.App
 	Seed uint64
+	// Hand gives a world to the supervisor, who keeps it, and World is the one that it has of the application; nil for
+	// none. If Hand is nil, worlds are the process' own to keep.
+	Hand  func(world []byte)
+	World []byte
 	// On is a cluster that is there already, to be used instead.
 	On *Cluster
 }
@@ -151,7 +155,10 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			if o.App, err = findApp(s.host.Apps, p.Run.App, p.Run.Archive); err != nil {
 				return nil, err
 			}
-			o.Seed = p.Run.Seed
+			o.Seed, o.World = p.Run.Seed, p.Run.World
+			if p.Run.Handed {
+				o.Hand = func(world []byte) { _ = s.out.write(message{World: world}) }
+			}
 		}
 		s.env, err = s.host.Open(ctx, o)
 		return nil, err

@@ -22,8 +22,12 @@ import (
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
-// maxMessage is the longest line that is read.
-const maxMessage = 64 << 20
+const (
+	// maxMessage is the longest line that is read.
+	maxMessage = 64 << 20
+	// MaxWorld is how big a world may be that is handed over.
+	MaxWorld = 16 << 20
+)
 
 // request is what the supervisor asks.
 type request struct {
@@ -32,14 +36,15 @@ type request struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// message is what the environment says: the answer to a request, an event, that an action begins, or a
-// line of its log.
+// message is what the environment says: the answer to a request, an event, that an action begins, a world to be kept, or
+// a line of its log.
 type message struct {
 	ID    int             `json:"id,omitempty"`    // of the request that it answers
 	Kind  string          `json:"kind,omitempty"`  // of the event
 	Begun *string         `json:"begun,omitempty"` // the action
 	Data  json.RawMessage `json:"data,omitempty"`  // of the answer, or the event
 	Error *Failure        `json:"error,omitempty"`
+	World []byte          `json:"world,omitempty"`
 	Log   *logLine        `json:"log,omitempty"`
 }
 
@@ -67,6 +72,8 @@ type (
 		App     string `json:"app"`
 		Archive []byte `json:"archive,omitempty"` // of an application that is not built in
 		Seed    uint64 `json:"seed"`
+		Handed  bool   `json:"handed,omitempty"` // worlds are the supervisor's to keep
+		World   []byte `json:"world,omitempty"`  // that it has
 	}
 	keepParams struct {
 		Problem problemName `json:"problem"`
