@@ -62,8 +62,8 @@ type Options struct {
 	grace time.Duration
 }
 
-// Worlds are applications that were deployed, kept by the supervisor for the environments that are opened next. They are
-// safe for concurrent use. A world comes from a process in which no agent has had its turn yet.
+// Worlds are applications that were deployed, kept by the supervisor for the environments that are opened next. They
+// are safe for concurrent use. A world comes from a process in which no agent has had its turn yet.
 type Worlds interface {
 	// Get returns what was kept of an application; nil for nothing.
 	Get(a *app.App) []byte

@@ -36,8 +36,8 @@ type request struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// message is what the environment says: the answer to a request, an event, that an action begins, a world to be kept, or
-// a line of its log.
+// message is what the environment says: the answer to a request, an event, that an action begins, a world to be kept,
+// or a line of its log.
 type message struct {
 	ID    int             `json:"id,omitempty"`    // of the request that it answers
 	Kind  string          `json:"kind,omitempty"`  // of the event
