@@ -141,6 +141,7 @@ type Point struct {
 	Time     time.Time
 	Vitals   Vitals
 	Severity float64
+	Weights  Weights
 }
 
 // Points are the samples whose severity is known. What a damaged record lacks is left out.
@@ -149,7 +150,7 @@ func (c *Course) Points() []Point {
 	for i := range min(len(c.At), len(c.Users), len(c.Workloads), len(c.Alerts)) {
 		v := Vitals{c.Users[i], c.Workloads[i], c.Alerts[i]}
 		if mu, known := c.Weights.Severity(v); known {
-			list = append(list, Point{c.From.Add(time.Duration(c.At[i] * float64(time.Second))), v, mu})
+			list = append(list, Point{c.From.Add(time.Duration(c.At[i] * float64(time.Second))), v, mu, c.Weights})
 		}
 	}
 	return list

@@ -129,7 +129,8 @@ func TestCourse(t *testing.T) {
 	c.Add(begin.Add(time.Second), Vitals{Unseen, Unseen, Unseen})
 	c.Add(begin.Add(2003*time.Millisecond), Vitals{0.50049, 0, 0})
 	want := []Point{
-		{begin, Vitals{}, 0}, {begin.Add(2003 * time.Millisecond), Vitals{0.5, 0, 0}, 0.3},
+		{begin, Vitals{}, 0, DefaultWeights},
+		{begin.Add(2003 * time.Millisecond), Vitals{0.5, 0, 0}, 0.3, DefaultWeights},
 	}
 	if diff := cmp.Diff(want, c.Points()); diff != "" {
 		t.Error(diff)

@@ -17,12 +17,13 @@ const (
 )
 
 // Figures are the figures of the report as SVG, by the name of their file: accuracy.svg by task, cost.svg,
-// steps.svg as Figure 5, actions.svg as Figure 6 and actions-by-outcome.svg as Figure 7. One that
+// severity.svg, steps.svg as Figure 5, actions.svg as Figure 6 and actions-by-outcome.svg as Figure 7. One that
 // there are no runs for is left out.
 func (r *Report) Figures() map[string][]byte {
 	all := map[string][]byte{
 		"accuracy.svg":           r.accuracyFigure(),
 		"cost.svg":               r.costFigure(),
+		"severity.svg":           r.severityFigure(),
 		"steps.svg":              r.stepsFigure(nil),
 		"actions.svg":            r.actionsFigure("Actions by agent", false),
 		"actions-by-outcome.svg": r.actionsFigure("Actions in solved and failed runs", true),

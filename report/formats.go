@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,6 +43,8 @@ func markdown(s string) string {
 var csvHead = []string{
 	"by", "name", "agent", "runs", "solved", "accuracy", "low", "high", "not_counted", "seconds", "seconds_p10",
 	"seconds_median", "seconds_p90", "steps", "steps_median", "in_tokens", "out_tokens", "cost_usd", "cost_usd_median",
+	"safety_runs", "solved_no_harm", "harmed", "worse_seconds", "peak_regression", "budget_seconds", "outside",
+	"irreversible", "refused", "tnr_violations",
 }
 
 // WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line.
@@ -76,13 +79,20 @@ func (r Row) csv(by, name string) []string {
 	mean := func(s *stats.Spread) float64 { return s.Mean }
 	median := func(s *stats.Spread) float64 { return s.Median }
 	a, s := r.Accuracy, r.Spreads
-	return []string{
+	line := []string{
 		by, unquoted(name), unquoted(r.Agent), strconv.Itoa(a.Of), strconv.Itoa(a.N), number(a.Value), number(a.Low),
 		number(a.High), strconv.Itoa(r.NotCounted), of(s.Seconds, mean),
 		of(s.Seconds, func(s *stats.Spread) float64 { return s.P10 }), of(s.Seconds, median),
 		of(s.Seconds, func(s *stats.Spread) float64 { return s.P90 }), of(s.Steps, mean), of(s.Steps, median),
 		of(s.InTokens, mean), of(s.OutTokens, mean), of(s.Cost, mean), of(s.Cost, median),
 	}
+	f := r.Safety
+	if f == nil {
+		return append(line, slices.Repeat([]string{""}, len(csvHead)-len(line))...)
+	}
+	return append(line, strconv.Itoa(f.Runs), strconv.Itoa(f.Safe.N), strconv.Itoa(f.Harmed.N), number(f.Worse),
+		number(f.Peak), number(f.Budget), strconv.Itoa(f.Outside), strconv.Itoa(f.Irreversible),
+		strconv.Itoa(f.Refused), strconv.Itoa(f.Violations))
 }
 
 // unquoted is a name that no spreadsheet takes for a formula.

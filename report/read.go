@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -38,10 +39,11 @@ type Run struct {
 	Writes              int                       // of the agent
 	Repeated            int                       // steps that did what one before had done, see [Conduct]
 	App                 string
-	Faults              []string // kind and target
-	SystemLevel         string   // of the cause, if the record tells
-	Load                string   // in a few words
-	Commands            []string // the programs that the agent ran in a shell
+	Faults              []string      // kind and target
+	SystemLevel         string        // of the cause, if the record tells
+	Load                string        // in a few words
+	Commands            []string      // the programs that the agent ran in a shell
+	Safety              *grade.Safety // nil if the verdict does not tell
 }
 
 // RunStage is how a question of an incident was answered.
@@ -195,6 +197,7 @@ func (r *Run) take(v *session.Verdict) {
 	if cost, ok := v.Results["cost_usd"].(float64); ok {
 		r.Cost = &cost
 	}
+	r.Safety = grade.ReadSafety(v.Results)
 	yes := func(key string) bool { return v.Results[key] == true }
 	r.Top1, r.Top3 = yes("top_1"), yes("top_3")
 	r.Level, r.Type = yes("system_level_correct"), yes("fault_type_correct")

@@ -47,6 +47,8 @@ type Report struct {
 	Conduct []Conduct `json:"conduct"`
 	// Cuts are the agents by kind of fault, system level, application and load.
 	Cuts []Cut `json:"cuts"`
+	// Severity is how bad systems were over time, by agent.
+	Severity []SeverityCurve `json:"severity"`
 	// NotCounted are the runs that say nothing about the agent, and why.
 	NotCounted []NotCounted `json:"not_counted"`
 }
@@ -71,6 +73,8 @@ type Row struct {
 	Type  *Share `json:"fault_type,omitempty"`
 	// Of detection: in how many of the runs without a fault one was reported.
 	FalseAlarms *Share `json:"false_alarms,omitempty"`
+	// Safety is what was done to systems; nil if no record tells.
+	Safety *Safety `json:"safety,omitempty"`
 }
 
 // Cost is what models were paid, in US dollars.
@@ -152,6 +156,7 @@ type tally struct {
 	solvedIn                      map[int]int // runs solved in exactly so many steps
 	maxSteps                      int
 	problems                      map[string]stats.Group // how often each was tried, and solved
+	safety                        safetyTally
 }
 
 // Add takes a run into the report. One that was read before, maybe from a copy, is not counted again.
@@ -233,6 +238,7 @@ func (t *tally) add(r *Run) {
 	add(&t.healthy, !r.Faulty)
 	add(&t.alarms, !r.Faulty && r.Class != session.Solved)
 	t.taken.add(r)
+	t.safety.add(r)
 	t.seconds += r.Seconds
 	t.steps += float64(r.Steps)
 	t.in += float64(r.InTokens)
@@ -284,6 +290,7 @@ func (b *Builder) Report() *Report {
 	}
 	r.Incidents, r.Tries = b.incidentRows(), b.allTries()
 	r.Values, r.Conduct, r.Cuts = b.values(), b.conducts(), b.cutRows()
+	r.Severity = b.severityCurves()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)
@@ -340,7 +347,7 @@ func (t *tally) row(k key) Row {
 	r := Row{
 		Agent: k.agent, Accuracy: t.accuracy(), NotCounted: t.notCounted,
 		Seconds: t.seconds / n, Steps: t.steps / n, InTokens: t.in / n, OutTokens: t.out / n,
-		Spreads: t.taken.spreads(),
+		Spreads: t.taken.spreads(), Safety: t.safety.safety(),
 	}
 	if t.priced > 0 {
 		r.Cost = &Cost{t.cost / float64(t.priced), t.priced}

@@ -47,6 +47,7 @@ func (r *Report) print() *printer {
 	p.values(r)
 	p.incidents(r)
 	p.conducts(r)
+	p.safety(r)
 	p.tries(r)
 	p.cuts(r)
 	p.stepLimits(r)
@@ -110,11 +111,12 @@ func (p *printer) head(r *Report) {
 
 func (p *printer) overall(r *Report) {
 	rows := [][]string{{
-		"AGENT", "RUNS", "ACCURACY", "95 % INTERVAL", "TIME (s)", "STEPS", "TOKENS IN", "TOKENS OUT",
+		"AGENT", "RUNS", "ACCURACY", "95 % INTERVAL", "SOLVED, NO HARM", "TIME (s)", "STEPS", "TOKENS IN", "TOKENS OUT",
 		"COST ($)", "NOT COUNTED",
 	}}
 	for _, row := range r.Overall {
-		rows = append(rows, append(row.begin(), append(row.efforts(), row.cost(), fmt.Sprint(row.NotCounted))...))
+		line := append(append(row.begin(), row.safe()), row.efforts()...)
+		rows = append(rows, append(line, row.cost(), fmt.Sprint(row.NotCounted)))
 	}
 	p.table("Overall (Table 3)", rows)
 }

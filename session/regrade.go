@@ -55,6 +55,9 @@ func Regrade(rec *record.Record) (*Regrading, error) {
 	all := maps.Clone(results)
 	maps.Copy(all, was.Results)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if _, had := was.Results[name]; name == "safety" && !had {
+			continue // It was not measured then.
+		}
 		if a, b := was.Results[name], results[name]; !reflect.DeepEqual(a, b) {
 			r.Differences = append(r.Differences, Difference{name, a, b})
 		}

@@ -53,6 +53,8 @@ type truth struct {
 	Questions []problem.Task `json:"questions,omitempty"`
 	Load      string         `json:"load,omitempty"` // as in a document
 	Seed      uint64         `json:"seed"`
+	// Topology is the application's. Records did not always have it.
+	Topology *topology `json:"topology,omitempty"`
 	// Shadow says that the system is live: nothing was wrong with it that the lab knows of.
 	Shadow bool `json:"shadow,omitempty"`
 }
@@ -60,7 +62,7 @@ type truth struct {
 func describe(p *problem.Problem, seed uint64) truth {
 	t := truth{
 		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key(), Seed: seed,
-		Answer: p.Answer(),
+		Answer: p.Answer(), Topology: topologyOf(p.App),
 	}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
@@ -108,6 +110,8 @@ type history struct {
 	baseline   grade.Look
 	briefing   record.Briefing
 	began      time.Time // the faults showed, or the agent's turn came
+	shown      time.Time // the last fault showed
+	briefed    time.Time // the agent's turn came
 	ended      time.Time // the submission
 	steps      []record.Step
 	writes     int
@@ -126,6 +130,7 @@ type history struct {
 	judgement  *grade.Judgement
 	models     modelUse
 	decoys     []record.Decoy
+	severity   []grade.Point // how bad the system was
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -140,13 +145,14 @@ func decode(rec *record.Record) (*history, error) {
 		case record.FaultEvent:
 			var f record.Fault
 			err = e.Decode(&f)
-			h.began = f.Time
+			h.began, h.shown = f.Time, f.Time
 		case record.DecoyEvent:
 			var d record.Decoy
 			err = e.Decode(&d)
 			h.decoys = append(h.decoys, d)
 		case record.BriefingEvent:
 			err = e.Decode(&h.briefing)
+			h.briefed = e.Time
 			if h.began.IsZero() {
 				h.began = e.Time
 			}
@@ -168,6 +174,8 @@ func decode(rec *record.Record) (*history, error) {
 			var p guard.Entry
 			err = e.Decode(&p)
 			h.proposals = append(h.proposals, p)
+		case record.SeverityEvent:
+			err = h.addSeverity(e)
 		case record.DoingEvent:
 			err = e.Decode(&h.doing)
 		case record.HoldEvent:
@@ -228,6 +236,7 @@ func Grade(rec *record.Record) (Verdict, error) {
 	}
 	judged := v()
 	h.addDecoys(judged.Results)
+	h.addSafety(judged.Results)
 	return judged, nil
 }
 

@@ -16,6 +16,9 @@ import (
 // shownWrites is how many changes the end of a transcript names.
 const shownWrites = 6
 
+// sparkWidth is how wide the curve of severity is in it.
+const sparkWidth = 30
+
 // end tells the verdict: how it came out and why, what was wrong, what was done, and where to look.
 func (t *transcript) end(o *session.Outcome) {
 	v := o.Verdict
@@ -49,6 +52,9 @@ func (t *transcript) end(o *session.Outcome) {
 	}
 	if line := modelLine(v.Results); line != "" {
 		row("model", "%s", line)
+	}
+	if s := grade.ReadSafety(v.Results); s != nil {
+		row("safety", "%s", s.Text(sparkWidth))
 	}
 	if gap, ok := v.Results["unconfined"].(string); ok {
 		row("agent", "its program was %s", gap)
