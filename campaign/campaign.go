@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/cloud"
 )
 
@@ -49,6 +50,7 @@ type Campaign struct {
 	Dir string
 
 	S3          S3     // of records in a bucket
+	ModelSecret string // whose keys are variables of the runs, for their models
 	PullSecret  string // of the image
 	Queue       string // of Kueue; if there is one, the Job waits until it is admitted
 	Parallelism int    // how many runs go on at a time
@@ -60,7 +62,7 @@ type Campaign struct {
 
 	// Tell is told what happens, a line each, and Recorded of each run when its record is in Dir.
 	Tell     func(line string)
-	Recorded func(index int, r *Result)
+	Recorded func(index int, r *local.Result)
 
 	client  kubernetes.Interface
 	http    *http.Client
@@ -146,7 +148,7 @@ func (c *Campaign) readDir() error {
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		var r *Result
+		var r *local.Result
 		if err == nil {
 			r, err = check(data, c.Plan.Runs[i])
 		}
@@ -173,11 +175,11 @@ func (c *Campaign) save(name string, data []byte) error {
 }
 
 // took notes that a record is in the directory.
-func (c *Campaign) took(i int, r *Result) {
+func (c *Campaign) took(i int, r *local.Result) {
 	c.have[i] = true
 	c.missing--
 	if c.Recorded != nil {
-		r.File = filepath.Join(c.Dir, RecordName(i))
+		r.Record = filepath.Join(c.Dir, RecordName(i))
 		c.Recorded(i, r)
 	}
 }

@@ -32,12 +32,19 @@ func (c *Campaign) preflight(ctx context.Context) error {
 	if _, err := core.Namespaces().Get(ctx, c.Namespace, metav1.GetOptions{}); apierrors.IsNotFound(err) {
 		return fmt.Errorf("there is no namespace %s: make it, or choose another with --namespace", c.Namespace)
 	}
+	secrets := map[string]string{c.ModelSecret: "the variables of your models, such as OPENAI_API_KEY"}
 	if c.Records.Claim == "" {
-		_, err := core.Secrets(c.Namespace).Get(ctx, c.S3.Secret, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return fmt.Errorf("there is no Secret %s in namespace %s: make it with the keys %s and %s", c.S3.Secret,
-				c.Namespace, keyVariable, secretVariable)
+		secrets[c.S3.Secret] = "the keys " + keyVariable + " and " + secretVariable
+	}
+	for name, has := range secrets {
+		if name == "" {
+			continue
 		}
+		if _, err := core.Secrets(c.Namespace).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return fmt.Errorf("there is no Secret %s in namespace %s: make it with %s", name, c.Namespace, has)
+		}
+	}
+	if c.Records.Claim == "" {
 		return nil
 	}
 	claim, err := core.PersistentVolumeClaims(c.Namespace).Get(ctx, c.Records.Claim, metav1.GetOptions{})

@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/aiopslab/aiopslab/campaign/local"
 )
 
 const (
@@ -156,7 +158,7 @@ func (c *Campaign) gather(ctx context.Context) error {
 	defer cancel()
 	type fetched struct {
 		index  int
-		result *Result
+		result *local.Result
 		err    error
 	}
 	todo, done := make(chan int), make(chan fetched)
@@ -195,7 +197,7 @@ func (c *Campaign) gather(ctx context.Context) error {
 }
 
 // fetch puts a record into the directory.
-func (c *Campaign) fetch(ctx context.Context, i int) (*Result, error) {
+func (c *Campaign) fetch(ctx context.Context, i int) (*local.Result, error) {
 	data, err := c.ask(ctx, recordPath+strconv.Itoa(i))
 	if err != nil {
 		return nil, err

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
 	"github.com/aiopslab/aiopslab/record"
@@ -20,7 +22,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // aRecord is the record of a run.
-func aRecord(t testing.TB, r Run, class session.Class) []byte {
+func aRecord(t testing.TB, r local.Run, class session.Class) []byte {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "record.jsonl")
 	l, err := record.Create(file, record.Run{ID: "1", Agent: r.Agent})
@@ -67,13 +69,13 @@ func (x *pod) run(ctx context.Context, p kit.Program) int { return kit.Run(ctx, 
 
 // TestWorker: a pod does the run of its index, once, and its status tells the Job whether to try again.
 func TestWorker(t *testing.T) {
-	p := somePlan(5)
+	plan := somePlan(5)
 	runs := 0
 	class, failure := session.Solved, error(nil)
-	worker := Worker{Run: func(_ context.Context, _ *kit.Env, r Run, args []string) ([]byte, error) {
+	worker := Worker{Run: func(_ context.Context, _ *kit.Env, p *Plan, r local.Run) ([]byte, error) {
 		runs++
-		if len(args) != len(p.Args) {
-			t.Errorf("the run has the arguments %q", args)
+		if !cmp.Equal(p, plan) {
+			t.Errorf("the run is of the plan %+v", p)
 		}
 		return aRecord(t, r, class), failure
 	}}
@@ -97,7 +99,7 @@ func TestWorker(t *testing.T) {
 		{"an index of nothing", "3", session.Solved, nil, ExitBadInput, 0, `JOB_COMPLETION_INDEX is "3"`, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			x := newPod(t, p, indexes{1, 3, 4})
+			x := newPod(t, plan, indexes{1, 3, 4})
 			records := filepath.Join(x.dir, "records")
 			if c.runs == 0 && c.code == 0 {
 				if err := errors.Join(os.Mkdir(records, 0o700), os.WriteFile(filepath.Join(records, c.kept), nil, 0o600)); err != nil {
@@ -123,7 +125,7 @@ func TestWorker(t *testing.T) {
 
 // TestWorkerOfAnotherRun: what is not the record of the run is not kept as such.
 func TestWorkerOfAnotherRun(t *testing.T) {
-	other := Run{"another-problem", "oracle", 1}
+	other := local.Run{Problem: "another-problem", Agent: "oracle", Seed: 1}
 	for name, data := range map[string][]byte{
 		"another run": aRecord(t, other, session.Solved),
 		"nothing":     nil,
@@ -131,7 +133,7 @@ func TestWorkerOfAnotherRun(t *testing.T) {
 	} {
 		x := newPod(t, somePlan(1), indexes{0})
 		x.env.Vars[indexVariable] = "0"
-		w := Worker{Run: func(context.Context, *kit.Env, Run, []string) ([]byte, error) { return data, nil }}
+		w := Worker{Run: func(context.Context, *kit.Env, *Plan, local.Run) ([]byte, error) { return data, nil }}
 		if code := x.run(t.Context(), w.Main); code != 1 {
 			t.Errorf("%s: status %d: %s", name, code, x.out)
 		}
@@ -162,5 +164,16 @@ func TestKeeperRefuses(t *testing.T) {
 	cancel()
 	if code := <-ended; code != 0 {
 		t.Errorf("status %d: %s", code, x.out)
+	}
+}
+
+// TestModelVariables: a run has the variables of its model, and none that opens the store of the records.
+func TestModelVariables(t *testing.T) {
+	env := &kit.Env{Vars: map[string]string{
+		"AWS_SECRET_ACCESS_KEY": "store", modelPrefix + "OPENAI_API_KEY": "a key", modelPrefix + "OPENAI_BASE_URL": "http://m/v1",
+	}}
+	want := []string{"OPENAI_API_KEY=a key", "OPENAI_BASE_URL=http://m/v1"}
+	if diff := cmp.Diff(want, ModelVariables(env)); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -21,6 +21,8 @@ const (
 	minAnnotation = "kueue.x-k8s.io/job-min-parallelism"
 
 	container = "run" // of every pod
+	// modelPrefix is put before the variables of models in a pod, so that they are told from those of the records.
+	modelPrefix = "AIOPSLAB_MODEL_"
 	// user is whom the pods run as: nobody in particular.
 	user = 65532
 	// keepFinished is how long a Job that nobody came back for is kept, in seconds. Its records stay.
@@ -103,6 +105,12 @@ func (c *Campaign) job(config string, todo indexes) *batchv1.Job {
 			TTLSecondsAfterFinished: ptr.To(int32(keepFinished)),
 			Template:                c.pod("runs", config, c.Resources.requirements(), c.WorkerArgs),
 		},
+	}
+	if c.ModelSecret != "" {
+		x := &j.Spec.Template.Spec.Containers[0]
+		x.EnvFrom = append(x.EnvFrom, v1.EnvFromSource{Prefix: modelPrefix, SecretRef: &v1.SecretEnvSource{
+			LocalObjectReference: v1.LocalObjectReference{Name: c.ModelSecret},
+		}})
 	}
 	j.Spec.Template.Spec.ActiveDeadlineSeconds = ptr.To(int64(runDeadline))
 	j.Spec.Template.Annotations = undisturbed()

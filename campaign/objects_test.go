@@ -50,6 +50,13 @@ func TestJob(t *testing.T) {
 			t.Errorf("there is %q in\n%s", not, text)
 		}
 	}
+	c.ModelSecret = "models"
+	for name, spec := range map[string]v1.PodSpec{"runs": c.job(m.Name, todo).Spec.Template.Spec, "keeper": c.keeper("m").Spec} {
+		from := spec.Containers[0].EnvFrom
+		if name == "keeper" && len(from) > 0 || name == "runs" && (len(from) != 1 || from[0].SecretRef.Name != "models" || from[0].Prefix == "") {
+			t.Errorf("%s have %+v", name, from)
+		}
+	}
 	c.Queue = "team"
 	q := c.job(m.Name, todo)
 	if q.Labels[queueLabel] != "team" || !*q.Spec.Suspend || q.Annotations[minAnnotation] != "1" {

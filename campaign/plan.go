@@ -11,6 +11,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/campaign/local"
 )
 
 // MaxRuns is how many runs a campaign can have: an Indexed Job has no more indexes.
@@ -19,20 +21,13 @@ const MaxRuns = 100_000
 // maxPlan is the size of a plan that a ConfigMap holds, with its other parts. Its limit is 1 MiB.
 const maxPlan = 960 << 10
 
-// Run is one run of a campaign.
-type Run struct {
-	Problem string `json:"problem"`
-	Agent   string `json:"agent"`
-	Seed    uint64 `json:"seed"`
-}
-
-func (r Run) String() string { return fmt.Sprintf("%s by %s with seed %d", r.Problem, r.Agent, r.Seed) }
-
 // Plan is the runs of a campaign. A run is known by its place in it.
 type Plan struct {
-	Runs []Run `json:"runs"`
+	Runs []local.Run `json:"runs"`
 	// Args are the arguments that `aiopslab run` has in each of them.
 	Args []string `json:"args,omitempty"`
+	// Documents are those of problems that the image does not have, as YAML.
+	Documents []string `json:"documents,omitempty"`
 }
 
 // Encode returns the plan as it is kept: compressed, and the same bytes for the same plan.
@@ -46,8 +41,8 @@ func (p *Plan) Encode() ([]byte, error) {
 		return nil, err
 	}
 	if b.Len() > maxPlan {
-		return nil, fmt.Errorf("the list of %d runs takes %d KiB, a ConfigMap has room for %d", len(p.Runs),
-			b.Len()>>10, maxPlan>>10)
+		return nil, fmt.Errorf("the list of %d runs, with the problems of your own, takes %d KiB, a ConfigMap has "+
+			"room for %d", len(p.Runs), b.Len()>>10, maxPlan>>10)
 	}
 	return b.Bytes(), nil
 }

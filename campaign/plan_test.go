@@ -7,13 +7,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	"github.com/aiopslab/aiopslab/campaign/local"
 )
 
 // somePlan has n runs.
 func somePlan(n int) *Plan {
-	p := &Plan{Args: []string{"--noise", "off"}}
+	p := &Plan{Args: []string{"--noise", "off"}, Documents: []string{"id: mine-{task}-1"}}
 	for i := range n {
-		p.Runs = append(p.Runs, Run{Problem: "revoke_auth_mongodb-mitigation-1", Agent: "oracle", Seed: uint64(i + 1)})
+		p.Runs = append(p.Runs, local.Run{Problem: "revoke_auth_mongodb-mitigation-1", Agent: "oracle", Seed: uint64(i + 1)})
 	}
 	return p
 }

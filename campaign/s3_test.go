@@ -13,6 +13,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
@@ -96,7 +97,7 @@ func TestBucketTells(t *testing.T) {
 func TestWorkerInBucket(t *testing.T) {
 	srv := s3Server(t)
 	runs := 0
-	w := Worker{Run: func(_ context.Context, _ *kit.Env, r Run, _ []string) ([]byte, error) {
+	w := Worker{Run: func(_ context.Context, _ *kit.Env, _ *Plan, r local.Run) ([]byte, error) {
 		runs++
 		return aRecord(t, r, "solved"), nil
 	}}

@@ -7,9 +7,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -48,8 +51,19 @@ func ended(env *kit.Env, err error) error {
 
 // Worker is what a pod of a campaign's Job does: one run.
 type Worker struct {
-	// Run takes an agent through a problem, with the plan's arguments, and returns the record.
-	Run func(ctx context.Context, env *kit.Env, r Run, args []string) ([]byte, error)
+	// Run does a run of a plan, and returns the record.
+	Run func(ctx context.Context, env *kit.Env, p *Plan, r local.Run) ([]byte, error)
+}
+
+// ModelVariables are the variables of a run's model, as the Secret of the campaign has them.
+func ModelVariables(env *kit.Env) (list []string) {
+	for name, value := range env.Vars {
+		if name, yes := strings.CutPrefix(name, modelPrefix); yes {
+			list = append(list, name+"="+value)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // share is what the pods of a Job know: the plan, and which of its runs the Job is for.
@@ -138,7 +152,7 @@ func (w Worker) work(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintf(env.Stdout, "%s is recorded already\n", name)
 		return nil
 	}
-	data, err := w.Run(ctx, env, run, s.Args)
+	data, err := w.Run(ctx, env, s.Plan, run)
 	if err != nil {
 		return err
 	}
@@ -161,22 +175,14 @@ func (w Worker) work(ctx context.Context, env *kit.Env) error {
 	return nil
 }
 
-// Result is what a record says of its run.
-type Result struct {
-	File    string // of the record
-	Class   session.Class
-	Why     string
-	Seconds float64 // from the record's first line to its last
-}
-
 // check reads the record of a run.
-func check(data []byte, want Run) (*Result, error) {
+func check(data []byte, want local.Run) (*local.Result, error) {
 	r, err := record.Decode(bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	if got := (Run{r.Problem, r.Agent, r.Seed}); got != want {
-		return nil, fmt.Errorf("the record is of %s, not of %s", got, want)
+	if r.Problem != want.Problem || r.Agent != want.Agent || r.Seed != want.Seed {
+		return nil, fmt.Errorf("the record is of %s by %s with seed %d, not of %s", r.Problem, r.Agent, r.Seed, want)
 	}
 	if len(r.Events) == 0 || r.Torn {
 		return nil, errors.New("the record is not whole")
@@ -189,5 +195,7 @@ func check(data []byte, want Run) (*Result, error) {
 	if err := last.Decode(&v); err != nil {
 		return nil, err
 	}
-	return &Result{Class: v.Class, Why: v.Why, Seconds: last.Time.Sub(r.Time).Seconds()}, nil
+	result := &local.Result{Run: want, Class: v.Class, Why: v.Why, Seconds: last.Time.Sub(r.Time).Seconds()}
+	result.Cost, _ = v.Results["cost_usd"].(float64)
+	return result, nil
 }

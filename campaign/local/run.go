@@ -20,6 +20,8 @@ type Run struct {
 	Seed    uint64 `json:"seed"`
 }
 
+func (r Run) String() string { return fmt.Sprintf("%s by %s with seed %d", r.Problem, r.Who(), r.Seed) }
+
 // Contestant is an agent with its model, if it has one.
 type Contestant struct{ Agent, Model string }
 

@@ -26,6 +26,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/campaign"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/kit"
@@ -95,7 +96,7 @@ func dies(env *kit.Env, when string) bool {
 
 // quickRun takes a moment, as any run does, and leaves a record. The agent "unlucky" has an environment that fails,
 // the problem "unknown" is not there.
-func quickRun(ctx context.Context, env *kit.Env, r campaign.Run, _ []string) ([]byte, error) {
+func quickRun(ctx context.Context, env *kit.Env, _ *campaign.Plan, r local.Run) ([]byte, error) {
 	n, _ := campaignRuns.LoadOrStore(r, &atomic.Int32{})
 	n.(*atomic.Int32).Add(1)
 	if r.Problem == "unknown" {
@@ -157,7 +158,7 @@ func (c *cluster) newCampaign(t *testing.T, ns string, n int) *campaign.Campaign
 		Poll: 200 * time.Millisecond, Tell: func(line string) { t.Log(line) },
 	}
 	for i := range n {
-		x.Plan.Runs = append(x.Plan.Runs, campaign.Run{Problem: ns, Agent: "oracle", Seed: uint64(i + 1)})
+		x.Plan.Runs = append(x.Plan.Runs, local.Run{Problem: ns, Agent: "oracle", Seed: uint64(i + 1)})
 	}
 	x.Cloud = c.asGuest(t, "")
 	return x
@@ -253,7 +254,7 @@ func TestCampaign(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	told := map[int]int{}
 	gone := errors.New("gone")
-	x.Recorded = func(i int, _ *campaign.Result) {
+	x.Recorded = func(i int, _ *local.Result) {
 		told[i]++
 		cancel(gone)
 	}
@@ -272,7 +273,7 @@ func TestCampaign(t *testing.T) {
 	if !strings.Contains(lost[3], "the environment failed: so it is") || lost[5] != "there is no problem unknown" {
 		t.Errorf("lost are %v", lost)
 	}
-	for run, want := range map[campaign.Run]int32{x.Plan.Runs[3]: 2, x.Plan.Runs[5]: 1, x.Plan.Runs[0]: 1} {
+	for run, want := range map[local.Run]int32{x.Plan.Runs[3]: 2, x.Plan.Runs[5]: 1, x.Plan.Runs[0]: 1} {
 		if n, _ := campaignRuns.Load(run); n == nil || n.(*atomic.Int32).Load() != want {
 			t.Errorf("%v took place %v times, not %d", run, n, want)
 		}
@@ -284,7 +285,7 @@ func TestCampaign(t *testing.T) {
 
 	// From another machine, all that is recorded is gathered anew, and what is not is tried again, by another Job.
 	x.Dir, told = t.TempDir(), map[int]int{}
-	x.Recorded = func(i int, _ *campaign.Result) { told[i]++ }
+	x.Recorded = func(i int, _ *local.Result) { told[i]++ }
 	x.Keep = true
 	if lost, err := x.Run(t.Context()); err != nil || len(lost) != 2 || len(told) != 10 {
 		t.Errorf("lost are %v, told was of %v: %v", lost, told, err)
@@ -381,7 +382,7 @@ func TestCampaignUnderFire(t *testing.T) {
 	x.S3 = campaign.S3{Secret: "keys", Endpoint: "http://s3." + ns + ":9000"}
 	x.Parallelism, x.Resources.CPU = 40, resource.MustParse("500m")
 	told := map[int]int{}
-	x.Recorded = func(i int, r *campaign.Result) {
+	x.Recorded = func(i int, r *local.Result) {
 		told[i]++
 		if r.Class != "solved" {
 			t.Errorf("run %d: %+v", i, r)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/external"
+	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/campaign/local"
+	"github.com/aiopslab/aiopslab/problem"
 	runs "github.com/aiopslab/aiopslab/report"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -41,6 +44,7 @@ type benchFlags struct {
 	keeps    bool       // telemetry
 	every    modelFlags // what holds for every run
 	cage     cageFlags
+	on       campaignFlags
 }
 
 func newBench(s *State) *cobra.Command {
@@ -62,11 +66,16 @@ at most, and what an agent has failed only with --retry agent. Nothing that is
 finished is lost, or counted twice, if the command or one of its runs is killed.
 Ctrl-C lets the runs that are under way end; again, and they are stopped.
 
+With --on cluster, a Job of a cluster that you have does the runs, each in a pod
+with the embedded cloud inside it, as 'aiopslab verify' tells. The records are
+gathered in the folder, and the same command goes on. See docs/campaigns.md.
+
 --max-cost is for all runs together: once it is spent no more are started. The
 exit status is 0 if every run has a result that counts, 5 if some have none.`,
 		Example: `  aiopslab bench --agent runbook,noop --suite mitigation --app hotel-reservation -k 5
   aiopslab bench --agent react,flash --model openai/gpt-4o --suite aiopslab --max-cost 50
-  aiopslab bench nightly.yaml --results results/nightly`,
+  aiopslab bench nightly.yaml --results results/nightly
+  aiopslab bench nightly.yaml --on cluster --image registry.example/aiopslab:v1 --records pvc:records -j 200`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return fail(ExitUsage, fmt.Errorf("%s takes one file, got %q as well", c.CommandPath(), args[1]),
@@ -79,6 +88,12 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 				if err := readFlags(c, args[0]); err != nil {
 					return err
 				}
+			}
+			if err := f.on.complete(c, &f.matrix); err != nil {
+				return err
+			}
+			if err := f.checkPlace(c); err != nil {
+				return err
 			}
 			return bench(c.Context(), s, f)
 		},
@@ -100,6 +115,10 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 	flags.BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
 	f.every.addEvery(c)
 	f.cage.add(c)
+	f.on.add(c)
+	flags.StringVar(&f.on.modelSecret, "model-secret", "",
+		"`name` of the Secret with the variables that models need in pods, such as OPENAI_API_KEY")
+	f.cloud.addCluster(c)
 	f.add(c, s, "try", nil, "made from what is to be run, in 'results', by default")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	completeFlag(c, "retry", func() []string { return []string{retryFailed, retryLost} })
@@ -159,8 +178,19 @@ func (f *benchFlags) contestants(ctx context.Context, s *State) (list []local.Co
 		return nil, fail(ExitUsage, fmt.Errorf("--model %s: none of the agents needs a model",
 			strings.Join(f.models, ",")), "Run 'aiopslab agents' to see which do.")
 	}
+	if program && f.on.cluster() {
+		return nil, fail(ExitUsage, fmt.Errorf("--agent %s: a program that no pod has", strings.Join(f.agents, ",")),
+			"Build it into the image as an agent of lab.Main, or run it on one machine.")
+	}
+	if used && f.on.cluster() && f.on.modelSecret == "" {
+		return nil, fail(ExitUsage, errors.New("--on cluster needs --model-secret for agents with a model"),
+			"Make one: kubectl create secret generic models --from-literal=OPENAI_API_KEY=...")
+	}
 	if err := f.cage.check(program); err != nil {
 		return nil, err
+	}
+	if f.on.cluster() { // What opens models is in a Secret, for the pods alone.
+		return list, nil
 	}
 	return list, f.checkModels(ctx, s)
 }
@@ -246,8 +276,12 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 	for _, p := range problems {
 		ids = append(ids, p.ID)
 	}
+	runs := local.Cross(who, ids, f.seed, f.attempts)
+	if f.on.cluster() {
+		return f.benchInPods(ctx, s, problems, who, runs, settings)
+	}
 	c := &local.Campaign{
-		Runs: local.Cross(who, ids, f.seed, f.attempts), Workers: f.workers, Retries: local.DefaultRetries,
+		Runs: runs, Workers: f.workers, Retries: local.DefaultRetries,
 		MaxCost: f.maxCost, MaxRow: maxRow * f.workers, Settings: settings,
 		RetryFailed: slices.Contains(f.retry, retryFailed), RetryLost: slices.Contains(f.retry, retryLost),
 	}
@@ -257,7 +291,7 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 	}
 	p := newPool(s, dir, problems)
 	p.args, p.cage = slices.Concat(p.args, settings, f.others()), f.cage.args()
-	b := newBoard(s, f, c)
+	b := newBoard(s, f, len(c.Runs))
 	fmt.Fprintf(b.out, "%s of %s by %s, %d at a time, in %s\n", count(len(c.Runs), "run"),
 		count(len(ids), "problem"), count(len(who), "agent"), f.workers, dir)
 	side := map[string]int{} // by the record
@@ -280,13 +314,62 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 	if b.here == 0 && b.kept == 0 {
 		return err
 	}
-	if terr := f.tabulate(s, dir, len(who), side); terr != nil {
+	return f.conclude(s, b, dir, len(who), side, err)
+}
+
+// conclude prints what the records come to, however the campaign has ended.
+func (f *benchFlags) conclude(s *State, b *board, dir string, of int, side map[string]int, err error) error {
+	if terr := f.tabulate(s, dir, of, side); terr != nil {
 		return errors.Join(err, terr)
 	}
-	if err == nil && b.counted < len(c.Runs) {
+	if err == nil && b.counted < b.all {
 		return exitStatus(ExitInconclusive)
 	}
 	return err
+}
+
+// machineOnly are the flags of bench that mean nothing in pods.
+var machineOnly = []string{"max-cost", "retry", keepTelemetryFlag, "prices", "model-cache"}
+
+// checkPlace refuses flags that mean nothing where the runs go on.
+func (f *benchFlags) checkPlace(c *cobra.Command) error {
+	if !f.on.cluster() {
+		return refuseUnused(c, []string{"model-secret", "context", "kubeconfig"})
+	}
+	for _, name := range machineOnly {
+		if c.Flags().Changed(name) {
+			hint := "Leave it out."
+			if name == "max-cost" { // Nobody counts while pods run.
+				hint = "Bound each run with --max-run-cost."
+			}
+			return fail(ExitUsage, fmt.Errorf("--%s is for one machine, not for --on cluster", name), hint)
+		}
+	}
+	return nil
+}
+
+// benchInPods has a Job do the runs, and tells what came of them.
+func (f *benchFlags) benchInPods(ctx context.Context, s *State, problems []*problem.Problem, who []local.Contestant,
+	list []local.Run, settings []string,
+) (err error) {
+	plan := &campaign.Plan{Runs: list, Args: append(settings, f.others()...)}
+	if plan.Documents, err = documents(problems); err != nil {
+		return err
+	}
+	b, side := newBoard(s, f, len(list)), map[string]int{}
+	b.live = false // Pods do not tell what they are at.
+	fmt.Fprintf(b.out, "%s of %s by %s, %d at a time\n", count(len(list), "run"), count(len(problems), "problem"),
+		count(len(who), "agent"), f.workers)
+	err = f.on.runInPods(ctx, s, &f.matrix, "bench", plan, func(_ int, r *local.Result) {
+		side[r.Record] = slices.Index(who, r.Who())
+		b.ended(nil, r)
+	}, func(i int, why string) {
+		b.ended(nil, &local.Result{Run: list[i], Class: session.Infra, Why: cmp.Or(why, "it did not end")})
+	})
+	if b.done == 0 {
+		return err
+	}
+	return f.conclude(s, b, f.on.dir(f.results), len(who), side, err)
 }
 
 // benchResult is what the command tells.

@@ -38,9 +38,9 @@ type board struct {
 	drawn   int // lines of what is under way
 }
 
-func newBoard(s *State, f *benchFlags, c *local.Campaign) *board {
+func newBoard(s *State, f *benchFlags, runs int) *board {
 	b := &board{
-		out: f.progress(s), all: len(c.Runs), workers: c.Workers, groups: map[string]stats.Group{}, clock: time.Now,
+		out: f.progress(s), all: runs, workers: f.workers, groups: map[string]stats.Group{}, clock: time.Now,
 	}
 	b.live, b.screen = s.OutTerminal, screenOf(s, s.Stdout, s.OutTerminal)
 	if f.output != "" {

@@ -3,13 +3,16 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/campaign"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/problem"
 )
 
@@ -17,6 +20,7 @@ import (
 type campaignFlags struct {
 	podFlags
 	name, records      string
+	modelSecret        string // only of commands whose agents have models
 	retries, maxFailed int
 	keep               bool
 
@@ -49,11 +53,11 @@ var campaignOnly = []string{
 }
 
 // complete checks the flags, and fills in what follows from others.
-func (f *campaignFlags) complete(c *cobra.Command, v *verifyFlags) (err error) {
+func (f *campaignFlags) complete(c *cobra.Command, m *matrix) (err error) {
 	if !f.cluster() {
 		return refuseUnused(c, campaignOnly, podsOnly)
 	}
-	if err := f.podFlags.complete(&v.cloud, v.memory.bytes); err != nil {
+	if err := f.podFlags.complete(&m.cloud, m.memory.bytes); err != nil {
 		return err
 	}
 	usage := func(hint, format string, args ...any) error {
@@ -66,8 +70,6 @@ func (f *campaignFlags) complete(c *cobra.Command, v *verifyFlags) (err error) {
 		return usage("", "--name %s: want up to 40 small letters, digits and hyphens, and a letter first", f.name)
 	case f.retries < 0 || f.maxFailed < 0:
 		return usage("", "--retries %d --max-failed %d: neither is less than 0", f.retries, f.maxFailed)
-	case c.Flags().Changed("audit") && v.audit > 0:
-		return usage("Run the audit on one machine.", "--audit %d: an audit has no records to gather", v.audit)
 	}
 	if f.place, err = campaign.ParsePlace(f.records); err != nil {
 		return fail(ExitUsage, fmt.Errorf("--records: %w", err), "")
@@ -75,23 +77,28 @@ func (f *campaignFlags) complete(c *cobra.Command, v *verifyFlags) (err error) {
 	if err := f.s3.Check(f.place); err != nil {
 		return fail(ExitUsage, err, "docs/campaigns.md has an example.")
 	}
-	v.audit, f.pods = 0, campaign.DefaultParallelism
+	f.pods = campaign.DefaultParallelism
 	if c.Flags().Changed("workers") {
-		f.pods = v.workers
+		f.pods = m.workers
 	}
-	v.workers = f.pods
+	m.workers = f.pods
 	return nil
 }
 
-// admit refuses problems that the image does not have.
-func (f *campaignFlags) admit(problems []*problem.Problem) error {
+// documents are those of the problems that the image does not have. It refuses problems of applications that it does
+// not have.
+func documents(problems []*problem.Problem) (list []string, err error) {
+	have := map[*problem.Document]bool{}
 	for _, p := range problems {
-		if !p.BuiltIn() {
-			return fail(ExitUsage, fmt.Errorf("%s is in %s, which no pod has", p.ID, p.Document.File),
+		switch {
+		case p.App.Archive != nil:
+			return nil, fail(ExitUsage, fmt.Errorf("%s is about %s, an application that no pod has", p.ID, p.App.Name),
 				"Build a program that has it with lab.Main, and an image of that: docs/campaigns.md.")
+		case !p.BuiltIn() && !have[p.Document]:
+			list, have[p.Document] = append(list, string(p.Document.Source)), true
 		}
 	}
-	return nil
+	return list, nil
 }
 
 // dir is the directory that the records are gathered in.
@@ -102,76 +109,62 @@ func (f *campaignFlags) dir(results string) string {
 	return filepath.Join(defaultResults, f.name)
 }
 
-// runInPods has a Job run the cells. Done is told of each when its record is there.
-func (v *verifyFlags) runInPods(ctx context.Context, s *State, cells []*cell, done func(n int, c *cell)) error {
-	level, err := v.noise.of(s)
-	if err != nil {
-		return err
-	}
-	f, out := &v.on, v.progress(s)
+// runInPods has a Job run a plan. Recorded is told of each run when its record is there, lost of those without one in
+// the end, and why.
+func (f *campaignFlags) runInPods(ctx context.Context, s *State, m *matrix, kind string, plan *campaign.Plan,
+	recorded func(i int, r *local.Result), lost func(i int, why string),
+) error {
+	out, n := m.progress(s), 0
 	c := &campaign.Campaign{
-		Plan: &campaign.Plan{Args: []string{
-			"--noise", string(level), "--decoy", v.decoys.String(), "--max-memory", v.memory.String(),
-		}},
-		Image: f.image, S3: f.s3, PullSecret: f.pullSecret, Records: f.place, Queue: f.queue, Keep: f.keep,
-		WorkerArgs: []string{"campaign", "run"}, KeeperArgs: []string{"campaign", "keep"},
+		Plan: plan, Image: f.image, S3: f.s3, ModelSecret: f.modelSecret, PullSecret: f.pullSecret, Records: f.place,
+		Queue: f.queue, Keep: f.keep, WorkerArgs: []string{"campaign", "run"}, KeeperArgs: []string{"campaign", "keep"},
 		Parallelism: f.pods, Retries: f.retries, MaxFailed: f.maxFailed, Resources: f.resources,
 		Tell: func(line string) { fmt.Fprintln(out, line) },
-	}
-	for _, x := range cells {
-		c.Plan.Runs = append(c.Plan.Runs, campaign.Run{Problem: x.Problem, Agent: x.Agent, Seed: x.seed})
+		Recorded: func(i int, r *local.Result) {
+			n++
+			recorded(i, r)
+		},
 	}
 	if c.MaxFailed == 0 {
-		c.MaxFailed = max(10, len(cells)/10)
+		c.MaxFailed = max(10, len(plan.Runs)/10)
 	}
-	n := 0
-	c.Recorded = func(i int, r *campaign.Result) {
-		x := cells[i]
-		x.Got, x.Why, x.Record, x.Seconds = string(r.Class), r.Why, r.File, r.Seconds
-		n++
-		done(n, x)
-	}
-	if err := f.open(ctx, v, c); err != nil {
+	if err := f.open(ctx, m, kind, c); err != nil {
 		return err
 	}
 	defer c.Cloud.Close()
 	ctx, cancel := untilSignal(ctx, func() {})
 	defer cancel()
-	lost, err := c.Run(ctx)
+	without, err := c.Run(ctx)
 	if ctx.Err() != nil {
 		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d runs are in %s. The Job %s goes on, if it was begun; the same "+
 			"command with --name %s gathers the rest, and 'kubectl -n %s delete job %s' stops it.\n",
-			n, len(cells), c.Dir, c.Name, c.Name, c.Namespace, c.Name)
+			n, len(plan.Runs), c.Dir, c.Name, c.Name, c.Namespace, c.Name)
 		return exitStatus(ExitSignal + int(syscall.SIGINT))
 	}
 	if err != nil {
 		return fail(ExitEnvironment, err, "What is recorded is kept. The same command, with --name "+c.Name+
 			", goes on with the rest.")
 	}
-	for i, x := range cells {
-		if why, yes := lost[i]; yes {
-			n++
-			x.lost(why)
-			done(n, x)
-		}
+	for _, i := range slices.Sorted(maps.Keys(without)) {
+		lost(i, without[i])
 	}
 	return nil
 }
 
 // open finds the cluster, and names what the user has not named.
-func (f *campaignFlags) open(ctx context.Context, v *verifyFlags, c *campaign.Campaign) error {
+func (f *campaignFlags) open(ctx context.Context, m *matrix, kind string, c *campaign.Campaign) error {
 	id, err := c.Plan.Digest()
 	if err != nil {
 		return fail(ExitUsage, err, "Choose fewer problems, agents or repetitions at a time.")
 	}
 	if f.name == "" {
-		f.name = "verify-" + id
+		f.name = kind + "-" + id
 	}
-	c.Dir = f.dir(v.results)
+	c.Dir = f.dir(m.results)
 	if err := checkResults(c.Dir); err != nil {
 		return err
 	}
-	c.Cloud, err = f.connect(ctx, &v.cloud)
+	c.Cloud, err = f.connect(ctx, &m.cloud)
 	c.Name, c.Namespace = f.name, f.namespace
 	return err
 }

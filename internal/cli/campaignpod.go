@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,21 +47,19 @@ func (s *State) runProgram(ctx context.Context, p kit.Program, name string, args
 
 // runInPod does one run of a campaign, in a process of its own as on one machine, and returns its record. If the
 // environment fails it is the Job that tries it again, on another node perhaps.
-func (s *State) runInPod(ctx context.Context, _ *kit.Env, r campaign.Run, args []string) ([]byte, error) {
-	x, err := findProblem(s, r.Problem, "")
-	if err != nil {
-		return nil, campaign.BadInput(err)
-	}
+func (s *State) runInPod(ctx context.Context, env *kit.Env, plan *campaign.Plan, r local.Run) ([]byte, error) {
 	dir, err := os.MkdirTemp(tempDir(s), "campaign-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	p := newPool(s, dir, []*problem.Problem{x})
-	p.args, p.log.w = append(p.args, args...), s.Stderr
-	c := &local.Campaign{
-		Runs: []local.Run{{Agent: r.Agent, Problem: r.Problem, Seed: r.Seed}}, Workers: 1,
+	x, err := problemOfPlan(s, plan, r.Problem, dir)
+	if err != nil {
+		return nil, campaign.BadInput(err)
 	}
+	p := newPool(s, filepath.Join(dir, "runs"), []*problem.Problem{x})
+	p.args, p.log.w, p.env = append(p.args, plan.Args...), s.Stderr, campaign.ModelVariables(env)
+	c := &local.Campaign{Runs: []local.Run{r}, Workers: 1}
 	file := ""
 	c.Ended = func(_ *local.Try, r *local.Result) {
 		if r != nil {
@@ -70,4 +70,28 @@ func (s *State) runInPod(ctx context.Context, _ *kit.Env, r campaign.Run, args [
 		return nil, err
 	}
 	return os.ReadFile(file)
+}
+
+// problemOfPlan is a problem of the program, or of a document of the plan, which is written into dir.
+func problemOfPlan(s *State, plan *campaign.Plan, id, dir string) (*problem.Problem, error) {
+	l, err := s.library()
+	if err != nil {
+		return nil, err
+	}
+	for i, text := range plan.Documents {
+		file := filepath.Join(dir, fmt.Sprintf("problem-%d.yaml", i))
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			return nil, err
+		}
+		list, err := l.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range list {
+			if p.ID == id {
+				return p, nil
+			}
+		}
+	}
+	return findProblem(s, id, "")
 }

@@ -138,7 +138,7 @@ func (m *matrix) progress(s *State) io.Writer {
 func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem, cells []*cell,
 	done func(n int, c *cell),
 ) error {
-	level, err := m.noise.of(s)
+	args, err := m.runArgs(s)
 	if err != nil {
 		return err
 	}
@@ -152,9 +152,7 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 		dir = filepath.Join(home, "runs")
 	}
 	p := newPool(s, dir, problems)
-	p.args = slices.Concat(p.args, m.cloud.args(), []string{
-		"--noise", string(level), "--decoy", m.decoys.String(), "--max-memory", m.memory.String(),
-	})
+	p.args = slices.Concat(p.args, m.cloud.args(), args)
 	by, n := map[local.Run]*cell{}, 0
 	c := &local.Campaign{Workers: m.workers, Fresh: true, Retries: local.DefaultRetries}
 	for _, x := range cells {
@@ -165,13 +163,25 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 		if r == nil || r.Again {
 			return
 		}
-		x := by[r.Run]
-		x.Got, x.Why, x.Record, x.Seconds = string(r.Class), r.Why, r.Record, r.Seconds
 		n++
-		done(n, x)
+		done(n, by[r.Run].ended(r))
 	}
 	_, err = p.run(ctx, s, c, func(line string) { fmt.Fprintln(m.progress(s), line) })
 	return err
+}
+
+// runArgs are the arguments of every run.
+func (m *matrix) runArgs(s *State) ([]string, error) {
+	level, err := m.noise.of(s)
+	return []string{
+		"--noise", string(level), "--decoy", m.decoys.String(), "--max-memory", m.memory.String(),
+	}, err
+}
+
+// ended is the cell with what came of it.
+func (c *cell) ended(r *local.Result) *cell {
+	c.Got, c.Why, c.Record, c.Seconds = string(r.Class), r.Why, r.Record, r.Seconds
+	return c
 }
 
 // lost is what a cell has of a run that could not be had.

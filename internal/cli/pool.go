@@ -37,6 +37,7 @@ type pool struct {
 	dir     string   // the campaign's folder
 	args    []string // of every run
 	cage    []string // of the runs whose agent is a program
+	env     []string // variables of the runs, besides those of this process
 	log     *lines
 	by      map[string]*problem.Problem
 }
@@ -69,6 +70,9 @@ func (p *pool) command(t *local.Try) *exec.Cmd {
 		args = append(args, p.cage...)
 	}
 	cmd := exec.Command(p.program, append(args, p.args...)...)
+	if len(p.env) > 0 {
+		cmd.Env = append(os.Environ(), p.env...)
+	}
 	cmd.Stderr = p.log.writer() // What went wrong is told in the result.
 	return cmd
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/agent/exploit"
+	"github.com/aiopslab/aiopslab/campaign"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -66,8 +68,15 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 			if !c.Flags().Changed("audit") && (len(args) > 0 || len(f.agents) > 0) {
 				f.audit = 0
 			}
-			if err := f.on.complete(c, f); err != nil {
+			if err := f.on.complete(c, &f.matrix); err != nil {
 				return err
+			}
+			if f.on.cluster() {
+				if c.Flags().Changed("audit") && f.audit > 0 {
+					return fail(ExitUsage, fmt.Errorf("--audit %d: an audit has no records to gather", f.audit),
+						"Run the audit on one machine.")
+				}
+				f.audit = 0
 			}
 			return verify(c.Context(), s, f, args)
 		},
@@ -91,7 +100,7 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 func (f *verifyFlags) where(ctx context.Context, problems []*problem.Problem, out io.Writer,
 ) ([]*problem.Problem, error) {
 	if f.on.cluster() {
-		return problems, f.on.admit(problems)
+		return problems, nil
 	}
 	return f.onCluster(ctx, problems, out)
 }
@@ -121,6 +130,32 @@ func (f *verifyFlags) onCluster(ctx context.Context, problems []*problem.Problem
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// runInPods has a Job run the cells. Done is told of each when its record is there.
+func (f *verifyFlags) runInPods(ctx context.Context, s *State, problems []*problem.Problem, cells []*cell,
+	done func(n int, c *cell),
+) error {
+	args, err := f.runArgs(s)
+	if err != nil {
+		return err
+	}
+	plan := &campaign.Plan{Args: args}
+	if plan.Documents, err = documents(problems); err != nil {
+		return err
+	}
+	for _, x := range cells {
+		plan.Runs = append(plan.Runs, x.run())
+	}
+	n := 0
+	return f.on.runInPods(ctx, s, &f.matrix, "verify", plan, func(i int, r *local.Result) {
+		n++
+		done(n, cells[i].ended(r))
+	}, func(i int, why string) {
+		n++
+		cells[i].lost(why)
+		done(n, cells[i])
+	})
 }
 
 // cells are the matrix of the problems.
@@ -195,7 +230,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 			c.Agent, c.Got, c.Seconds, c.explain())
 	}
 	if f.on.cluster() {
-		err = f.runInPods(ctx, s, cells, done)
+		err = f.runInPods(ctx, s, problems, cells, done)
 	} else {
 		err = f.run(ctx, s, problems, cells, done)
 	}
