@@ -112,8 +112,8 @@ func (e *exporter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		v          func(toldQueue) uint64
 	}{
 		{"rabbitmq_queue_messages", "Messages of a queue.", func(q toldQueue) uint64 { return q.Messages }},
-		{"rabbitmq_queue_messages_ready", "Messages that can be delivered.", func(q toldQueue) uint64 { return q.Ready }},
-		{"rabbitmq_queue_messages_unacknowledged", "Delivered messages.", func(q toldQueue) uint64 { return q.Unacked }},
+		{"rabbitmq_queue_messages_ready", "Messages to deliver.", func(q toldQueue) uint64 { return q.Ready }},
+		{"rabbitmq_queue_messages_unacknowledged", "Delivered ones.", func(q toldQueue) uint64 { return q.Unacked }},
 		{"rabbitmq_queue_consumers", "Consumers of a queue.", func(q toldQueue) uint64 { return q.Consumers }},
 	} {
 		p.head(m.name, "gauge", m.help)

@@ -68,7 +68,9 @@ func (b *broker) overview() any {
 			"connections": len(b.conns), "channels": channels, "exchanges": len(b.exchanges), "queues": len(b.queues),
 			"consumers": b.consumers,
 		},
-		"queue_totals": object{"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked},
+		"queue_totals": object{
+			"messages": ready + unacked, "messages_ready": ready, "messages_unacknowledged": unacked,
+		},
 		"message_stats": object{
 			"publish": count(c.published), "confirm": count(c.confirmed), "ack": count(c.acknowledged),
 			"deliver_get": count(c.delivered) + count(c.got), "redeliver": count(c.redelivered),
