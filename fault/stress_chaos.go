@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,6 +26,7 @@ import (
 type cpuParams struct {
 	Cores         float64       `yaml:"cores" doc:"how many cores are kept busy"`
 	Slow          time.Duration `yaml:"slow" doc:"it shows if most requests that cost next to nothing take longer"`
+	Page          string        `yaml:"page" doc:"a page that costs next to nothing, if it speaks HTTP and no gRPC"`
 	disturbParams `yaml:",inline"`
 }
 
@@ -30,6 +34,9 @@ type cpuParams struct {
 func (p cpuParams) Validate() error {
 	if p.Cores <= 0 || p.Slow <= 0 {
 		return errors.New(`"cores" and "slow" must be more than 0`)
+	}
+	if p.Page != "" && !strings.HasPrefix(p.Page, "/") {
+		return fmt.Errorf("\"page\": %q is no path such as /health", p.Page)
 	}
 	return p.disturbParams.Validate()
 }
@@ -66,7 +73,11 @@ func (p cpuParams) probe(ctx context.Context, e *Env, service string) (string, e
 	if symptom, err := podSymptom(ctx, e, service); symptom != "" || err != nil {
 		return symptom, err
 	}
-	took, err := checkHealth(ctx, e, service)
+	check := checkHealth
+	if p.Page != "" {
+		check = p.checkPage
+	}
+	took, err := check(ctx, e, service)
 	if err != nil {
 		return fmt.Sprintf("%s does not answer: %v", service, err), ctx.Err()
 	}
@@ -100,7 +111,46 @@ func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, er
 	defer conn.Close()
 	ctx = metadata.AppendToOutgoingContext(ctx, "traceparent", questions.Unsampled)
 	client := healthpb.NewHealthClient(conn)
-	if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil { // It connects.
+	return median(ctx, func() error {
+		_, err := client.Check(ctx, &healthpb.HealthCheckRequest{})
+		return err
+	})
+}
+
+// checkPage returns how long a page takes: the median.
+func (p cpuParams) checkPage(ctx context.Context, e *Env, service string) (time.Duration, error) {
+	o, err := read(e.App)
+	if err != nil {
+		return 0, err
+	}
+	port, _ := o.port(service)
+	ctx, cancel := context.WithTimeout(ctx, checks*askTimeout)
+	defer cancel()
+	transport := &http.Transport{DialContext: e.Dial}
+	defer transport.CloseIdleConnections()
+	url := fmt.Sprintf("http://%s.%s:%d%s", service, e.App.Namespace, port, p.Page)
+	return median(ctx, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		req.Header.Set("traceparent", questions.Unsampled)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return err
+		}
+		defer resp.Body.Close()
+		if resp.StatusCode >= http.StatusBadRequest {
+			return fmt.Errorf("%s: %s", p.Page, resp.Status)
+		}
+		_, err = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20))
+		return err
+	})
+}
+
+// median is how long something takes most of the time. The first time, which connects, does not count.
+func median(ctx context.Context, do func() error) (time.Duration, error) {
+	if err := do(); err != nil {
 		return 0, err
 	}
 	times := make([]time.Duration, checks)
@@ -111,7 +161,7 @@ func checkHealth(ctx context.Context, e *Env, service string) (time.Duration, er
 			return 0, context.Cause(ctx)
 		}
 		start := time.Now()
-		if _, err := client.Check(ctx, &healthpb.HealthCheckRequest{}); err != nil {
+		if err := do(); err != nil {
 			return 0, err
 		}
 		times[i] = time.Since(start)
