@@ -55,7 +55,9 @@ var getLogs = define("get_logs", Read,
 	})
 
 // serviceLabels are the labels of a pod that may name its service, besides the application's own.
-var serviceLabels = []string{"service", "io.kompose.service", "app", "app.kubernetes.io/name", "k8s-app", "job-name"}
+var serviceLabels = []string{
+	"service", "io.kompose.service", "app", "app.kubernetes.io/name", "name", "k8s-app", "job-name",
+}
 
 // isOf reports whether a pod is one of a service's, or the one that was named.
 func (i *Interface) isOf(p *v1.Pod, service string) bool {

@@ -11,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/app/trainticket"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
@@ -20,7 +21,7 @@ func TestManifests(t *testing.T) {
 	for _, tt := range []struct {
 		app         *app.App
 		deployments int
-	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 24}, {flower.App(), 7}, {flightticket.App(), 17}, {trainticket.App(), 28}} {
+	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 24}, {flower.App(), 7}, {flightticket.App(), 17}, {trainticket.App(), 28}, {sockshop.App(), 15}} {
 		t.Run(tt.app.Name, func(t *testing.T) {
 			objects, err := manifest.Read(tt.app.Manifests)
 			if err != nil {

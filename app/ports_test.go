@@ -18,7 +18,7 @@ import (
 // which it selects declare. A sound system gives a linter nothing to say.
 func TestPorts(t *testing.T) {
 	for _, dir := range []string{
-		"hotel/manifests", "social/manifests", "astronomy/manifests", "flightticket/manifests", "trainticket/manifests", "../observe/manifests", "../cloud/embedded/manifests", "../examples/shop/manifests",
+		"hotel/manifests", "social/manifests", "astronomy/manifests", "flightticket/manifests", "trainticket/manifests", "sockshop/manifests", "../observe/manifests", "../cloud/embedded/manifests", "../examples/shop/manifests",
 	} {
 		t.Run(dir, func(t *testing.T) {
 			objects, err := manifest.Read(os.DirFS(dir))

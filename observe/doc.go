@@ -22,9 +22,9 @@
 //
 // A pod is scraped if it has the annotation prometheus.io/scrape: "true", on the port of
 // prometheus.io/port (by convention 9464) and the path /metrics. Prometheus adds the labels
-// namespace, pod, node, and service, which is the pod's label service, io.kompose.service, app or
-// app.kubernetes.io/name. The recording and alerting rules read these metrics, under the names of the
-// Prometheus conventions and of go-grpc-middleware:
+// namespace, pod, node, and service, which is the pod's label service, io.kompose.service, app,
+// app.kubernetes.io/name or name; the last is a label name as well. The recording and alerting rules
+// read these metrics, under the names of the Prometheus conventions and of go-grpc-middleware:
 //
 //	http_requests_total               counter    handler, method, code
 //	http_request_duration_seconds     histogram  handler, method, code

@@ -22,7 +22,9 @@ const (
 )
 
 // serviceLabels are the labels of a pod that may name its service.
-var serviceLabels = []string{"service", "io.kompose.service", "app", "app.kubernetes.io/name", "k8s-app", "job-name"}
+var serviceLabels = []string{
+	"service", "io.kompose.service", "app", "app.kubernetes.io/name", "name", "k8s-app", "job-name",
+}
 
 // LogQuery selects log lines. Fields that are not set select everything.
 type LogQuery struct {

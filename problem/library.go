@@ -223,6 +223,7 @@ var Suites = []struct {
 	{"flower", "problems of flower", func(p *Problem) bool { return p.App.Name == "flower" }},
 	{"flight", "problems of flight-ticket", func(p *Problem) bool { return p.App.Name == "flight-ticket" }},
 	{"train", "problems of train-ticket", func(p *Problem) bool { return p.App.Name == "train-ticket" }},
+	{"sock", "problems of sock-shop", func(p *Problem) bool { return p.App.Name == "sock-shop" }},
 	{"detection", "detection problems", func(p *Problem) bool { return p.Task == Detection }},
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},

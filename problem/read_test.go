@@ -60,7 +60,7 @@ func TestParseErrors(t *testing.T) {
 		{"twice", replace("load:", "app: social-network\nload:"), `mine.yaml:4: "app" is there twice, on line 3 already`},
 		{"no task in the id", replace("-{task}", ""), `mine.yaml:1: id "scale-1": want letters, digits, '_', '-' and '.', with {task} where the task's name goes`},
 		{"unknown app", replace("social-network", "social-netwrk"), `mine.yaml:3: app: there is no application "social-netwrk"; did you mean "social-network"?`},
-		{"an app far off", replace("social-network", "bank"), `mine.yaml:3: app: there is no application "bank"; known are hotel-reservation, social-network, astronomy-shop, tidb-cluster, flower, flight-ticket, train-ticket; for one of your own, give its directory with --apps`},
+		{"an app far off", replace("social-network", "bank"), `mine.yaml:3: app: there is no application "bank"; known are hotel-reservation, social-network, astronomy-shop, tidb-cluster, flower, flight-ticket, train-ticket, sock-shop; for one of your own, give its directory with --apps`},
 		{"unknown task", replace("mitigation]", "mitigate]"), `mine.yaml:7: tasks: there is no task "mitigate"; did you mean "mitigation"?`},
 		{"a task twice", replace("mitigation]", "detection]"), `mine.yaml:7: tasks: detection is there twice`},
 		{"tasks as a text", replace("[detection, localization, analysis, mitigation]", "detection"), `mine.yaml:7: "tasks": want a list, as in [a, b], not "detection"`},

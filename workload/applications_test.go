@@ -54,6 +54,11 @@ func TestApplicationsMixes(t *testing.T) {
 		"hotel-mixed":         {"search": 0.6, "recommend": 0.39, "user": 0.005, "reserve": 0.005},
 		"social-compose-post": {"compose-post": 50. / 51, "login": 1. / 51},
 		"social-mixed":        {"read-home-timeline": 60. / 102, "read-user-timeline": 30. / 102, "compose-post": 10. / 102, "login": 2. / 102},
+		"sock-catalogue":      {"catalogue": 1},
+		"sock-mixed": {
+			"browse": 0.4, "look": 0.2, "pages": 0.1, "fill-cart": 0.12, "sign-in": 0.06, "buy": 0.1, "too-dear": 0.02,
+		},
+		"sock-pages": {"catalogue": 1},
 		"train-mixed": {
 			"find-trips": 0.5, "timetable": 0.08, "sign-in": 0.1, "book-seat": 0.18, "cancel-order": 0.08, "join": 0.06,
 		},
@@ -85,7 +90,10 @@ func TestApplicationsMixes(t *testing.T) {
 	}
 }
 
-var signIn = regexp.MustCompile(`^POST /api/v1/users/login {"username": "passenger_\d{1,3}", "password": "\d{6,18}"}$`)
+var signIn = regexp.MustCompile(`^(POST /api/v1/users/login {"username": "passenger_\d{1,3}", "password": "\d{6,18}"}|GET /login )$`)
+
+// visitor is one who registers with Sock Shop.
+const visitor = `POST /register {"username": "visitor_[a-zA-Z0-9]{16}", "password": "[a-zA-Z0-9]{12}", "email": "visitor_[a-zA-Z0-9]{16}@example.com", "firstName": "A", "lastName": "Visitor"}`
 
 var forms = map[string]*regexp.Regexp{
 	"transfer":           regexp.MustCompile(`^POST /transfers from=\d{1,3}&to=\d{1,3}&cents=\d{1,2}&note=[a-zA-Z0-9]{24}$`),
@@ -107,14 +115,19 @@ var forms = map[string]*regexp.Regexp{
 	"login":              regexp.MustCompile(`^POST /api/user/login username=username_(\d{1,3})&password=password_\d{1,3}$`),
 	"read-home-timeline": regexp.MustCompile(`^GET /wrk2-api/home-timeline/read\?user_id=\d{1,3}&start=\d{1,3}&stop=\d{2,3} $`),
 	"home":               regexp.MustCompile(`^GET / $`),
-	"browse":             regexp.MustCompile(`^GET /api/products/[0-9A-Z]{10}\?currencyCode=[A-Z]{3} $`),
+	"browse":             regexp.MustCompile(`^GET /(api/products/[0-9A-Z]{10}\?currencyCode=[A-Z]{3}|catalogue\?tags=[a-z]*) $`),
+	"catalogue":          regexp.MustCompile(`^GET /catalogue $`),
+	"look":               regexp.MustCompile(`^GET /catalogue/[0-9a-f-]{36} $`),
+	"pages":              regexp.MustCompile(`^GET / $`),
+	"fill-cart":          regexp.MustCompile(`^DELETE /cart $`),
+	"too-dear":           regexp.MustCompile("^" + visitor + "$"),
 	"advertise":          regexp.MustCompile(`^GET /api/data\?contextKeys=[a-z]+ $`),
 	"reviews":            regexp.MustCompile(`^GET /api/product-reviews/[0-9A-Z]{10} $`),
 	"assistant":          regexp.MustCompile(`^POST /api/product-ask-ai-assistant/[0-9A-Z]{10} {"question": "[A-Za-z ]+\?"}$`),
 	"currencies":         regexp.MustCompile(`^GET /api/currency $`),
 	"shipping":           regexp.MustCompile(`^GET /api/shipping\?itemList=%5B.*%5D&currencyCode=[A-Z]{3}&address=%7B.*%7D $`),
 	"cart":               regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
-	"buy":                regexp.MustCompile(`^POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}}$`),
+	"buy":                regexp.MustCompile("^(" + visitor + `|POST /api/cart {"userId": "[a-zA-Z0-9]{24}", "item": {"productId": "[0-9A-Z]{10}", "quantity": \d}})$`),
 	"find-trips":         regexp.MustCompile(`^POST /api/v1/travelservice/trips/left {"startingPlace": "[A-Z][a-zA-Z ]+", "endPlace": "[A-Z][a-zA-Z ]+", "departureTime": "20\d\d-\d\d-\d\d"}$`),
 	"timetable":          regexp.MustCompile(`^GET /api/v1/stationservice/stations $`),
 	"sign-in":            signIn,

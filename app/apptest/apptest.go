@@ -262,3 +262,15 @@ func (d *Deployment) Restart(name string) {
 
 // User is a machine without programs on the same network.
 func (d *Deployment) User() *kittest.Machine { return d.user }
+
+// Switch gives a deployment another image, and starts it anew.
+func (d *Deployment) Switch(name, image string) {
+	d.t.Helper()
+	p := d.Pod(name)
+	_, i, err := d.images.Resolve(image)
+	if err != nil {
+		d.t.Fatalf("%s: %v", name, err)
+	}
+	p.image = i
+	d.Restart(name)
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/app/trainticket"
 )
@@ -16,5 +17,6 @@ import (
 func Apps() []*app.App {
 	return []*app.App{
 		hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App(), trainticket.App(),
+		sockshop.App(),
 	}
 }

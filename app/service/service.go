@@ -76,7 +76,7 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics.exposed, promhttp.HandlerOpts{}))
+	mux.Handle("GET /metrics", s.Metrics())
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: drain}
 	s.serving.Go(func() { _ = s.server.Serve(ln) })
 	return s, nil
@@ -119,3 +119,8 @@ func (s *Service) OnClose(f func(context.Context) error) { s.onClose(f) }
 
 // onClose registers what Close does, last first.
 func (s *Service) onClose(f func(context.Context) error) { s.closers = append(s.closers, f) }
+
+// Metrics serves the metrics, for a service that has them on a port of its own as well.
+func (s *Service) Metrics() http.Handler {
+	return promhttp.HandlerFor(s.metrics.exposed, promhttp.HandlerOpts{})
+}

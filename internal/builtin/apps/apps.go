@@ -10,8 +10,11 @@ import (
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/app/trainticket"
+	"github.com/aiopslab/aiopslab/image/mongo"
+	"github.com/aiopslab/aiopslab/image/tidb/mysql"
 	"github.com/aiopslab/aiopslab/kit"
 )
 
@@ -19,6 +22,7 @@ import (
 func All() []*app.App {
 	return []*app.App{
 		hotel.App(), social.App(), astronomy.App(), tidb.App(), flower.App(), flightticket.App(), trainticket.App(),
+		sockshop.App(),
 	}
 }
 
@@ -28,5 +32,6 @@ func Images(tools map[string]kit.Program) []kit.Image {
 		hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools), astronomy.Image(tools), tidb.Image(tools),
 		trainticket.Image(tools),
 	}
-	return slices.Concat(list, flower.Images(tools), flightticket.Images(tools))
+	return slices.Concat(list, flower.Images(tools), flightticket.Images(tools),
+		sockshop.Images(tools, mongo.Image(tools), mysql.Image(tools)))
 }
