@@ -76,11 +76,9 @@ func startPodLoad(ctx context.Context, c cloud.Cloud, t *cloud.Tenancy, a *app.A
 	if err != nil {
 		return nil, fmt.Errorf("load from the cluster: %w; or use --load-from here", err)
 	}
-	image := remote.ImageName
-	if a.Registry != "" {
-		if image, err = kit.Under(a.Registry, image); err != nil {
-			return nil, err
-		}
+	image, err := LoadImage(a.Registry)
+	if err != nil {
+		return nil, err
 	}
 	token := rand.Text()
 	l := &podLoad{
@@ -352,4 +350,12 @@ func (l *podLoad) From() record.Load {
 
 func (l *podLoad) surge(ctx context.Context, spec workload.Spec) error {
 	return l.remote.Surge(ctx, spec)
+}
+
+// LoadImage is the image of a load generator that is a pod, from a prefix of a registry if there is one.
+func LoadImage(registry string) (string, error) {
+	if registry == "" {
+		return remote.ImageName, nil
+	}
+	return kit.Under(registry, remote.ImageName)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 func newDoctor(s *State) *cobra.Command {
@@ -110,6 +111,11 @@ func needOf(s *State, name string) (need kube.Need, err error) {
 			return need, err
 		}
 	}
+	load, err := session.LoadImage(s.registry)
+	if err != nil {
+		return need, err
+	}
+	need.Images = append(need.Images, load)
 	need.Objects = append(need.Objects, telemetry...)
 	need.Namespaces = append(need.Namespaces, observe.Namespace)
 	return need, nil

@@ -1,0 +1,20 @@
+package cli
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestNeedOf: what a run on a cluster pulls is looked for, the load generator's image included.
+func TestNeedOf(t *testing.T) {
+	for registry, want := range map[string]string{"": "aiopslab/load:v1", "registry.example/lab": "registry.example/lab/aiopslab/load:v1"} {
+		s := &State{registry: registry}
+		need, err := needOf(s, "hotel-reservation")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if images := need.AllImages(); !slices.Contains(images, want) {
+			t.Errorf("%s is not among %q", want, images)
+		}
+	}
+}
