@@ -12,6 +12,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/internal/strict"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/server/page"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/world/decoy"
 	"github.com/aiopslab/aiopslab/world/noise"
@@ -41,6 +42,8 @@ type Options struct {
 	Library *problem.Library
 	// Lacks says why a problem cannot be run where the sessions are, and is empty if it can. It may be nil: all can.
 	Lacks func(*problem.Problem) string
+	// Pages are for people, and know by themselves who may see them: the tokens of sessions open none. They may be nil.
+	Pages *page.Site
 	// NoEnvs says why there can be no environments for training. It is empty if there can.
 	NoEnvs string
 	// Log is told of sessions, environments and refusals, and of every request at level debug. It may be

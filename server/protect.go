@@ -19,7 +19,7 @@ func (f *Front) protect(next http.Handler) http.Handler {
 	guarded.SetDenyHandler(handler(func(http.ResponseWriter, *http.Request) error {
 		return fail(http.StatusForbidden, "a page of another origin sent this request")
 	}))
-	safe := guarded.Handler(next)
+	safe, pages := guarded.Handler(next), guarded.Handler(f.pages())
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		o := &observed{ResponseWriter: w, begun: time.Now()}
 		r = f.log.named(w, r)
@@ -34,6 +34,10 @@ func (f *Front) protect(next http.Handler) http.Handler {
 				return fail(http.StatusForbidden,
 					"a request for %q is not meant for this server; use localhost, or start the server with a token",
 					r.Host)
+			}
+			if f.isPage(r) {
+				pages.ServeHTTP(w, r)
+				return nil
 			}
 			inner := safe
 			if origin := r.Header.Get("Origin"); f.welcomes(origin) {

@@ -20,6 +20,7 @@ import (
 	"github.com/aiopslab/aiopslab/campaign"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/server"
+	pages "github.com/aiopslab/aiopslab/server/page"
 )
 
 const (
@@ -53,7 +54,8 @@ func newServe(s *State) *cobra.Command {
 		Long: `Serve the lab over HTTP: sessions whose agent is the caller, agents that are run
 on demand, environments for training, which OpenEnv's clients can use as well, and
 AIOpsLab's own endpoints. The server describes itself at /openapi.json;
-docs/server.md tells more.
+docs/server.md tells more. For people it has pages about the runs, at the link that
+it prints; see docs/page.md.
 
 Every session has a process and a cluster of its own or, with --cloud kubeconfig,
 namespaces in a cluster that you have, where there are none for training. With
@@ -125,7 +127,7 @@ func (f *serveFlags) openPosts(ctx context.Context, log *slog.Logger) (*campaign
 func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	o := server.Options{MaxSessions: f.sessions}
 	var err error
-	if o.Token, err = envToken(s); err != nil && f.token == "" {
+	if o.Token, err = readToken(s, f.token); err != nil {
 		return nil, o, err
 	}
 	if o.Library, err = s.library(); err != nil {
@@ -133,16 +135,6 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	}
 	if f.sessions < 1 {
 		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")
-	}
-	if f.token != "" {
-		b, err := os.ReadFile(f.token)
-		if err == nil && len(strings.TrimSpace(string(b))) == 0 {
-			err = fmt.Errorf("%s is empty", f.token)
-		}
-		if err != nil {
-			return nil, o, fail(ExitUsage, fmt.Errorf("--token-file: %w", err), "")
-		}
-		o.Token = strings.TrimSpace(string(b))
 	}
 	level := "info"
 	if f.untilEOF { // The program that started it would have it on its own standard error.
@@ -252,6 +244,10 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 		workers.worlds = &heldWorlds{}
 	}
 	o.Workers = workers
+	if !f.untilEOF { // A program that starts the server is often the agent.
+		o.Pages = pages.New(pages.Options{Dir: results, Cache: indexCache(), Library: o.Library, Token: o.Token})
+		defer o.Pages.Close()
+	}
 	front := server.NewFront(o)
 	requests, abandon := context.WithCancel(context.Background())
 	defer abandon()
@@ -263,12 +259,18 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	failed := make(chan error, 1)
 	go func() { failed <- web.Serve(l) }()
 	fmt.Fprintf(s.Stdout, "listening on http://%s\n", l.Addr())
+	if o.Pages != nil {
+		fmt.Fprintf(s.Stderr, "look at the runs: http://%s%s\n", l.Addr(), o.Pages.Link())
+	}
 	select {
 	case <-ctx.Done():
 	case err = <-failed:
 	}
 	end, stop := context.WithTimeout(context.Background(), endTimeout)
 	defer stop()
+	if o.Pages != nil {
+		o.Pages.Close()
+	}
 	front.Close(end)
 	abandon() // Whoever still waits waits in vain.
 	last, stopLast := context.WithTimeout(context.Background(), answerTimeout)

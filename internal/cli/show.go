@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/record/index"
@@ -126,7 +127,7 @@ func (r *oneRun) shown() *shownRun {
 
 // actionOf is what a step did.
 func actionOf(s record.Step) string {
-	_, action := readResponse(s.Response)
+	_, action := aci.Told(s.Response)
 	return cmp.Or(action, s.Action, "(unreadable)")
 }
 

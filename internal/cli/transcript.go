@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
@@ -158,7 +159,7 @@ func (t *transcript) begins(number int, response string) {
 	if t.detail == quiet || t.silent {
 		return
 	}
-	thought, action := readResponse(response)
+	thought, action := aci.Told(response)
 	fmt.Fprintf(t.w, "\n%s  %s\n", t.clock(), t.paint(bold, fmt.Sprintf("step %d", number)))
 	if thought != "" {
 		t.block("  ", "", wrap(visible(thought), t.columns(2)))

@@ -76,16 +76,3 @@ func TestTranscriptDetail(t *testing.T) {
 		t.Errorf("who works on it is told before the end:\n%s", got)
 	}
 }
-
-func TestReadResponse(t *testing.T) {
-	for _, tt := range []struct{ response, thought, action string }{
-		{"Thought: pods?\nAction:\n```\nexec_shell(\"kubectl get pods\")\n```", "pods?", "$ kubectl get pods"},
-		{"```\nexec_shell(command=\"ls\", timeout=5)\n```", "", "$ ls"},
-		{"I give up.", "I give up.", ""},
-		{"```\nsubmit([\"geo\", \"rate\"])\n```", "", `submit(["geo","rate"])`},
-	} {
-		if thought, action := readResponse(tt.response); thought != tt.thought || action != tt.action {
-			t.Errorf("%q: %q, %q", tt.response, thought, action)
-		}
-	}
-}

@@ -2,11 +2,9 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"strings"
 
-	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/record/index"
@@ -130,47 +128,4 @@ func modelLine(res grade.Result) string {
 	return fmt.Sprintf("%v: %s, %v tokens in, %v out%s, %s",
 		res["model"], counted(res["model_calls"], "request"), res["model_in_tokens"], res["model_out_tokens"], count,
 		cost)
-}
-
-// readResponse tells the thought of a response from its action: a command as one would type it, or
-// the call. A response in which no call can be read is all thought.
-func readResponse(response string) (thought, action string) {
-	call, err := aci.Parse(response)
-	if err != nil {
-		return strings.TrimSpace(response), ""
-	}
-	var lines []string
-	for _, l := range strings.Split(strings.Join(call.Context, "\n"), "\n") {
-		l = strings.TrimSpace(l)
-		if l = strings.TrimPrefix(l, "Thought: "); l != "" && l != "Action:" {
-			lines = append(lines, l)
-		}
-	}
-	return strings.Join(lines, "\n"), callText(call)
-}
-
-func callText(call *aci.Call) string {
-	command, ok := call.Kwargs["command"]
-	if !ok && len(call.Args) > 0 {
-		command = call.Args[0]
-	}
-	if text, ok := command.(string); ok && call.Name == "exec_shell" {
-		return "$ " + text
-	}
-	var args []string
-	for _, a := range call.Args {
-		args = append(args, literal(a))
-	}
-	for name, v := range call.Kwargs {
-		args = append(args, name+"="+literal(v))
-	}
-	return call.Name + "(" + strings.Join(args, ", ") + ")"
-}
-
-func literal(v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return string(b)
 }
