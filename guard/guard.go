@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
@@ -57,6 +58,12 @@ type Options struct {
 	// Journal is called for every write, one at a time and in order, when the API server has answered
 	// it and before the agent has the answer. It must not call the guard. It may be nil.
 	Journal func(Entry)
+	// Policy says what the agent's own clients may change, within its rights; nil for all. Home is the application's
+	// namespace, for the policy.
+	Policy *policy.Policy
+	Home   string
+	// Approve asks somebody about a change that the policy has asked for. It is nil if there is nobody.
+	Approve func(ctx context.Context, q Question) Answer
 	// Log is told of errors of the guard's server, at level debug: mostly a client has hung up. It may be nil.
 	Log *slog.Logger
 }

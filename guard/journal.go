@@ -54,6 +54,8 @@ type Entry struct {
 	After  json.RawMessage `json:"after,omitempty"`
 	Status int             `json:"status"`          // HTTP's
 	Error  string          `json:"error,omitempty"` // what the API server said against it
+	// Policy is what the policy says of it, if there is one.
+	Policy *Ruling `json:"policy,omitempty"`
 	// Cut names what of request, before and after is left out for its size, and its size in bytes.
 	Cut map[string]int64 `json:"cut,omitempty"`
 }

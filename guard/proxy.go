@@ -306,6 +306,9 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 			"register APIs of your own under other names"))
 		return
 	}
+	if !x.permitted(w, r) {
+		return
+	}
 	if !x.streams() {
 		x.answer = &answer{veil: g.veil, target: t}
 	}

@@ -19,6 +19,7 @@ const (
 	ActionEvent     = "action"     // Action, when it begins; a step follows when it is done
 	StepEvent       = "step"       // Step
 	AnswerEvent     = "answer"     // Answer, to a question of an incident, before the step that gave it
+	ApprovalEvent   = "approval"   // a change that somebody is asked about: session.Approval
 	WriteEvent      = "write"      // what the agent changed through the API
 	ProposalEvent   = "proposal"   // what the agent would have changed, in a shadow run
 	LogEvent        = "log"        // Output, that an external agent logged
@@ -109,6 +110,7 @@ type Briefing struct {
 	// not, or not wholly.
 	Program    string `json:"program,omitempty"`
 	Unconfined string `json:"unconfined,omitempty"`
+	Policy     string `json:"policy,omitempty"` // the name of the one that is in force
 }
 
 // Blind says why the system could not be looked at any more.

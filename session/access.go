@@ -12,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/workload/remote"
@@ -52,6 +53,15 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	o := guard.Options{
 		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
 		Log: l.setting.Log,
+	}
+	if l.setting.Policy != nil {
+		if o.Policy, err = policy.Parse("the policy", l.setting.Policy); err != nil {
+			return nil, err
+		}
+		o.Home = l.setting.Problem.App.Namespace
+	}
+	if l.setting.Approves {
+		o.Approve = func(ctx context.Context, q guard.Question) guard.Answer { return l.approvals.ask(ctx, q, l.tell) }
 	}
 	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels

@@ -55,6 +55,10 @@ type Setting struct {
 	Decoys decoy.Set
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
+	// Policy is the document of the one that the agent is held to; nil for none. Approves says that there is somebody
+	// to ask, who answers by [Approver].
+	Policy   []byte
+	Approves bool
 	// HandOver is when the agent's turn begins.
 	HandOver HandOver
 	// Log is for what the environment has to tell whoever runs the lab. It may be nil.

@@ -58,12 +58,13 @@ type Local struct {
 	guard                *guard.Guard // nil until the agent has its turn
 	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
 	sampler              sampling
+	approvals            approvals
 }
 
 var _ Environment = (*Local)(nil)
 
-// Keep has an application for one run after another, deployed if it was not revived: before each it is reset, so that it
-// is as if nothing had happened. The cloud must be a [cloud.Resetter].
+// Keep has an application for one run after another, deployed if it was not revived: before each it is reset, so that
+// it is as if nothing had happened. The cloud must be a [cloud.Resetter].
 func (l *Local) Keep(ctx context.Context, a *app.App) (err error) {
 	if l.stage != nil {
 		return nil

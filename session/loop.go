@@ -59,7 +59,7 @@ func (r *run) act(ctx context.Context, way Admission) (s record.Submission, leav
 	b := r.briefing(way)
 	r.event(record.BriefingEvent, record.Briefing{
 		Description: b.Description, Instructions: b.Instructions, Actions: aci.Docs(b.Actions),
-		Confinement: way.Confinement, Program: r.Agent.Held, Unconfined: r.Agent.Gap,
+		Confinement: way.Confinement, Program: r.Agent.Held, Unconfined: r.Agent.Gap, Policy: r.policyName(),
 	})
 	a, err := r.Agent.New(b)
 	if err != nil {

@@ -31,6 +31,8 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -78,6 +80,10 @@ type Session struct {
 	// Model is the chat model of an agent that has one, and Budget what it may cost.
 	Model  llm.Model
 	Budget Budget
+	// Policy says what the agent may change; nil for what its rights allow. Approve answers for changes that the policy
+	// has asked for, some at a time maybe; if it is nil they are refused.
+	Policy  *policy.Policy
+	Approve func(ctx context.Context, q guard.Question) guard.Answer
 	// Judge scores the agent's reasoning, if it is set.
 	Judge grade.Chat
 	// Progress is told of every event as it is recorded, one at a time. It may be nil.
@@ -244,6 +250,11 @@ func (r *run) tell(kind string, data any) {
 		r.injecting = time.Now()
 		r.mu.Unlock()
 	}
+	if kind == record.ApprovalEvent {
+		r.event(kind, data)
+		go r.approve(data)
+		return
+	}
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
 		kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.SeverityEvent,
@@ -299,7 +310,12 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	wait := prepareTimeout + r.Agent.Baseline
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
+	var rules []byte
+	if r.Policy != nil {
+		rules = r.Policy.Source
+	}
 	return r.Environment.Prepare(ctx, Setting{
+		Policy: rules, Approves: r.Approve != nil,
 		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Decoys: r.Decoys, Baseline: r.Agent.Baseline,
 		HandOver: r.HandOver, Log: r.diary.logger(),
 	}, r.tell)
@@ -346,6 +362,9 @@ func (r *run) briefing(way Admission) agent.Briefing {
 		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
 		Note: r.event, Scratch: r.Scratch, Description: paged(aci.Description(string(p.Task), p.App), way.Page),
 		Instructions: aci.Instructions(string(p.Task)),
+	}
+	if r.Policy != nil {
+		b.Description += fmt.Sprintf(policyNotice, r.Policy.Name, r.Policy.Doc)
 	}
 	if r.Shadow {
 		b.Description += shadowNotice

@@ -373,6 +373,13 @@ func (h *history) metrics(res grade.Result) grade.Result {
 	res["in_tokens"], res["out_tokens"] = token.Count(in), token.Count(out)
 	res["actions"], res["invalid_actions"] = actions, invalid
 	res["writes"] = h.writes
+	if h.briefing.Policy != "" {
+		n, approved := asked(h.journal)
+		res["policy"], res["asked"], res["approved"] = h.briefing.Policy, n, approved
+		if n > 0 {
+			actions["ask_approval"] = n // To ask costs somebody's time.
+		}
+	}
 	if h.briefing.Unconfined != "" {
 		res["unconfined"] = h.briefing.Unconfined
 	}

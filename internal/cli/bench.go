@@ -43,6 +43,7 @@ type benchFlags struct {
 	quiet    bool
 	keeps    bool       // telemetry
 	every    modelFlags // what holds for every run
+	policy   policyFlags
 	cage     cageFlags
 	on       campaignFlags
 }
@@ -113,6 +114,7 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 		"run again `what` has a result: agent, what agents failed; infra, what has used up its tries")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the result alone")
 	flags.BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
+	f.policy.add(c)
 	f.every.addEvery(c)
 	f.cage.add(c)
 	f.on.add(c)
@@ -148,7 +150,12 @@ func (f *benchFlags) check() error {
 	if _, err := session.ParseHandOver(f.hand); err != nil {
 		return fail(ExitUsage, fmt.Errorf("--hand-over %w", err), "")
 	}
-	return nil
+	if f.on.cluster() {
+		if err := f.policy.portable(); err != nil {
+			return err
+		}
+	}
+	return f.policy.read(false)
 }
 
 // contestants are the agents, each with each of the models if it needs one. The models are asked for a word: a wrong
@@ -238,7 +245,7 @@ func (f *benchFlags) settings(s *State) ([]string, error) {
 			list = append(list, x.flag, x.value)
 		}
 	}
-	return list, nil
+	return append(list, f.policy.args()...), nil
 }
 
 // others are the other arguments of every run.

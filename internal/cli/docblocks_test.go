@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 	"github.com/aiopslab/aiopslab/workload"
@@ -79,6 +80,9 @@ func checkYAML(t *testing.T, file, text string) error {
 			return err
 		}
 		return readFlags(newBench(Process()), name)
+	case file == "docs/policies.md":
+		_, err := policy.Parse("", []byte(text))
+		return err
 	case first == "name":
 		_, err := workload.ParseMix("", []byte(text))
 		return err

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/external"
@@ -36,6 +37,7 @@ type runFlags struct {
 	hand    string // over
 	noise   noiseFlag
 	decoys  decoyFlag
+	policy  policyFlags
 	results string
 	partOf  string // the folder of the campaign that the run is part of
 	keeps   bool   // what the system told
@@ -98,6 +100,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags.StringVar(&f.hand, "hand-over", "", handOverUsage)
 	f.noise.add(c)
 	f.decoys.add(c)
+	f.policy.add(c)
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
@@ -143,6 +146,12 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	if err := f.fixSeed(s); err != nil {
 		return nil, err
 	}
+	if err := f.policy.read(f.asks(s)); err != nil {
+		return nil, err
+	}
+	if f.policy.policy != nil && f.shadow.on {
+		return nil, fail(ExitUsage, errors.New("--policy is for problems: a shadow run writes nothing"), "")
+	}
 	if err := f.shadow.check(&f.cloud); err != nil {
 		return nil, err
 	}
@@ -154,6 +163,12 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 		return nil, err
 	}
 	return findProblem(s, id, f.task)
+}
+
+// asks reports whether a person can be asked at the terminal: it is one, and nobody else uses it.
+func (f *runFlags) asks(s *State) bool {
+	in, ok := s.Stdin.(*os.File)
+	return ok && f.agent != "" && f.partOf == "" && term.IsTerminal(int(in.Fd()))
 }
 
 // keepTelemetryFlag has a run, or all of a campaign, keep what its system told.
@@ -305,6 +320,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 				ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
 				Results: f.results, Scratch: env.Dir, HandOver: session.HandOver(f.hand), Seed: seed,
 				Noise: f.noise.level, Decoys: f.decoys.kinds, Telemetry: f.keeps,
+				Policy: f.policy.policy, Approve: f.policy.approve(s, f.asks(s)),
 				Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 				Progress: func(kind string, data any) {
 					began = began || kind == record.BriefingEvent

@@ -42,6 +42,7 @@ type serveFlags struct {
 	untilEOF bool
 	memory   memoryFlag
 	models   modelFlags
+	policy   policyFlags
 	cloud    cloudFlags
 	pods     podFlags
 }
@@ -93,6 +94,7 @@ has a line for each session, environment and refused request, and more with
 		"end when standard input does, and log nothing unless told to, for programs that start the server")
 	f.memory.add(c)
 	f.models.add(c)
+	f.policy.add(c)
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
@@ -131,6 +133,9 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 		return nil, o, err
 	}
 	if o.Library, err = s.library(); err != nil {
+		return nil, o, err
+	}
+	if err := f.policy.read(false); err != nil {
 		return nil, o, err
 	}
 	if f.sessions < 1 {
@@ -238,7 +243,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	}
 	workers := &processes{
 		state: s, library: o.Library, results: results, models: f.models, ceiling: f.memory.bytes, dir: dir,
-		cloud: f.cloud, posts: posts, setups: make(chan struct{}, setups),
+		policy: &f.policy, cloud: f.cloud, posts: posts, setups: make(chan struct{}, setups),
 	}
 	if worldsDir(s) != "" && !f.cloud.onCluster() {
 		workers.worlds = &heldWorlds{}

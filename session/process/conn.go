@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -217,7 +218,10 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 		e.conn.log = s.Log
 	}
 	e.conn.mu.Unlock()
-	p := prepareParams{nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Baseline, s.HandOver}
+	p := prepareParams{
+		nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Baseline, s.HandOver, s.Policy,
+		s.Approves,
+	}
 	err = e.call(ctx, "prepare", p, &a)
 	e.takeWorlds(nil) // What an agent can reach makes no worlds any more.
 	if _, ok := errors.AsType[*Failure](err); ok && ctx.Err() != nil {
@@ -229,6 +233,13 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 	}
 	return a, err
 }
+
+// Approve answers a change that the policy has asked for.
+func (e *Environment) Approve(ctx context.Context, number int, a guard.Answer) error {
+	return e.call(ctx, "approve", approveParams{number, a}, nil)
+}
+
+var _ session.Approver = (*Environment)(nil)
 
 // Act does what a response asks for.
 func (e *Environment) Act(ctx context.Context, response string,

@@ -185,6 +185,12 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			return nil, err
 		}
 		return s.env.Act(ctx, p.Response, func(action string) { _ = s.out.write(message{ID: r.ID, Begun: &action}) })
+	case "approve":
+		var p approveParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		return nil, s.env.Approve(ctx, p.Number, p.Answer)
 	case "export":
 		var p exportParams
 		if err := json.Unmarshal(r.Params, &p); err != nil {
@@ -232,7 +238,7 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 	}
 	setting := session.Setting{
 		Problem: found, Seed: p.Seed, Noise: p.Noise, Decoys: p.Decoys, Baseline: p.Baseline,
-		HandOver: p.HandOver, Log: s.log,
+		HandOver: p.HandOver, Log: s.log, Policy: p.Policy, Approves: p.Approves,
 	}
 	return s.env.Prepare(ctx, setting,
 		func(kind string, data any) {

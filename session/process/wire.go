@@ -15,6 +15,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -85,6 +86,12 @@ type (
 		Decoys   decoy.Set        `json:"decoys,omitempty"`
 		Baseline time.Duration    `json:"baseline"`
 		HandOver session.HandOver `json:"hand_over,omitempty"`
+		Policy   []byte           `json:"policy,omitempty"`
+		Approves bool             `json:"approves,omitempty"`
+	}
+	approveParams struct {
+		Number int          `json:"number"`
+		Answer guard.Answer `json:"answer"`
 	}
 	actParams struct {
 		Response string `json:"response"`

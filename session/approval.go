@@ -1,0 +1,121 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// approvalTimeout is how long somebody may think about a change.
+const approvalTimeout = 10 * time.Minute
+
+// Approver is an optional power of an Environment: to take the answer to a change that its policy has asked for. The
+// question was told as a [record.ApprovalEvent].
+type Approver interface {
+	Approve(ctx context.Context, number int, a guard.Answer) error
+}
+
+// Approval is a change that somebody is asked about.
+type Approval struct {
+	Number int `json:"number"` // from 1
+	guard.Question
+}
+
+// approvals are the changes that wait for an answer.
+type approvals struct {
+	mu      sync.Mutex
+	count   int
+	waiting map[int]chan guard.Answer
+}
+
+// ask tells of a question, and waits for the answer.
+func (a *approvals) ask(ctx context.Context, q guard.Question, tell Tell) guard.Answer {
+	a.mu.Lock()
+	a.count++
+	n, answer := a.count, make(chan guard.Answer, 1)
+	if a.waiting == nil {
+		a.waiting = map[int]chan guard.Answer{}
+	}
+	a.waiting[n] = answer
+	a.mu.Unlock()
+	defer func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waiting, n)
+	}()
+	tell(record.ApprovalEvent, Approval{n, q})
+	select {
+	case got := <-answer:
+		return got
+	case <-time.After(approvalTimeout):
+		return guard.Answer{Why: fmt.Sprintf("nobody answered within %v", approvalTimeout)}
+	case <-ctx.Done():
+		return guard.Answer{Why: "who wanted it has left"}
+	}
+}
+
+var errNoQuestion = errors.New("nobody waits for that approval")
+
+func (a *approvals) answer(n int, got guard.Answer) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer := a.waiting[n]
+	if answer == nil {
+		return errNoQuestion
+	}
+	answer <- got
+	delete(a.waiting, n)
+	return nil
+}
+
+var _ Approver = (*Local)(nil)
+
+// Approve answers a question.
+func (l *Local) Approve(_ context.Context, number int, a guard.Answer) error {
+	return l.approvals.answer(number, a)
+}
+
+// approve has who approves answer a question of the environment.
+func (r *run) approve(data any) {
+	b, err := json.Marshal(data)
+	var q Approval
+	if err != nil || json.Unmarshal(b, &q) != nil || r.Approve == nil {
+		return
+	}
+	e, ok := r.Environment.(Approver)
+	if !ok {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), approvalTimeout)
+	defer cancel()
+	_ = e.Approve(ctx, q.Number, r.Approve(ctx, q.Question)) // Who wanted it may have left.
+}
+
+// policyNotice tells the agent that there is a policy.
+const policyNotice = "\n\nA policy is in force, %s: %s. A change that it does not allow is refused, with the reason.\n"
+
+func (r *run) policyName() string {
+	if r.Policy == nil {
+		return ""
+	}
+	return r.Policy.Name
+}
+
+// asked is how often somebody was asked to approve, and did.
+func asked(journal []guard.Entry) (asked, approved int) {
+	for _, e := range journal {
+		if e.Policy != nil && e.Policy.Asked {
+			asked++
+			if e.Policy.Approved {
+				approved++
+			}
+		}
+	}
+	return asked, approved
+}
