@@ -32,7 +32,7 @@ PROBLEM ?= revoke_auth_mongodb-mitigation-1
 # What releases are for.
 DIST_ARCHS = amd64 arm64
 
-.PHONY: help build labapp dist run test race lint ci fix bench hostile docs-test conformance realcluster clean
+.PHONY: help build labapp dist run test race lint ci fix bench hostile pictures docs-test conformance realcluster clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -94,6 +94,10 @@ bench: build ## measure speed and memory, and compare with stock settings
 
 hostile: ## try everything an enemy would (CLASS=memory for one class)
 	$(COMPILE) test ./internal/cli -run TestHostile -v -count=1 -timeout 4h -hostile -hostile.class='$(CLASS)'
+
+pictures: ## paint the pictures of the docs: the pages in a browser, by their tests
+	mkdir -p docs/pictures
+	AIOPSLAB_PICTURES=$(CURDIR)/docs/pictures $(COMPILE) test -count 1 -run 'TestBrowserReadable' ./server/page
 
 docs-test: ## run every command of README and docs
 	$(COMPILE) test ./internal/cli -run TestDoc -v -count=1 -timeout 4h -docs

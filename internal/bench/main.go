@@ -53,6 +53,7 @@ var benches = []bench{
 	{"gym", "episodes of a training loop", benchGym},
 	{"sessions", "sessions that one server holds at once", benchSessions},
 	{"index", "the index of 10,000 runs, made and opened", benchIndex},
+	{"page", "the pages of 10,000 runs, and of a run of 300 steps", benchPage},
 	{"build", "size of the binary, what imports cost, cold build", benchBuild},
 }
 

@@ -77,10 +77,10 @@ func (a *axis) ground() {
 		y, h float64
 		name string
 	}{
-		{successY, successH, "succeed"},
+		{successY, successH, "served"},
 		{latencyY, latencyH, "p95"},
 		{faultY, 14, "fault"},
-		{alertY, 12, "paged"},
+		{alertY, 12, "alerts"},
 		{stepsY, stepsH, "steps"},
 		{writesY, 10, "writes"},
 	} {
@@ -113,9 +113,8 @@ func tick(t float64) string {
 	return fmt.Sprintf("%d:%02d", int(t)/60, int(t)%60)
 }
 
-// users draws what users got. Where nothing is known for longer than gap, the line breaks.
+// users draws what users got.
 func (a *axis) users() {
-	const gap = 8.0
 	longest := 0.05
 	for _, p := range a.s.Samples {
 		longest = max(longest, p.P95)
@@ -125,35 +124,62 @@ func (a *axis) users() {
 		a.line("base", axisLeft, y, axisRight, y)
 	}
 	a.text("", "end", axisLeft-8, successY+8, "100\u202f%")
-	if len(a.s.Samples) == 0 {
+	if len(a.s.Samples)+len(a.s.Course) == 0 {
 		a.text("", "start", axisLeft+6, successY+successH/2+4, "what users got is told when the agent is done")
 		return
 	}
-	a.text("", "end", axisLeft-8, latencyY+6, seconds(longest))
-	for _, band := range []struct {
-		class  string
-		y, h   float64
-		height func(sample) float64
-	}{
-		{"success", successY, successH, func(p sample) float64 { return p.Success }},
-		{"latency", latencyY, latencyH, func(p sample) float64 { return p.P95 / longest }},
-	} {
-		var path strings.Builder
-		for i, p := range a.s.Samples {
-			x, y := a.x(p.At), band.y+band.h*(1-band.height(p))
-			before := i > 0 && p.At-a.s.Samples[i-1].At <= gap
-			after := i+1 < len(a.s.Samples) && a.s.Samples[i+1].At-p.At <= gap
-			if before {
-				fmt.Fprintf(&path, "L%s %s", num(x), num(y))
-			} else {
-				fmt.Fprintf(&path, "M%s %s", num(x), num(y))
-			}
-			if !before && !after {
-				fmt.Fprintf(a, `<circle class="dot-%s" cx="%s" cy="%s" r="2.5"/>`, band.class, num(x), num(y))
-			}
-		}
-		a.path(band.class, path.String())
+	if len(a.s.Samples) > 0 {
+		a.text("", "end", axisLeft-8, latencyY+6, seconds(longest))
 	}
+	a.trace("success", successY, successH, a.s.served())
+	var slow [][2]float64
+	for _, p := range a.s.Samples {
+		slow = append(slow, [2]float64{p.At, p.P95 / longest})
+	}
+	a.trace("latency", latencyY, latencyH, slow)
+}
+
+// served is the part of users' requests that were served, in time and part: by the course of the run, and by the looks
+// at the system where that does not tell.
+func (s *story) served() (list [][2]float64) {
+	from, to := math.Inf(1), math.Inf(-1)
+	if n := len(s.Course); n > 0 {
+		from, to = s.Course[0].At, s.Course[n-1].At
+	}
+	for _, p := range s.Samples {
+		if p.At < from {
+			list = append(list, [2]float64{p.At, p.Success})
+		}
+	}
+	for _, p := range s.Course {
+		list = append(list, [2]float64{p.At, p.Served})
+	}
+	for _, p := range s.Samples {
+		if p.At >= from && p.At > to {
+			list = append(list, [2]float64{p.At, p.Success})
+		}
+	}
+	return list
+}
+
+// trace draws values of a band. Where nothing is known for longer than a while, it breaks.
+func (a *axis) trace(class string, y, h float64, values [][2]float64) {
+	const gap = 8.0
+	var path strings.Builder
+	for i, v := range values {
+		x, y := a.x(v[0]), y+h*(1-v[1])
+		before := i > 0 && v[0]-values[i-1][0] <= gap
+		after := i+1 < len(values) && values[i+1][0]-v[0] <= gap
+		if before {
+			fmt.Fprintf(&path, "L%s %s", num(x), num(y))
+		} else {
+			fmt.Fprintf(&path, "M%s %s", num(x), num(y))
+		}
+		if !before && !after {
+			fmt.Fprintf(a, `<circle class="dot-%s" cx="%s" cy="%s" r="2.5"/>`, class, num(x), num(y))
+		}
+	}
+	a.path(class, path.String())
 }
 
 // faults draws when the fault was there, as far as the record tells, and who was called.
@@ -180,6 +206,11 @@ func (a *axis) faults() {
 		}
 		a.text("warn", "start", a.x(from)+5, faultY+11, strings.Join(names, ", "))
 		a.end()
+	}
+	for i, p := range a.s.Course {
+		if p.Alerts > 0 && i+1 < len(a.s.Course) {
+			a.rect("firing", a.x(p.At), alertY+3, a.x(a.s.Course[i+1].At)-a.x(p.At)+0.5, 6, 0)
+		}
 	}
 	for _, p := range a.s.Paged {
 		a.link(a.href(p.At), strings.Join(p.Lines, "; "))

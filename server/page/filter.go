@@ -206,7 +206,7 @@ func (f filter) columns() (list []column) {
 		{"agent", "Agent", ""},
 		{"begun", "Begun", "wide"},
 		{"seconds", "Time", "num"},
-		{"steps", "Steps", "num"},
+		{"steps", "Steps", "num wide"},
 		{"writes", "Writes", "num wide"},
 		{"cost", "Cost", "num wide"},
 	} {

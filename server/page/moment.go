@@ -69,19 +69,25 @@ func (s *Site) app(name string) *app.App {
 
 // users says what users got at the last time that is known.
 func (m *moment) users(p *runPage) {
-	var last *sample
-	for i := range p.Samples {
-		if p.Samples[i].At <= m.At+1 {
-			last = &p.Samples[i]
+	last := -1.0
+	for _, u := range p.Samples {
+		if u.At <= m.At+1 {
+			last = u.At
+			m.Users = fmt.Sprintf("%s of requests succeed, 95 %% of them within %s, %.1f a second", percent(u.Success),
+				seconds(u.P95), u.Rate)
 		}
 	}
-	if last == nil {
-		return
+	for _, c := range p.Course {
+		if c.At <= m.At+1 && c.At > last {
+			last = c.At
+			m.Users = "get " + percent(c.Served) + " of what they want"
+			if c.Alerts > 0 {
+				m.Users += "; alerts fire"
+			}
+		}
 	}
-	m.Users = fmt.Sprintf("%s of requests succeed, 95 %% of them within %s, %.1f a second", percent(last.Success),
-		seconds(last.P95), last.Rate)
-	if last.At < m.At-10 {
-		m.Users += fmt.Sprintf("; that was at %s, and nothing is recorded since", tick(last.At))
+	if last >= 0 && last < m.At-10 {
+		m.Users += fmt.Sprintf("; that was at %s, and nothing is recorded since", tick(last))
 	}
 	for _, l := range p.Looks {
 		if l.At <= m.At+1 {

@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"net/http"
+	"path/filepath"
 
 	"github.com/aiopslab/aiopslab/record/index"
 )
@@ -13,6 +14,7 @@ const perPage = 100
 // runsPage is the first page: runs as a table, as a matrix of problems and agents, or as a leaderboard.
 type runsPage struct {
 	Dir     string
+	Name    string // of the directory
 	All     int
 	Found   int
 	Filter  filter
@@ -48,8 +50,8 @@ func (s *Site) listRuns(w http.ResponseWriter, r *http.Request) error {
 	f := newFilter(r.URL.Query())
 	list := f.choose(x)
 	p := &runsPage{
-		Dir: s.Dir, All: len(x.Runs), Found: len(list), Filter: f, Choices: f.choices(x), Unreadable: x.Unreadable,
-		Show: f.Get("show"),
+		Dir: s.Dir, Name: s.name(), All: len(x.Runs), Found: len(list), Filter: f, Choices: f.choices(x),
+		Unreadable: x.Unreadable, Show: f.Get("show"),
 	}
 	for _, t := range [][2]string{{"", "Table"}, {"matrix", "Matrix"}, {"board", "Leaderboard"}} {
 		p.Tabs = append(p.Tabs, tab{t[1], f.with("show", t[0]), p.Show == t[0]})
@@ -65,6 +67,15 @@ func (s *Site) listRuns(w http.ResponseWriter, r *http.Request) error {
 	}
 	render(w, r, http.StatusOK, "runs", view{Title: "Runs", Place: "runs", Data: p})
 	return nil
+}
+
+// name is the last part of the directory's.
+func (s *Site) name() string {
+	dir, err := filepath.Abs(s.Dir)
+	if err != nil {
+		return s.Dir
+	}
+	return filepath.Base(dir)
 }
 
 // cut takes the rows of a page of the table.

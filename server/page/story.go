@@ -29,6 +29,7 @@ type story struct {
 	Steps   []step
 	Writes  []write
 	Samples []sample
+	Course  []point
 	Base    *grade.Look
 	Looks   []look
 	Faults  []shownFault
@@ -70,6 +71,11 @@ type write struct {
 // sample is what users got at a time.
 type sample struct {
 	At, Rate, Success, P95 float64
+}
+
+// point is how the system was at a time of the run, from the injection on.
+type point struct {
+	At, Served, Alerts float64 // Served is the part of what users want that they get
 }
 
 // look is one at the system after the agent was done, or at the healthy one.
@@ -192,6 +198,10 @@ func (s *story) takeTruth(e record.Event, at float64, begun time.Time) {
 		if h, ok := decode[record.HandOver](e); ok && len(h.Page) > 0 {
 			s.Paged = append(s.Paged, alert{at, h.Page})
 		}
+	case record.SeverityEvent:
+		if c, ok := decode[grade.Course](e); ok {
+			s.course(c, begun)
+		}
 	case record.NoiseEvent:
 		if n, ok := decode[record.Noise](e); ok {
 			for _, c := range n.Changes {
@@ -202,6 +212,15 @@ func (s *story) takeTruth(e record.Event, at float64, begun time.Time) {
 		if d, ok := decode[record.Decoy](e); ok {
 			s.Decoys = append(s.Decoys, d)
 		}
+	}
+}
+
+// course takes how the system was, second by second.
+func (s *story) course(c grade.Course, begun time.Time) {
+	for _, p := range c.Points() {
+		at := max(0, p.Time.Sub(begun).Seconds())
+		s.Course = append(s.Course, point{at, min(1, 1-p.Vitals.Users), max(0, p.Vitals.Alerts)})
+		s.Length = max(s.Length, at)
 	}
 }
 

@@ -32,15 +32,24 @@ func Fill(dir string, runs int) error {
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			return err
 		}
-		if err := os.WriteFile(filepath.Join(folder, id+".jsonl"), one(id, i), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, id+".jsonl"), one(id, i, steps), 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// Long writes the record of one run of so many steps into a directory, and returns its id.
+func Long(dir string, steps int) (id string, err error) {
+	id = fmt.Sprintf("%s-long", Begun.Add(-time.Minute).Format("20060102-150405"))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return id, os.WriteFile(filepath.Join(dir, id+".jsonl"), one(id, 0, steps), 0o644)
+}
+
 // one is the record of one run.
-func one(id string, i int) []byte {
+func one(id string, i, steps int) []byte {
 	var b bytes.Buffer
 	lines := json.NewEncoder(&b)
 	at := Begun.Add(time.Duration(i) * time.Minute)

@@ -36,6 +36,7 @@ help.addEventListener('click', () => keys.showModal());
 
 // A choice of the form counts at once, and what was left empty stays out of the address.
 const form = document.querySelector('form.filters');
+for (const e of document.querySelectorAll('[data-without]')) e.hidden = true;
 form?.addEventListener('change', (e) => { if (e.target.matches('select:not([data-keep])')) form.requestSubmit(); });
 form?.addEventListener('submit', () => {
 	for (const f of form.elements) if (!f.value) f.disabled = true;
@@ -58,8 +59,8 @@ function swap(doc, ids) {
 }
 
 // mark shows which step was under way at the chosen moment.
-function mark(doc) {
-	const now = doc.querySelector('#moment')?.dataset.step;
+function mark() {
+	const now = document.getElementById('moment')?.dataset.step;
 	for (const s of document.querySelectorAll('.step.now')) s.classList.remove('now');
 	if (now) document.getElementById('step-' + now)?.classList.add('now');
 	return now;
@@ -93,7 +94,7 @@ async function go(url) {
 		const doc = await get(url);
 		swap(doc, ['axis', 'moment']);
 		history.replaceState(null, '', url);
-		const now = mark(doc);
+		const now = mark();
 		if (now) document.getElementById('step-' + now)?.scrollIntoView({ block: 'nearest' });
 	} catch {
 		location.href = url;
@@ -124,7 +125,7 @@ if (live) {
 				if (!old) list.append(document.adoptNode(s));
 				else if (old.dataset.state !== s.dataset.state) old.replaceWith(document.adoptNode(s));
 			}
-			mark(document);
+			mark();
 			if (!doc.body.dataset.live) source.close();
 		} catch { /* The next event tries again. */ }
 		setTimeout(() => { waiting = false; if (again) { again = false; more(); } }, 500);
@@ -133,4 +134,4 @@ if (live) {
 	source.addEventListener('more', more);
 	source.addEventListener('end', () => { source.close(); more(); });
 }
-mark(document);
+mark();

@@ -1,0 +1,146 @@
+package page
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// The runs of a gallery: what browser tests look for, and what pictures show.
+const (
+	mendedRun = "20261117-220000-3f9c1d20a7be"
+	failedRun = "20261117-221400-91d07aa4c2e5"
+	problemID = "revoke_auth_mongodb-mitigation-1"
+)
+
+// gallery writes runs as a campaign leaves them: four agents, many problems, and two runs in full.
+func gallery(t testing.TB, dir string) {
+	t.Helper()
+	draw := rand.New(rand.NewPCG(1, 2))
+	problems := []string{
+		"revoke_auth_mongodb-detection-1", problemID, "scale_pod_zero_social_net-mitigation-1",
+		"assign_to_non_existent_node_social_net-mitigation-1", "k8s_target_port-misconfig_hotel_res-detection-1",
+		"misconfig_app_hotel_res-mitigation-1", "wrong_bin_usage-mitigation-1", "pod_kill_hotel_res-detection-1",
+	}
+	agents := []struct {
+		name, model string
+		skill       float64
+	}{{"react", "large", 0.8}, {"react", "small", 0.45}, {"flash", "large", 0.7}, {"runbook", "", 0.6}}
+	for i, p := range problems {
+		for j, a := range agents {
+			for try := range 3 {
+				class, why := "solved", "the system has been well for 30s"
+				if draw.Float64() > a.skill {
+					class, why = "agent", "the system is not well: 61.0 % of requests succeed, 100.0 % in the baseline"
+				}
+				if draw.IntN(30) == 0 {
+					class, why = "infra", "the environment ended: out of memory"
+				}
+				results := map[string]any{
+					"TTM": 20 + draw.Float64()*200, "in_tokens": 4000 + draw.IntN(30000), "out_tokens": draw.IntN(2000), "writes": draw.IntN(4),
+				}
+				if a.model != "" {
+					results["model"], results["cost_usd"] = a.model, 0.01+draw.Float64()/10
+				}
+				m := newMade(fmt.Sprintf("20261116-%02d%02d00-%012x", i, 10*j+try, draw.Uint64()>>16), a.name)
+				for n := range 3 + draw.IntN(9) {
+					m.event(float64(n), record.StepEvent, record.Step{Number: n + 1, Response: "```\nexec_shell(\"kubectl get pods\")\n```"})
+				}
+				m.ended(p, class, why, results).save(t, dir)
+			}
+		}
+	}
+	incident(mendedRun, "react", true).save(t, dir)
+	incident(failedRun, "flash", false).save(t, dir)
+}
+
+// incident is a run in full: users suffer from 14 s on, until a write at 52 s, if there is one.
+func incident(id, agent string, mends bool) *made {
+	m := newMade(id, agent)
+	say := func(n int, at, thought, took float64, said, command, got string) {
+		m.event(at, record.StepEvent, record.Step{
+			Number: n, Response: said + "\n```\nexec_shell(" + quoted(command) + ")\n```", Action: "exec_shell", Observation: got,
+			Thought: thought, Took: took,
+		})
+	}
+	m.event(0.2, record.PhaseEvent, record.Phase{Name: "starting from a kept hotel-reservation"})
+	m.event(20, record.PhaseEvent, record.Phase{Name: "agent"})
+	m.event(20.1, record.BriefingEvent, record.Briefing{Description: "You are on call for this service, which runs on Kubernetes:\n\nService Name: Hotel Reservation\nNamespace: test-hotel-reservation"})
+	say(1, 26, 5, 0.8, "Users get errors. Which pods are there, and how are they?", "kubectl get pods -n test-hotel-reservation",
+		"NAME                        READY   STATUS    RESTARTS   AGE\nfrontend-6d9c7f5b4d-x2x7k   1/1     Running   0          21d\ngeo-7c8d9f6b5-4kq9z         1/1     Running   0          21d\nmongodb-geo-5f7b8c9d4-p8rmt 1/1     Running   0          21d\n… 16 more, all Running")
+	say(2, 33, 5.6, 0.9, "All run. The logs of what the frontend calls may tell.", "kubectl logs deployment/geo -n test-hotel-reservation --tail 5",
+		"E geo: read points: connection() error occurred during connection handshake: auth error: sasl conversation error: unable to authenticate using mechanism \"SCRAM-SHA-1\": (AuthenticationFailed) Authentication failed.\nE geo: Nearby: 0 hotels, 12 errors in the last second")
+	say(3, 41, 6.3, 1.2, "geo cannot log in to mongodb-geo: its user has lost its rights, or its password.", "kubectl exec deployment/mongodb-geo -n test-hotel-reservation -- mongosh admin --quiet --eval 'db.getUsers()'",
+		"{ users: [ { _id: 'admin.root', user: 'root', db: 'admin', roles: [ { role: 'root', db: 'admin' } ] } ], ok: 1 }")
+	verdict, why := "agent", "the system is not well: 22.5 % of requests succeed, 100.0 % in the baseline"
+	over := 50.0
+	if mends {
+		m.event(51.6, record.WriteEvent, guard.Entry{
+			Seq: 1, Time: begun.Add(51500 * time.Millisecond), Verb: "patch", Group: "apps", Version: "v1", Resource: "deployments",
+			Namespace: "test-hotel-reservation", Name: "mongodb-geo", Status: 200,
+			Before: deployment(false), After: deployment(true),
+		})
+		say(4, 52, 8.4, 1.6, "The user admin is gone. The init script makes it anew when the pod starts with it mounted.",
+			"kubectl patch deployment mongodb-geo -n test-hotel-reservation --patch-file init.yaml", "deployment.apps/mongodb-geo patched")
+		say(5, 62, 7, 2.2, "Is it well again?", "curl -s frontend:5000/hotels?inDate=2015-04-09 | head -c 80", `{"features":[{"geometry":{"coordinates":[-122.4071,37.7867]`)
+		verdict, why, over = "solved", "the system has been well for 30s", 64
+	} else {
+		say(4, 48, 5.5, 1.1, "A restart of geo may help.", "kubectl rollout restart deployment/geo -n test-hotel-reservation", "deployment.apps/geo restarted")
+	}
+	m.event(over, record.SubmissionEvent, record.Submission{Submitted: true, Answer: json.RawMessage("null")})
+	m.event(6, record.BaselineEvent, seen(1, 22*time.Millisecond))
+	m.event(8, record.PhaseEvent, record.Phase{Name: "injecting"})
+	m.event(14, record.FaultEvent, record.Fault{
+		Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "the user admin of mongodb-geo has no roles", Time: begun.Add(14 * time.Second),
+	})
+	m.event(19, record.HandOverEvent, record.HandOver{After: 11, Page: []string{"22:00:19 critical RequestErrors: 41 % of requests of frontend fail"}})
+	c := &grade.Course{Weights: grade.DefaultWeights}
+	for at := 8.0; at < over; at++ {
+		v := grade.Vitals{}
+		if at >= 14 && (!mends || at < 54) {
+			v = grade.Vitals{Users: min(0.7, 0.12*(at-13)) + 0.04*float64(int(at)%3)}
+			if at >= 18 {
+				v.Alerts = 0.5
+			}
+		}
+		c.Add(begun.Add(time.Duration(at*float64(time.Second))), v)
+	}
+	m.event(8, record.SeverityEvent, c)
+	for at := over + 2; at < over+32; at++ {
+		if mends {
+			m.event(at, record.LookEvent, seen(1, time.Duration(20+int(at)%5)*time.Millisecond))
+		} else {
+			m.event(at, record.LookEvent, seen(0.22+0.03*float64(int(at)%3), 900*time.Millisecond, "the user admin of mongodb-geo has no roles"))
+		}
+	}
+	m.ended(problemID, verdict, why, map[string]any{"TTM": over - 14, "steps": 5, "success": mends, "model": "large", "in_tokens": 18432, "out_tokens": 911, "cost_usd": 0.061})
+	return m
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s) // A string always can be.
+	return string(b)
+}
+
+func deployment(mounted bool) json.RawMessage {
+	container := map[string]any{"name": "mongodb-geo", "image": "mongo:4.4.6", "args": []string{"--auth"}}
+	spec := map[string]any{"containers": []any{container}}
+	if mounted {
+		container["volumeMounts"] = []any{map[string]any{"name": "init", "mountPath": "/docker-entrypoint-initdb.d"}}
+		spec["volumes"] = []any{map[string]any{"name": "init", "configMap": map[string]any{"name": "mongo-geo-script"}}}
+	}
+	b, err := json.Marshal(map[string]any{
+		"kind": "Deployment", "apiVersion": "apps/v1", "metadata": map[string]any{"name": "mongodb-geo"},
+		"spec": map[string]any{"replicas": 1, "template": map[string]any{"spec": spec}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
