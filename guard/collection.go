@@ -40,6 +40,9 @@ func (x *exchange) deleteCollection(w http.ResponseWriter, r *http.Request) {
 			visible = append(visible, o)
 		}
 	}
+	if _, ok := x.admit(w, r); !ok {
+		return
+	}
 	if len(visible) == len(items) {
 		x.forward(w, r)
 		return
@@ -80,12 +83,12 @@ func (x *exchange) deleteEach(w http.ResponseWriter, r *http.Request, objects []
 			return
 		}
 		if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotFound {
-			x.finish(r.Context(), resp.StatusCode, answer)
+			x.finish(r.Context(), resp.StatusCode, answer, answer)
 			writeJSON(w, resp.StatusCode, answer)
 			return
 		}
 	}
-	x.finish(r.Context(), http.StatusOK, doc)
+	x.finish(r.Context(), http.StatusOK, doc, doc)
 	writeJSON(w, http.StatusOK, doc)
 }
 

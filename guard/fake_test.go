@@ -31,6 +31,8 @@ type fake struct {
 	requests []*http.Request           // of the agent, without bodies
 	everyone map[string]*http.Request  // the last one by its credentials
 	reviews  int                       // of the agent's rights
+	held     chan struct{}             // writes to things that are called slow wait for its end
+	arrived  chan struct{}             // and say that they have come
 }
 
 func newFake(t *testing.T) *fake {
@@ -89,6 +91,10 @@ func (f *fake) lastOf(authorization string) *http.Request {
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if f.held != nil && r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/slow") {
+		f.arrived <- struct{}{}
+		<-f.held
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.everyone[r.Header.Get("Authorization")] = r
@@ -297,9 +303,17 @@ func (s *setup) startWith(t *testing.T, o Options) {
 // do sends a request as the agent does. Headers are pairs.
 func (s *setup) do(t *testing.T, method, path, body string, headers ...string) (int, string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, s.config.Host+path, strings.NewReader(body))
+	code, answer, err := s.request(t.Context(), method, path, body, headers...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return code, answer
+}
+
+func (s *setup) request(ctx context.Context, method, path, body string, headers ...string) (int, string, error) {
+	req, err := http.NewRequestWithContext(ctx, method, s.config.Host+path, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
 	}
 	if body != "" {
 		req.Header.Set("Content-Type", jsonType)
@@ -309,14 +323,11 @@ func (s *setup) do(t *testing.T, method, path, body string, headers ...string) (
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		return 0, "", err
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(b)
+	return resp.StatusCode, string(b), err
 }
 
 // get reads a path and fails unless it can be read.

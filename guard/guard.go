@@ -22,6 +22,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/aiopslab/aiopslab/guard/policy"
+	"github.com/aiopslab/aiopslab/guard/undo"
 	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
@@ -64,6 +65,11 @@ type Options struct {
 	Home   string
 	// Approve asks somebody about a change that the policy has asked for. It is nil if there is nobody.
 	Approve func(ctx context.Context, q Question) Answer
+	// Severity says how bad the system is, so that a transaction that makes it worse is not committed. It may be nil:
+	// then nothing is compared.
+	Severity Severity
+	// Transaction is called for what came of every action of transactions. It must not call the guard. It may be nil.
+	Transaction func(Transaction)
 	// Log is told of errors of the guard's server, at level debug: mostly a client has hung up. It may be nil.
 	Log *slog.Logger
 }
@@ -84,6 +90,10 @@ type Guard struct {
 	errors  *log.Logger // of its server and proxies
 	veil    *veil
 	journal journal
+	history history
+	undoer  *undo.Undoer
+	writer  chan struct{} // holds one while somebody writes by the agent's own door
+	settle  time.Duration // see settle
 
 	listener net.Listener
 	server   *http.Server
@@ -136,7 +146,8 @@ func newGuard(ctx context.Context, o Options) (*Guard, error) {
 	}
 	g := &Guard{
 		opts: o, token: rand.Text(), served: make(chan struct{}), journal: journal{write: o.Journal},
-		errors: logs.ErrorLog(o.Log, slog.LevelDebug, "guard"),
+		errors: logs.ErrorLog(o.Log, slog.LevelDebug, "guard"), undoer: undo.New(nil), writer: make(chan struct{}, 1),
+		settle: settle,
 	}
 	g.ctx, g.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	g.doorCtx, g.shut = context.WithCancel(g.ctx)

@@ -56,7 +56,16 @@ type Entry struct {
 	Error  string          `json:"error,omitempty"` // what the API server said against it
 	// Policy is what the policy says of it, if there is one.
 	Policy *Ruling `json:"policy,omitempty"`
-	// Cut names what of request, before and after is left out for its size, and its size in bytes.
+	// Children are what goes with an object that is deleted and does not come again by itself: the releases of a
+	// workload, the objects of a resource definition.
+	Children []json.RawMessage `json:"children,omitempty"`
+	// Transaction is the number of the one that it was made in, and Undoes that of the write that it takes back; 0 for
+	// none.
+	Transaction int `json:"transaction,omitempty"`
+	Undoes      int `json:"undoes,omitempty"`
+	// Irreversible says why it cannot be taken back, if it cannot.
+	Irreversible string `json:"irreversible,omitempty"`
+	// Cut names what of request, before, after and children is left out for its size, and its size in bytes.
 	Cut map[string]int64 `json:"cut,omitempty"`
 }
 
@@ -153,22 +162,62 @@ func asJSON(contentType string, body []byte) ([]byte, bool) {
 	return doc, err == nil
 }
 
-// finish journals a write that the API server answered with doc, which is clean.
-func (x *exchange) finish(ctx context.Context, status int, doc []byte) {
+// finish journals a write that the API server answered with raw, which is doc when it is clean.
+func (x *exchange) finish(ctx context.Context, status int, doc, raw []byte) {
 	e := x.entry
 	e.Status = status
 	e.Before = e.bound("before", x.cleaned(x.before))
 	all, err := fields(doc)
+	var after []byte
 	switch {
 	case status >= 300:
 		e.Error = text(all, "message")
 	case err == nil:
-		e.After = e.bound("after", x.after(ctx, doc, all))
+		var answered bool
+		if after, answered = x.after(ctx, raw, all); answered {
+			e.After = e.bound("after", doc)
+		} else {
+			e.After = e.bound("after", x.cleaned(after))
+		}
 	}
 	if m, err := fields(valueOr(all, "metadata", "{}")); err == nil && e.Name == "" && e.Verb == "create" {
 		e.Name = text(m, "name")
 	}
-	x.guard.journal.add(e)
+	x.close(after)
+}
+
+// close journals a write, remembers what the object is after it, and lets others write.
+func (x *exchange) close(after []byte) {
+	x.guard.journal.add(x.entry)
+	x.remember(after)
+	x.release()
+}
+
+// release lets others write.
+func (x *exchange) release() {
+	if x.unlock == nil {
+		return
+	}
+	if s := x.entry.Status; x.taken && s >= 300 && s != statusClientGone {
+		x.guard.history.giveBack(x.entry.Transaction)
+	}
+	x.unlock()
+	x.unlock, x.taken = nil, false
+}
+
+// subject is what a write is about. The way to bind a pod that has a path of its own is about the pod.
+func (x *exchange) subject() target {
+	t := x.target
+	if t.Group != "" || t.Resource != "bindings" || t.Verb != "create" {
+		return t
+	}
+	var named struct {
+		Metadata struct{ Name string }
+	}
+	if json.Unmarshal(x.entry.Request, &named) == nil {
+		t.Resource, t.Subresource, t.Name = "pods", "binding", named.Metadata.Name
+	}
+	return t
 }
 
 // cleaned is an object without managed fields.
@@ -183,26 +232,26 @@ func (x *exchange) cleaned(raw []byte) []byte {
 	return out
 }
 
-// after is the object after a write. The answer is that object, or says something else.
-func (x *exchange) after(ctx context.Context, doc []byte, all []field) []byte {
-	t := x.target
+// after is the object after a write, and whether that is what was answered.
+func (x *exchange) after(ctx context.Context, doc []byte, all []field) (after []byte, answered bool) {
+	t := x.subject()
 	switch {
 	case t.Verb == "deletecollection":
-		return nil
+		return nil, false
 	case t.Verb == "delete" && t.Subresource == "":
 		metadata, err := fields(valueOr(all, "metadata", "{}"))
 		if err == nil && text(metadata, "deletionTimestamp") != "" {
-			return doc // It goes when its finalizers or its grace period allow.
+			return doc, true // It goes when its finalizers or its grace period allow.
 		}
-		return nil
+		return nil, false
 	case t.Subresource == "" && x.answer.form.as == "":
-		return doc
+		return doc, true
 	}
 	if was, err := fields(x.before); err == nil && text(was, "kind") == text(all, "kind") {
-		return doc
+		return doc, true
 	}
 	if x.entry.DryRun || t.Name == "" {
-		return nil
+		return nil, false
 	}
-	return x.cleaned(x.guard.fetch(ctx, t, nil))
+	return x.guard.fetch(ctx, t, nil), false
 }

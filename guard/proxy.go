@@ -16,6 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/aiopslab/aiopslab/guard/undo"
 )
 
 const (
@@ -36,6 +38,11 @@ type exchange struct {
 	text   bool    // whether plain text is
 	entry  *Entry  // for the journal; nil for reads
 	before []byte  // the object before a write
+	// Of a write: what goes with the object, how to let others write, and whether it has taken room in a transaction.
+	children []undo.Object
+	unlock   func()
+	end      func() // of its context
+	taken    bool
 }
 
 // handler answers the requests of the agent's own clients.
@@ -61,6 +68,10 @@ func (g *Guard) serve(w http.ResponseWriter, r *http.Request, from *caller) {
 		return
 	}
 	defer g.requests.Done()
+	if !from.network && strings.HasPrefix(r.URL.Path, TransactionPath) {
+		g.serveTransaction(w, r)
+		return
+	}
 	if g.shadow != nil {
 		g.serveShadow(w, r, from)
 		return
@@ -197,7 +208,12 @@ const statusClientGone = 499
 func (x *exchange) note(status int, message string) {
 	if x.entry != nil {
 		x.entry.Status, x.entry.Error = status, message
-		x.guard.journal.add(x.entry)
+		var now []byte
+		if t := x.subject(); status == statusClientGone && t.Name != "" && t.Verb != "connect" {
+			now = x.guard.fetch(x.guard.ctx, t, nil)
+			x.entry.After = x.entry.bound("after", x.cleaned(now))
+		}
+		x.close(now)
 	}
 }
 
@@ -288,12 +304,25 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 	if write && !x.readBody(w, r) {
 		return
 	}
+	defer func() {
+		x.release()
+		if x.end != nil {
+			x.end()
+		}
+	}()
+	if g.opts.Policy == nil && !x.alone(w, &r) {
+		return
+	}
 	// An object's labels, or what it refers to, may hide it. A read without a subresource shows that
 	// in the answer.
 	judged := t.Name != "" && (write || t.Subresource != "") && g.veil.needsObject(t.Group, t.Resource)
-	journalled := x.entry != nil && t.Verb != "connect" && t.Name != ""
+	subject := t
+	if x.entry != nil {
+		subject = x.subject()
+	}
+	journalled := x.entry != nil && t.Verb != "connect" && subject.Name != ""
 	if judged || journalled {
-		x.before = g.fetch(r.Context(), t, nil)
+		x.before = g.fetch(r.Context(), subject, nil)
 		o := t.object()
 		if o.raw = x.before; judged && o.raw != nil && g.veil.hides(o) {
 			x.before = nil
@@ -309,6 +338,14 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 	if !x.permitted(w, r) {
 		return
 	}
+	if g.opts.Policy != nil { // Somebody may have been asked, which takes long.
+		if !x.alone(w, &r) {
+			return
+		}
+		if journalled {
+			x.before = g.fetch(r.Context(), subject, nil)
+		}
+	}
 	if !x.streams() {
 		x.answer = &answer{veil: g.veil, target: t}
 	}
@@ -316,6 +353,11 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		x.deleteCollection(w, r)
 		return
 	}
+	end, ok := x.admit(w, r)
+	if !ok {
+		return
+	}
+	defer end()
 	x.forward(w, r)
 }
 

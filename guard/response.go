@@ -15,7 +15,7 @@ func (x *exchange) modify(resp *http.Response) error {
 	}
 	if x.entry != nil && x.target.Verb == "connect" {
 		x.entry.Status = resp.StatusCode
-		x.guard.journal.add(x.entry)
+		x.close(nil)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (x *exchange) filterObjects(resp *http.Response, contentType string) error 
 		return fmt.Errorf("%s came as %s", x.target.Resource, contentType)
 	}
 	if x.entry != nil {
-		x.finish(resp.Request.Context(), resp.StatusCode, out)
+		x.finish(resp.Request.Context(), resp.StatusCode, out, b)
 	}
 	replaceBody(resp, out)
 	return nil
