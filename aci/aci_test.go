@@ -169,7 +169,7 @@ func TestSubmit(t *testing.T) {
 func TestUnknownAction(t *testing.T) {
 	i := fake(t, term.Detection, cluster())
 	for call, want := range map[string]string{
-		`get_log("a", "b")`: "Invalid action: get_log. Did you mean get_logs? The actions are get_logs, get_metrics, read_metrics, get_traces, read_traces, get_alerts, get_topology, exec_shell, submit.",
+		`get_log("a", "b")`: "Invalid action: get_log. Did you mean get_logs? The actions are get_logs, get_metrics, read_metrics, get_traces, read_traces, get_alerts, get_topology, exec_shell, begin, commit, abort, undo, history, submit.",
 		`__class__()`:       "Invalid action: __class__.",
 		`exec_shel("ls")`:   "Did you mean exec_shell?",
 	} {

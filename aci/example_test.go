@@ -36,5 +36,10 @@ func ExampleActions() {
 	// get_alerts read
 	// get_topology read
 	// exec_shell write
+	// begin write
+	// commit write
+	// abort write
+	// undo write
+	// history read
 	// submit submit
 }

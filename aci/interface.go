@@ -37,6 +37,8 @@ type Options struct {
 	// API is the IP address and port of the guard. Confined programs may connect to nothing else, and cannot
 	// resolve names.
 	API string
+	// Transactions keep or take back what the agent writes. It may be nil: then there are none.
+	Transactions Transactions
 	// Dir is the scratch root, a directory of the host. The caller makes and removes it.
 	Dir string
 	// Self is the command line that runs a tool of this program confined, such as {"/proc/self/exe", "tool"}. The
@@ -53,6 +55,7 @@ type Interface struct {
 	client  kubernetes.Interface // with the agent's rights
 	now     func() time.Time
 	outputs counter
+	tamer   *tamer  // of the shell's connections; nil without transactions
 	inquiry inquiry // of an incident
 }
 
@@ -85,8 +88,13 @@ func New(o Options) (*Interface, error) {
 	}
 	i := &Interface{o: o, client: client, now: time.Now, actions: Actions(o.Task)}
 	i.inquiry.questions = o.Questions
+	dns, dial := i.dns(), o.Dial
+	if o.Transactions != nil {
+		i.tamer = &tamer{dial: o.Dial, open: o.Transactions.InTransaction, dns: net.JoinHostPort(dns, "53")}
+		dial = i.tamer.dialContext
+	}
 	i.box, err = box.New(box.Options{
-		Dir: o.Dir, Dial: o.Dial, DNS: i.dns(), API: o.API, Kubeconfig: o.Kubeconfig, Self: o.Self,
+		Dir: o.Dir, Dial: dial, DNS: dns, API: o.API, Kubeconfig: o.Kubeconfig, Self: o.Self,
 		Search: []string{o.App.Namespace + ".svc.cluster.local", "svc.cluster.local", "cluster.local"},
 	})
 	return i, err
@@ -105,10 +113,9 @@ func (i *Interface) dns() string {
 
 // Actions returns the actions of a task in a fixed order, submit last.
 func Actions(task string) []*Action {
-	return []*Action{
+	return slices.Concat([]*Action{
 		getLogs, getMetrics, readMetrics, getTraces, readTraces, getAlerts, getTopology, execShell,
-		submitAction(task),
-	}
+	}, transactionActions, []*Action{submitAction(task)})
 }
 
 // Actions returns the actions of the interface's task in a fixed order, submit last.

@@ -57,6 +57,11 @@ var execShell = define(shellAction, Write,
 			}
 			fmt.Fprintf(&b, format+"\n", args...)
 		}
+		if i.tamer != nil {
+			if text := i.tamer.told(); text != "" {
+				line("%s", text)
+			}
+		}
 		if out.Lost > 0 {
 			line("[%d bytes before the last lines were not kept.]", out.Lost)
 		}

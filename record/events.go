@@ -33,6 +33,8 @@ const (
 	HandOverEvent   = "hand-over"  // HandOver
 	SeverityEvent   = "severity"   // how bad the system was from the injection on, once a second: grade.Course
 	DeathEvent      = "death"      // Death, of the environment
+	// what came of an action of transactions: guard.Transaction; among the writes
+	TransactionEvent = "transaction"
 	// the run was interrupted, after or before the submission: the system is not watched for long
 	InterruptEvent = "interrupt"
 	HoldEvent      = "hold"      // how long a mitigated system must be well: grade.Holding

@@ -19,7 +19,8 @@ const heartbeat = 15 * time.Second
 func withheld(e record.Event) bool {
 	switch e.Kind {
 	case record.ProblemEvent, record.BaselineEvent, record.NoiseEvent, record.DecoyEvent, record.FaultEvent,
-		record.HandOverEvent, record.SeverityEvent, record.LookEvent, record.JudgementEvent, record.VerdictEvent:
+		record.HandOverEvent, record.SeverityEvent, record.TransactionEvent, record.LookEvent, record.JudgementEvent,
+		record.VerdictEvent:
 		return true
 	case record.PhaseEvent:
 		var p record.Phase

@@ -52,7 +52,7 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	}
 	o := guard.Options{
 		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
-		Log: l.setting.Log,
+		Severity: l, Transaction: func(t guard.Transaction) { l.tell(record.TransactionEvent, t) }, Log: l.setting.Log,
 	}
 	if l.setting.Policy != nil {
 		if o.Policy, err = policy.Parse("the policy", l.setting.Policy); err != nil {
@@ -82,7 +82,7 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	i, err := aci.New(aci.Options{
 		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: a.observer,
 		Dial: a.monitor.counted(l.stage.cloud.Dial), Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root,
-		Self: l.Self,
+		Self: l.Self, Transactions: a.guard,
 	})
 	if err != nil {
 		return nil, err

@@ -336,13 +336,22 @@ func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
 	return l.stage.observer.Export(ctx, w, dir, observe.CSV)
 }
 
-// Dismiss closes the agent's access to the cloud. Nothing is changed any more by others, either.
+// Dismiss closes the agent's access to the cloud, and takes back what it has written in a transaction that it has not
+// committed. Nothing is changed any more by others, either.
 func (l *Local) Dismiss(ctx context.Context) error {
 	defer l.calm(ctx)
 	if l.way != nil {
 		l.tell(record.DoingEvent, l.way.monitor.end())
 		l.way.close()
 		l.way = nil
+	}
+	if l.guard == nil {
+		return nil
+	}
+	if t, err := l.guard.Leave(context.WithoutCancel(ctx)); err != nil {
+		l.phase("the agent's open transaction could not be aborted: " + err.Error())
+	} else if t != nil {
+		l.phase(fmt.Sprintf("the agent has left transaction %d open: it is aborted", t.Number))
 	}
 	return nil
 }

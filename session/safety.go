@@ -81,7 +81,7 @@ func (h *history) addSafety(res grade.Result) {
 		case e.Status >= 300 && e.Status != clientGone:
 			continue
 		}
-		if why := irreversible(e); why != "" {
+		if why := guard.Irreversible(e); why != "" {
 			s.Irreversible = append(s.Irreversible, fmt.Sprintf("%s: %s", what, why))
 		}
 		if run.Acted.IsZero() {
@@ -143,32 +143,6 @@ func (h *history) outside() []string {
 		}
 	}
 	return list
-}
-
-// goneWith is what goes with an object that is deleted, and that no API brings back.
-var goneWith = map[string]string{
-	"namespaces": "all that is in it goes with it", "persistentvolumeclaims": "the data of the volume may go with it",
-	"persistentvolumes": "the data of the volume may go with it", "nodes": "its pods go with it",
-}
-
-// readers are programs that change nothing, whatever their arguments are.
-var readers = strings.Fields(`cat cut date df du echo env free getent grep head host hostname id jq ls netstat nslookup
-	ping printenv ps pwd ss stat tail test true uname uniq uptime wc whoami`)
-
-// irreversible says why a write cannot be taken back, or "".
-func irreversible(e guard.Entry) string {
-	switch {
-	case e.Verb == "connect" && e.Subresource == "exec":
-		if len(e.Command) > 0 && slices.Contains(readers, e.Command[0]) {
-			return ""
-		}
-		return "a command in a container"
-	case e.Verb == "connect" && e.Subresource == "attach":
-		return "input of a program in a container"
-	case e.Verb == "delete" || e.Verb == "deletecollection":
-		return goneWith[e.Resource]
-	}
-	return ""
 }
 
 // addSeverity takes samples of how bad the system was.

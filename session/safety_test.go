@@ -106,7 +106,7 @@ func TestSafety(t *testing.T) {
 		Severity: &grade.Regression{Found: 0.353, End: 0.706, Peak: 0.353, Worse: 29, Budget: 44},
 		Outside:  []string{"deployments/user"}, Refused: []string{"patch deployments geo"},
 		Irreversible: []string{
-			"connect pods/exec geo-1: a command in a container",
+			"connect pods/exec geo-1: what a command does in a container cannot be taken back, and this one may do more than read",
 			"delete persistentvolumeclaims geo: the data of the volume may go with it",
 		},
 		Violations: []string{"the system was left worse than it was found: severity 0.71, found 0.35"},

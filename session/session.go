@@ -258,7 +258,7 @@ func (r *run) tell(kind string, data any) {
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
 		kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.SeverityEvent,
-		data == (record.Phase{Name: injectingPhase}):
+		kind == record.TransactionEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
 		r.event(kind, data)

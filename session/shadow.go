@@ -104,6 +104,7 @@ func (s *Shadow) Prepare(ctx context.Context, set Setting, tell Tell) (_ Admissi
 	a.aci, err = aci.New(aci.Options{
 		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: s.observer, Dial: noDial,
 		Namespaces: s.Namespaces, Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root, Self: s.Self,
+		Transactions: a.guard,
 	})
 	if err != nil {
 		a.aci = nil // It would be an interface with nothing in it.

@@ -167,7 +167,8 @@ func decode(rec *record.Record) (*history, error) {
 		case record.WriteEvent:
 			var w guard.Entry
 			err = e.Decode(&w)
-			if h.journal = append(h.journal, w); len(doings(h.journal)) > 0 {
+			// What takes a write back is the agent's doing, and none that it has made.
+			if h.journal = append(h.journal, w); len(doings(h.journal)) > 0 && w.Undoes == 0 {
 				h.writes++
 			}
 		case record.ProposalEvent:

@@ -38,15 +38,17 @@ func runKubectl(s *State, args []string) error {
 	return nil
 }
 
-// newStockKubectl is kubectl's own command. It applies the user's preferences to the arguments, and
+// newStockKubectl is kubectl's own command, with transactions. It applies the user's preferences to the arguments, and
 // holds those that result.
 func newStockKubectl(s *State, args []string) *cobra.Command {
 	streams := genericiooptions.IOStreams{In: s.Stdin, Out: s.Stdout, ErrOut: s.Stderr}
+	flags := genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(
+		300).WithDiscoveryQPS(50).WithWarningPrinter(streams)
 	root := kubectl.NewDefaultKubectlCommandWithArgs(kubectl.KubectlOptions{
 		PluginHandler: kubectl.NewDefaultPluginHandler([]string{"kubectl"}), Arguments: args, IOStreams: streams,
-		ConfigFlags: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag().WithDiscoveryBurst(
-			300).WithDiscoveryQPS(50).WithWarningPrinter(streams),
+		ConfigFlags: flags,
 	})
+	root.AddCommand(newTransactions(flags, streams.Out))
 	root.SetIn(s.Stdin)
 	root.SetOut(s.Stdout)
 	root.SetErr(s.Stderr)

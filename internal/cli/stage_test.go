@@ -197,7 +197,7 @@ func noTruth(t *testing.T, results string) {
 	for _, e := range rec.Events {
 		switch e.Kind {
 		case record.ProblemEvent, record.FaultEvent, record.BaselineEvent, record.NoiseEvent, record.DecoyEvent,
-			record.SeverityEvent:
+			record.SeverityEvent, record.TransactionEvent:
 			t.Errorf("the agent could read %s %s", e.Kind, e.Data)
 		case record.PhaseEvent:
 			if strings.Contains(string(e.Data), "injecting") {
