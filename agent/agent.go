@@ -38,6 +38,8 @@ type Briefing struct {
 	Scratch string
 	// Note records an event of the agent's own, such as what it asked a model. It is never nil.
 	Note func(kind string, data any)
+	// Steps is how many calls the agent may make in all; 0 if nobody said.
+	Steps int
 	// Model is the chat model of an agent that has one. What it is asked is recorded, and the budget
 	// of the run holds. It is nil if the run has none.
 	Model llm.Model
@@ -73,6 +75,9 @@ type Entry struct {
 	// Held says how an agent that is a program is confined, and Gap why it is not, or not wholly. Both are empty
 	// for other agents.
 	Held, Gap string
+	// Options returns the agent that "NAME:OPTIONS" names; it is nil if there are no options. An error says what is
+	// wrong with them.
+	Options func(text string) (Entry, error)
 	// New makes the agent. If it has a Close method, that is called when its turn is over.
 	New func(b Briefing) (Agent, error)
 }

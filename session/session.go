@@ -16,6 +16,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/binary"
@@ -361,7 +362,7 @@ func (r *run) briefing(way Admission) agent.Briefing {
 	b := agent.Briefing{
 		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
 		Note: r.event, Scratch: r.Scratch, Description: paged(aci.Description(string(p.Task), p.App), way.Page),
-		Instructions: aci.Instructions(string(p.Task)),
+		Instructions: aci.Instructions(string(p.Task)), Steps: cmp.Or(r.Steps, DefaultSteps),
 	}
 	if r.Policy != nil {
 		b.Description += fmt.Sprintf(policyNotice, r.Policy.Name, r.Policy.Doc)

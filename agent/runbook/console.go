@@ -25,6 +25,7 @@ type console struct {
 	observation string // the answer to the last call
 	looks       int
 	closed      bool
+	setup       string // what prepare runs
 }
 
 // say makes a call and returns what came of it. Nothing comes once the console is closed or the
@@ -55,7 +56,7 @@ func (c *console) call(thought, action string, args ...any) string {
 const defaultSeconds = 30
 
 // lost finds a shell that has been started anew and does not know the helpers any more.
-var lost = regexp.MustCompile(`(brief|of|recent|complaints|ports|connect|measure): command not found`)
+var lost = regexp.MustCompile(`(brief|of|recent|complaints|ports|connect|measure|survey): command not found`)
 
 // shell runs a command that may take some seconds.
 func (c *console) shell(thought, command string, seconds int) string {
@@ -70,7 +71,7 @@ func (c *console) shell(thought, command string, seconds int) string {
 // prepare sets the helpers up. It does not count as a look.
 func (c *console) prepare(thought string) {
 	if !c.closed {
-		c.send(thought, agent.Call("exec_shell", helpers))
+		c.send(thought, agent.Call("exec_shell", c.setup))
 	}
 }
 

@@ -145,22 +145,27 @@ func (i *investigation) lookAtHistory() {
 	text := i.ask(i.next+" "+strings.Join(names, ", ")+" was deployed more than once. What was changed?",
 		fmt.Sprintf("kubectl get replicasets -n %s -o json | brief replicasets | of %s", i.namespace,
 			strings.Join(names, " ")))
-	for _, r := range decodeLines[appsv1.ReplicaSet](text) {
-		if len(r.OwnerReferences) > 0 {
-			d := r.OwnerReferences[0].Name
-			i.histories[d] = append(i.histories[d], r)
-		}
-	}
-	for _, h := range i.histories {
-		slices.SortStableFunc(h, func(a, b appsv1.ReplicaSet) int {
-			return revision(b.Annotations) - revision(a.Annotations)
-		})
-	}
+	i.readHistories(text)
 	i.next = "The changes do not matter."
 	for _, f := range i.notReady() {
 		if f.kind == changed {
 			i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
 		}
+	}
+}
+
+// readHistories reads the pod templates of Deployments.
+func (s *system) readHistories(text string) {
+	for _, r := range decodeLines[appsv1.ReplicaSet](text) {
+		if len(r.OwnerReferences) > 0 {
+			d := r.OwnerReferences[0].Name
+			s.histories[d] = append(s.histories[d], r)
+		}
+	}
+	for _, h := range s.histories {
+		slices.SortStableFunc(h, func(a, b appsv1.ReplicaSet) int {
+			return revision(b.Annotations) - revision(a.Annotations)
+		})
 	}
 }
 
@@ -293,6 +298,12 @@ func (i *investigation) lookAtEvents() {
 	text := i.ask(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.",
 		fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; "+
 			"kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | recent", i.namespace))
+	i.next = "Nothing else of note."
+	i.countCreated(text)
+}
+
+// countCreated finds pods that were made anew often.
+func (i *investigation) countCreated(text string) {
 	made := map[string]int{}
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
@@ -302,7 +313,6 @@ func (i *investigation) lookAtEvents() {
 		n, _ := strconv.Atoi(f[2])
 		made[f[1]] += n
 	}
-	i.next = "Nothing else of note."
 	for set, n := range made {
 		if c := i.component(set + "-x"); n >= replacedOften {
 			i.found = append(i.found, finding{

@@ -30,7 +30,7 @@ type runner struct {
 }
 
 func start(work func(*console)) *runner {
-	r := &runner{console: &console{}}
+	r := &runner{console: &console{setup: helpers}}
 	r.next, r.stop = iter.Pull(iter.Seq[string](func(yield func(string) bool) {
 		r.console.yield = yield
 		work(r.console)

@@ -13,6 +13,7 @@ import (
 // system is what is known of the application.
 type system struct {
 	namespace   string
+	names       []string // of components, beside those of Deployments that were seen
 	alerts      string
 	rows        []row // of pods, as kubectl shows them
 	pods        []v1.Pod
@@ -88,11 +89,17 @@ func (s *system) deployment(name string) (*appsv1.Deployment, bool) {
 // component is what a pod belongs to: its Deployment, or else its name without what controllers add.
 func (s *system) component(pod string) string {
 	best := ""
-	for _, d := range s.deployments {
-		if (pod == d.Name || strings.HasPrefix(pod, d.Name+"-") && strings.Count(pod[len(d.Name):], "-") <= 2) &&
-			len(d.Name) > len(best) {
-			best = d.Name
+	consider := func(name string) {
+		if (pod == name || strings.HasPrefix(pod, name+"-") && strings.Count(pod[len(name):], "-") <= 2) &&
+			len(name) > len(best) {
+			best = name
 		}
+	}
+	for _, d := range s.deployments {
+		consider(d.Name)
+	}
+	for _, n := range s.names {
+		consider(n)
 	}
 	if best != "" {
 		return best
