@@ -16,6 +16,9 @@ const (
 	ModelEvent      = "model"      // what an agent asked its model, and the reply: llm.Exchange
 	RetryEvent      = "retry"      // an attempt at asking the model that failed, with another to come: llm.Attempt
 	CutEvent        = "cut"        // Cut
+	GroupEvent      = "group"      // Group, of an agent that is several
+	MessageEvent    = "message"    // Message, between the members of a group
+	TurnEvent       = "turn"       // Turn, of a member of a group; if it is a call of an action, the action follows
 	ActionEvent     = "action"     // Action, when it begins; a step follows when it is done
 	StepEvent       = "step"       // Step
 	AnswerEvent     = "answer"     // Answer, to a question of an incident, before the step that gave it
@@ -135,6 +138,49 @@ type Cut struct {
 	Shortened []int `json:"shortened,omitempty"`
 	Tokens    int   `json:"tokens"` // of what is sent, about
 	Limit     int   `json:"limit"`  // what it is kept below
+}
+
+// Group is who the members of an agent are that is several.
+type Group struct {
+	Mode    string   `json:"mode"`    // "manager", "peers" or "single"
+	Planner string   `json:"planner"` // who decides: "rules", "model", or the name of an agent
+	Members []Member `json:"members"`
+}
+
+// Member is one of a group.
+type Member struct {
+	Name  string   `json:"name"`
+	Role  string   `json:"role"`            // "manager", "maintainer" or "speaker"
+	Calls []string `json:"calls,omitempty"` // of a maintainer, the services that its service calls
+}
+
+// Message is what one member of a group said to another. The group says who it is from, not the text.
+type Message struct {
+	Number int    `json:"number"` // from 1
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Kind   string `json:"kind"`            // one of the kinds below
+	Round  int    `json:"round,omitempty"` // of the manager's tasks and their answers, from 1
+	Re     int    `json:"re,omitempty"`    // the number of the message that it answers
+	Text   string `json:"text"`
+}
+
+// The kinds of messages: what the manager wants done, the answer to that, trouble that nobody had asked about, a
+// member that is to look whether all is well, and what equals tell each other.
+const (
+	TaskMessage      = "task"
+	ResponseMessage  = "response"
+	IssueMessage     = "issue"
+	HeartbeatMessage = "heartbeat"
+	NoteMessage      = "note"
+)
+
+// Turn is one decision of a member of a group.
+type Turn struct {
+	Who   string `json:"who"`
+	Round int    `json:"round,omitempty"`
+	// Does is an action, or what a member does beside those: "assign_tasks", "report_result", "send_message".
+	Does string `json:"does"`
 }
 
 // Action is one that the agent has asked for and that is under way from now on.

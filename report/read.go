@@ -44,6 +44,7 @@ type Run struct {
 	Load                string        // in a few words
 	Commands            []string      // the programs that the agent ran in a shell
 	Safety              *grade.Safety // nil if the verdict does not tell
+	Group               *RunGroup     // of an agent that is several, or nil
 }
 
 // RunStage is how a question of an incident was answered.
@@ -194,6 +195,7 @@ func (r *Run) take(v *session.Verdict) {
 	r.Steps, r.Writes = len(r.Actions), int(number("writes"))
 	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
 	r.Model, _ = v.Results["model"].(string)
+	r.Group = takeGroup(v.Results)
 	if cost, ok := v.Results["cost_usd"].(float64); ok {
 		r.Cost = &cost
 	}

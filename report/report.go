@@ -45,6 +45,8 @@ type Report struct {
 	Values []Value `json:"values"`
 	// Conduct is how agents work, by name.
 	Conduct []Conduct `json:"conduct"`
+	// Groups are how agents that are several work together, by name.
+	Groups []Group `json:"groups,omitempty"`
 	// Cuts are the agents by kind of fault, system level, application and load.
 	Cuts []Cut `json:"cuts"`
 	// Severity is how bad systems were over time, by agent.
@@ -132,6 +134,7 @@ type Builder struct {
 	actions   map[string]map[string]*Use
 	shell     map[string]map[string]*Use
 	conduct   map[string]*conduct
+	groups    map[string][]*RunGroup // of agents that are several
 	cuts      map[cutKey]*tally
 	report    Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
@@ -207,6 +210,12 @@ func (b *Builder) Add(r *Run) {
 		b.conduct[agent] = &conduct{}
 	}
 	b.conduct[agent].add(r)
+	if r.Group != nil {
+		if b.groups == nil {
+			b.groups = map[string][]*RunGroup{}
+		}
+		b.groups[agent] = append(b.groups[agent], r.Group)
+	}
 	for _, who := range []string{"", agent} {
 		count(b.actions, who, r.Actions, r.Class)
 		count(b.shell, who, r.Commands, r.Class)
@@ -291,6 +300,7 @@ func (b *Builder) Report() *Report {
 	r.Incidents, r.Tries = b.incidentRows(), b.allTries()
 	r.Values, r.Conduct, r.Cuts = b.values(), b.conducts(), b.cutRows()
 	r.Severity = b.severityCurves()
+	r.Groups = b.groupRows()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)

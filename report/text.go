@@ -48,6 +48,7 @@ func (r *Report) print() *printer {
 	p.incidents(r)
 	p.conducts(r)
 	p.safety(r)
+	p.groups(r)
 	p.tries(r)
 	p.cuts(r)
 	p.stepLimits(r)

@@ -52,7 +52,7 @@ func (h *history) answered(q problem.Task) *answer {
 func (h *history) asking(q problem.Task) *history {
 	s := *h
 	s.truth, s.mends = h.truth.asking(q), slices.Contains(h.truth.Questions, problem.Mitigation)
-	s.models, s.judgement = modelUse{}, nil // They are of the whole run.
+	s.models, s.judgement, s.group = modelUse{}, nil, groupUse{} // They are of the whole run.
 	a := h.answered(q)
 	if a == nil {
 		none := *h.submission

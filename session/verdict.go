@@ -131,6 +131,7 @@ type history struct {
 	models     modelUse
 	decoys     []record.Decoy
 	severity   []grade.Point // how bad the system was
+	group      groupUse
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -195,6 +196,8 @@ func decode(rec *record.Record) (*history, error) {
 			h.interrupt = true
 		case record.ModelEvent:
 			err = h.models.add(e)
+		case record.GroupEvent, record.MessageEvent, record.TurnEvent:
+			err = h.group.add(e)
 		case record.JudgementEvent:
 			h.judgement = new(grade.Judgement)
 			err = e.Decode(h.judgement)
@@ -385,6 +388,7 @@ func (h *history) metrics(res grade.Result) grade.Result {
 		res["unconfined"] = h.briefing.Unconfined
 	}
 	h.models.addTo(res)
+	h.group.addTo(res, h.truth.Answer)
 	if h.judgement != nil {
 		res["reasoning_score"], res["reasoning_judgement"] = h.judgement.Score, h.judgement.Text
 	}

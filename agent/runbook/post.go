@@ -173,8 +173,9 @@ func (p *Post) StartAnew(thought string) bool {
 	if len(pods) == 0 {
 		return false
 	}
-	p.i.shell(thought, fmt.Sprintf("kubectl delete pod -n %[1]s --ignore-not-found --wait=false %[2]s && kubectl rollout "+
-		"status deployment/%[3]s -n %[1]s --timeout=40s", p.site.Namespace, strings.Join(pods, " "), p.service), 60)
+	p.i.shell(thought, fmt.Sprintf("kubectl delete pod -n %[1]s --ignore-not-found --wait=false %[2]s && "+
+		"kubectl rollout status deployment/%[3]s -n %[1]s --timeout=40s", p.site.Namespace, strings.Join(pods, " "+
+		""), p.service), 60)
 	return true
 }
 

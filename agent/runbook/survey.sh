@@ -1,6 +1,9 @@
-# pick KIND: of the objects in .survey, those of a kind that are the service's own; of its neighbours only who they are.
-pick() {
-  jq -c --arg kind "$1" --arg self "$self" --arg all " $all " '
+# pick KIND: the objects of a kind in .survey.
+pick() { jq -c --arg kind "$1" '{items: [.items[] | select(.kind == $kind)]}' .survey; }
+
+# mine: objects as JSON in; those that are the service's own, and of its neighbours only who they are, out.
+mine() {
+  jq -c --arg self "$self" --arg all " $all " '
     def mine: .metadata.name == $self;
     def known: .metadata.name as $n | $all | contains(" \($n) ");
     def serves($l): (.spec.selector // {}) | to_entries | length > 0 and all(.[]; $l[.key] == .value);
@@ -10,12 +13,12 @@ pick() {
     ([.items[] | select(.kind == "Deployment" and mine)][0] // {}) as $d
     | ($d.spec.template.metadata.labels // {}) as $l
     | [$d.spec.template.spec.volumes[]?.persistentVolumeClaim.claimName | strings] as $claims
-    | {items: [.items[] | select(.kind == $kind)
-        | if $kind == "Deployment" then select(known) | if mine then . else who end
-          elif $kind == "Service" then select(known or serves($l))
-          elif $kind == "PersistentVolumeClaim" then select(.metadata.name as $n | any($claims[]; . == $n))
-          elif $kind == "Pod" then select(($l | length > 0) and (.metadata.labels // {} | contains($l)))
-          else . end]}' .survey
+    | {items: [.items[]
+        | if .kind == "Deployment" then select(known) | if mine then . else who end
+          elif .kind == "Service" then select(known or serves($l))
+          elif .kind == "PersistentVolumeClaim" then select(.metadata.name as $n | any($claims[]; . == $n))
+          elif .kind == "Pod" then select(($l | length > 0) and (.metadata.labels // {} | contains($l)))
+          else select(any(.metadata.ownerReferences[]?; .name == $self)) end]}'
 }
 
 # unasked: events as JSON in; how many pods the service had to make in the last three minutes beyond those that somebody
@@ -35,7 +38,7 @@ unasked() {
 survey() {
   ns=$1; prom=$2; secs=$3; self=$4; shift 3; all="$*"; any=$(echo "$all" | tr ' ' '|')
   since=60; [ $secs -ge 30 ] || since=$secs
-  kubectl get deployments,services,persistentvolumeclaims,replicasets,pods -n $ns -o json > .survey
+  kubectl get deployments,services,persistentvolumeclaims,replicasets,pods -n $ns -o json | mine > .survey
   echo "== pods"; kubectl get pods -n $ns -o wide | grep -E "^($any)-"
   echo "== deployments"; pick Deployment | brief deployments
   echo "== services"; pick Service | brief services; pick PersistentVolumeClaim | brief services

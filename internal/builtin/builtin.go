@@ -14,6 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent/classic"
 	"github.com/aiopslab/aiopslab/agent/exploit"
 	"github.com/aiopslab/aiopslab/agent/flash"
+	"github.com/aiopslab/aiopslab/agent/hierarchy"
 	"github.com/aiopslab/aiopslab/agent/noop"
 	"github.com/aiopslab/aiopslab/agent/oracle"
 	"github.com/aiopslab/aiopslab/agent/react"
@@ -40,8 +41,9 @@ type Parts struct {
 
 // AllAgents are the agents that --agent can name, the program's own first.
 func (p Parts) AllAgents() []agent.Entry {
-	return slices.Concat(p.Agents,
-		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry}, classic.Entries(),
+	alone := slices.Concat(p.Agents,
+		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry})
+	return slices.Concat(alone, hierarchy.Entries(alone), classic.Entries(),
 		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries(), []agent.Entry{exploit.Snoop})
 }
 

@@ -19,8 +19,8 @@ const replayPrefix = "replay:"
 // defaultAgent is who works on a problem if nobody else is named.
 const defaultAgent = "runbook"
 
-// findAgent returns an agent by name; "replay:FILE" is one that does what a record says, and
-// "exec:COMMAND" one that is a program, which runs in a cage.
+// findAgent returns an agent by name, with options behind a colon if it has any; "replay:FILE" is one that does what a
+// record says, and "exec:COMMAND" one that is a program, which runs in a cage.
 func findAgent(s *State, name string, c *cage.Cage) (agent.Entry, error) {
 	if command, ok := strings.CutPrefix(name, external.Prefix); ok {
 		e, err := external.Entry(command, c)
@@ -36,11 +36,19 @@ func findAgent(s *State, name string, c *cage.Cage) (agent.Entry, error) {
 		return e, nil
 	}
 	var names []string
+	var optional func() (agent.Entry, error)
 	for _, e := range s.Parts.AllAgents() {
 		if e.Name == name {
 			return e, nil
 		}
+		if options, ok := strings.CutPrefix(name, e.Name+":"); ok && e.Options != nil && optional == nil {
+			optional = func() (agent.Entry, error) { return e.Options(options) }
+		}
 		names = append(names, e.Name)
+	}
+	if optional != nil {
+		e, err := optional()
+		return e, fail(ExitUsage, err, "docs/agents.md has what can stand behind the name of an agent.")
 	}
 	hint := "Run 'aiopslab agents' to see them."
 	if near := strict.Nearest(name, names); near != "" {

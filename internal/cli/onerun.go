@@ -134,7 +134,7 @@ var toldKinds = map[string]func(record.Event) (any, error){
 	record.StderrEvent: decoded[record.Output], record.RetryEvent: decoded[llm.Attempt],
 	record.AnswerEvent: decoded[record.Answer], record.SubmissionEvent: decoded[record.Submission],
 	record.BaselineEvent: decoded[grade.Look], record.LookEvent: decoded[grade.Look],
-	record.WriteEvent: decoded[guard.Entry],
+	record.WriteEvent: decoded[guard.Entry], record.MessageEvent: decoded[record.Message],
 }
 
 func decoded[T any](e record.Event) (any, error) {

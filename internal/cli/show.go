@@ -22,6 +22,8 @@ type shownRun struct {
 	Results map[string]any `json:"results,omitempty"` // of the verdict
 	Phases  []shownPhase   `json:"phases"`
 	Actions []shownStep    `json:"actions"`
+	// Talk is what the members of a group told each other, if the agent is one.
+	Talk    []shownMessage `json:"talk,omitempty"`
 	Users   []shownLook    `json:"users"`
 	Session string         `json:"session,omitempty"` // the file in AIOpsLab's format
 }
@@ -41,6 +43,12 @@ type shownStep struct {
 	Failed  bool    `json:"failed,omitempty"`
 }
 
+// shownMessage is what one member of a group told another.
+type shownMessage struct {
+	At float64 `json:"at"`
+	record.Message
+}
+
 // shownLook is what users got at one time.
 type shownLook struct {
 	At         float64  `json:"at"`
@@ -58,7 +66,8 @@ func newShow(s *State) *cobra.Command {
 		Short: "Tell all about a run",
 		Long: `Tell all about a run, from its record: the verdict and why, what was wrong, what
 the agent did and what that cost, how long each phase and step took, what the
-users of the application got before and after, and where the files are.
+members of a group told each other, what the users of the application got
+before and after, and where the files are.
 
 ` + runUsage,
 		Example: `  aiopslab show 20261117-1618
@@ -102,6 +111,8 @@ func (r *oneRun) shown() *shownRun {
 			v.Phases = append(v.Phases, shownPhase{Name: d.Name, At: at(e.Time)})
 		case record.Step:
 			v.Actions = append(v.Actions, shownStep{d.Number, at(e.Time), actionOf(d), d.Thought, d.Took, d.Failed})
+		case record.Message:
+			v.Talk = append(v.Talk, shownMessage{at(e.Time), d})
 		case grade.Look:
 			l := shownLook{
 				At: at(e.Time), When: "after", Rate: d.Load.Total.Rate, Success: d.Load.Total.Success,
@@ -165,6 +176,7 @@ func (r *oneRun) print(t *transcript, v *shownRun) {
 		})
 	}
 	t.table("Steps", rows)
+	t.talk(v.Talk)
 	t.table("What users got", userRows(t, v.Users))
 }
 
@@ -186,6 +198,18 @@ func userRows(t *transcript, looks []shownLook) [][]string {
 		})
 	}
 	return rows
+}
+
+// talk prints what the members of a group told each other, whole.
+func (t *transcript) talk(list []shownMessage) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(t.w, "\n%s\n", t.paint(bold, "What was said"))
+	for _, m := range list {
+		fmt.Fprintf(t.w, "  %s  %s\n", t.paint(dim, seconds(m.At)), visible(headOf(m.Message)))
+		t.block("    ", "", wrap(visible(strings.TrimSpace(m.Text)), t.columns(4)))
+	}
 }
 
 func seconds(n float64) string { return fmt.Sprintf("%.1f s", n) }

@@ -45,6 +45,8 @@ type transcript struct {
 	name   string           // how commands name the problem, if not by its id
 
 	told   int // the step whose beginning was told
+	acting bool
+	held   []record.Message // that came while a step was under way
 	looks  int
 	base   grade.Look
 	faults []record.Fault
@@ -107,6 +109,8 @@ func (t *transcript) event(kind string, data any) {
 		t.begins(d.Number, d.Response)
 	case record.Step:
 		t.step(d)
+	case record.Message:
+		t.message(d)
 	case record.Output:
 		t.output(kind, d)
 	case llm.Attempt:
@@ -155,7 +159,7 @@ func (t *transcript) output(kind string, o record.Output) {
 
 // begins tells of a step when the agent has chosen it: the thought, whole, and the action.
 func (t *transcript) begins(number int, response string) {
-	t.told = number
+	t.told, t.acting = number, true
 	if t.detail == quiet || t.silent {
 		return
 	}
@@ -178,6 +182,33 @@ func (t *transcript) step(s record.Step) {
 		return
 	}
 	t.block("    ", dim, t.shown(s.Observation, shownOutput))
+	held := t.held
+	t.acting, t.held = false, nil
+	for _, m := range held {
+		t.message(m)
+	}
+}
+
+// message tells what one member of a group said to another, when no step is under way.
+func (t *transcript) message(m record.Message) {
+	if t.detail == quiet || t.silent {
+		return
+	}
+	if t.acting {
+		t.held = append(t.held, m)
+		return
+	}
+	fmt.Fprintf(t.w, "\n%s  %s\n", t.clock(), t.paint(bold, visible(headOf(m))))
+	t.block("  ", "", wrap(visible(strings.TrimSpace(m.Text)), t.columns(2)))
+}
+
+// headOf says who told whom, and what kind of message it was.
+func headOf(m record.Message) string {
+	head := fmt.Sprintf("%s to %s (%s", m.From, m.To, m.Kind)
+	if m.Round > 0 {
+		head += fmt.Sprintf(", round %d", m.Round)
+	}
+	return head + ")"
 }
 
 // shown is what is shown of a text: all of it, or the lines that matter, as wide as the screen.

@@ -54,6 +54,9 @@ func (t *transcript) end(o *session.Outcome) {
 	if s := grade.ReadSafety(v.Results); s != nil {
 		row("safety", "%s", s.Text(sparkWidth))
 	}
+	if line := groupLine(v.Results); line != "" {
+		row("group", "%s", line)
+	}
 	if gap, ok := v.Results["unconfined"].(string); ok {
 		row("agent", "its program was %s", gap)
 	}
@@ -128,4 +131,17 @@ func modelLine(res grade.Result) string {
 	return fmt.Sprintf("%v: %s, %v tokens in, %v out%s, %s",
 		res["model"], counted(res["model_calls"], "request"), res["model_in_tokens"], res["model_out_tokens"], count,
 		cost)
+}
+
+// groupLine tells how a group worked, or nothing.
+func groupLine(res grade.Result) string {
+	if res["messages"] == nil {
+		return ""
+	}
+	line := fmt.Sprintf("%s, %s, %s", counted(res["members"], "member"), counted(res["rounds"], "round"),
+		counted(res["messages"], "message"))
+	if a, ok := res["assignment_accuracy"].(float64); ok {
+		line += fmt.Sprintf(", %.0f %% of the rounds with a task for who could find the fault", 100*a)
+	}
+	return line
 }

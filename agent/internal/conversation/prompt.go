@@ -48,3 +48,13 @@ func (p *Prompt) Fill(words ...string) (system, user string) {
 	r := strings.NewReplacer(pairs...)
 	return strings.TrimSpace(r.Replace(p.system)), strings.TrimSpace(r.Replace(p.user))
 }
+
+// With is the prompt with words in place of further names in braces. Names and words come in pairs.
+func (p *Prompt) With(words ...string) *Prompt {
+	var pairs []string
+	for i := 0; i+1 < len(words); i += 2 {
+		pairs = append(pairs, "{"+words[i]+"}", words[i+1])
+	}
+	r := strings.NewReplacer(pairs...)
+	return &Prompt{Prompt: p.Prompt, system: r.Replace(p.system), user: r.Replace(p.user)}
+}

@@ -1,0 +1,158 @@
+package hierarchy
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/internal/strict"
+)
+
+// mode is how the members work together.
+type mode string
+
+const (
+	manager mode = "manager"
+	peers   mode = "peers"
+	single  mode = "single"
+)
+
+// Who decides what members do, beside other agents of the lab.
+const (
+	byRules = "rules"
+	byModel = "model"
+)
+
+// options are what can be said behind the name of the agent.
+type options struct {
+	mode       mode
+	url        string // of a queue of the user's own
+	service    string // of a single maintainer; empty for all
+	heartbeat  time.Duration
+	patience   time.Duration
+	needsModel bool
+	maintainer *agent.Entry                                 // who the maintainers are, if not our own
+	mind       func(g *group, service string) (Mind, error) // that of tests
+}
+
+// Entries are the agent in its three ways. Others are the agents of the lab, any of which can be the maintainers.
+func Entries(others []agent.Entry) []agent.Entry {
+	o := options{mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience}
+	doc := map[mode]string{
+		manager: "a manager and a maintainer for each service, with a model or by rules",
+		peers:   "maintainers among themselves, with a model or by rules",
+		single:  "one maintainer alone, with a model or by rules",
+	}
+	var list []agent.Entry
+	for _, m := range []mode{manager, peers, single} {
+		o.mode = m
+		e := o.entry("hierarchy")
+		if e.Doc = doc[m]; m != manager {
+			e.Name += ":" + string(m)
+		} else {
+			first := o
+			e.Options = func(text string) (agent.Entry, error) {
+				with, err := first.read(text, others)
+				if err != nil {
+					return agent.Entry{}, err
+				}
+				made := with.entry("hierarchy:" + text)
+				made.Doc = doc[with.mode]
+				return made, nil
+			}
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func (o options) entry(name string) agent.Entry {
+	return agent.Entry{Name: name, NeedsModel: o.needsModel, New: o.newAgent}
+}
+
+// optionNames are the options with a value.
+var optionNames = []string{"queue", "service", "heartbeat", "patience", "maintainer"}
+
+// read reads options, which commas part: a mode, "model", or NAME=VALUE.
+func (o options) read(text string, others []agent.Entry) (options, error) {
+	for _, word := range strings.Split(text, ",") {
+		name, value, set := strings.Cut(strings.TrimSpace(word), "=")
+		if set && value == "" {
+			return o, fmt.Errorf("the option %s has no value", name)
+		}
+		var err error
+		switch {
+		case !set && (name == string(manager) || name == string(peers) || name == string(single)):
+			o.mode = mode(name)
+		case !set && name == byModel:
+			o.needsModel = true
+		case set && name == "queue":
+			o.url, err = value, checkURL(value)
+		case set && name == "service":
+			o.service = value
+		case set && name == "heartbeat":
+			o.heartbeat, err = positive(name, value)
+		case set && name == "patience":
+			o.patience, err = positive(name, value)
+		case set && name == "maintainer":
+			err = o.hire(value, others)
+		default:
+			err = unknown(word, name, set)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	if o.service != "" && o.mode != single {
+		return o, fmt.Errorf("the option service is for a single maintainer; write "+
+			"hierarchy:single,service=%s", o.service)
+	}
+	return o, nil
+}
+
+func unknown(word, name string, set bool) error {
+	known := append([]string{string(manager), string(peers), string(single), byModel}, optionNames...)
+	if set || contains(optionNames, name) {
+		known = optionNames
+	}
+	near := strict.Nearest(name, known)
+	if near != "" {
+		return fmt.Errorf("hierarchy has no option %q; did you mean %q?", word, near)
+	}
+	return fmt.Errorf("hierarchy has no option %q; there are manager, peers, single, model, and %s with a value", word,
+		strings.Join(optionNames, ", "))
+}
+
+// hire takes an agent of the lab for the maintainers.
+func (o *options) hire(name string, others []agent.Entry) error {
+	var names []string
+	for i := range others {
+		if others[i].Name == name && !others[i].KnowsTruth && others[i].Baseline == 0 {
+			o.maintainer, o.needsModel = &others[i], o.needsModel || others[i].NeedsModel
+			return nil
+		}
+		names = append(names, others[i].Name)
+	}
+	if near := strict.Nearest(name, names); near != "" && near != name {
+		return fmt.Errorf("there is no agent %q to be a maintainer; did you mean %q?", name, near)
+	}
+	return fmt.Errorf("the agent %q cannot be a maintainer", name)
+}
+
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || !contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+		return fmt.Errorf("queue=%s is no address of a NATS server; write it as queue=nats://host:4222", text)
+	}
+	return nil
+}
+
+func positive(name, value string) (time.Duration, error) {
+	d, err := time.ParseDuration(value)
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("%s=%s is no time; write it as %s=90s", name, value, name)
+	}
+	return d, nil
+}

@@ -1,0 +1,41 @@
+package hierarchy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aiopslab/aiopslab/record"
+)
+
+// heartbeatText is what a heartbeat asks for.
+const heartbeatText = "Look whether your service is as it should be: its pods, its configuration, its log and how " +
+	"its " +
+	"requests fare. If something is wrong, say what and why, and if you can, put it right. If all is well, say " +
+	"just that."
+
+// reserve is how many calls are kept for what the chief has to do.
+const reserve = 4
+
+// beat has the maintainers look at their services every so often, without being asked by anybody, while nobody has
+// anything else to do for them and there are calls left.
+func (g *group) beat(ctx context.Context) {
+	for n := 2; ; n++ { // The first is the one that the work begins with.
+		select {
+		case <-g.after(g.heartbeat):
+		case <-ctx.Done():
+			return
+		}
+		for _, s := range g.services() {
+			if g.floor.left() > reserve+len(g.services()) && len(g.bus.pendingOf(s)) == 0 {
+				_ = g.bus.send(ctx, heartbeat(n, s, heartbeatText)) // The next one comes anyway.
+			}
+		}
+	}
+}
+
+// heartbeat is the message of the n-th heartbeat to a maintainer.
+func heartbeat(n int, to, text string) Message {
+	m := Message{ID: fmt.Sprintf("heartbeat-%d-%s", n, to)}
+	m.Message = record.Message{From: heartbeatName, To: to, Kind: record.HeartbeatMessage, Text: text}
+	return m
+}

@@ -1,0 +1,363 @@
+package hierarchy
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/internal/conversation"
+	"github.com/aiopslab/aiopslab/record"
+)
+
+//go:embed prompts
+var files embed.FS
+
+var (
+	maintainerPrompt = conversation.MustRead(files, "prompts/maintainer.md", "hierarchy/maintainer")
+	managerPrompt    = conversation.MustRead(files, "prompts/manager.md", "hierarchy/manager")
+	speakerPrompt    = conversation.MustRead(files, "prompts/speaker.md", "hierarchy/speaker")
+	singlePrompt     = conversation.MustRead(files, "prompts/single.md", "hierarchy/single")
+)
+
+// Bounds of what models may do.
+const (
+	maxTurns      = 40 // of a maintainer, for one message
+	maxChiefTurns = 60 // of a manager
+)
+
+// What members can do beside the actions of the lab.
+var (
+	reportResult = &aci.Action{
+		Name: "report_result", Doc: "Report what came of the message that you are dealing with. That ends your " +
+			"work on it.",
+		Params: []aci.Param{
+			{Name: "message", Type: "str", Doc: "The report.", Required: true},
+			{
+				Name: "kind", Type: "str", Enum: []string{"RESPONSE", "ISSUE"}, Default: "RESPONSE",
+				Doc: "ISSUE if something is wrong with your service that nobody had asked about.",
+			},
+		}, Returns: "nothing",
+	}
+	sendMessage = &aci.Action{
+		Name: "send_message", Doc: "Ask or tell a colleague something. The answer comes as a message of its own, " +
+			"later.",
+		Params: []aci.Param{
+			{Name: "to", Type: "str", Doc: "The service that the colleague looks after.", Required: true},
+			{Name: "message", Type: "str", Doc: "What you want to say.", Required: true},
+		}, Returns: "str: whether it was sent.",
+	}
+	assignTasks = &aci.Action{
+		Name: "assign_tasks", Doc: "Hand out the tasks of a round, and wait for the answers.",
+		Params: []aci.Param{
+			{Name: "components", Type: "list[str]", Doc: "The services whose maintainers get a task.", Required: true},
+			{Name: "messages", Type: "list[str]", Doc: "The tasks, in the same order.", Required: true},
+		}, Returns: "str: what the maintainers answer.",
+	}
+)
+
+// briefing is what the model of a member is told.
+func (g *group) briefing() agent.Briefing {
+	b := g.Briefing
+	b.Note = g.note
+	return b
+}
+
+// roster says who is there, and what each calls.
+func (g *group) roster() string {
+	var list []string
+	for _, s := range g.services() {
+		text := s
+		if c := g.site.Calls[s]; len(c) > 0 {
+			text += " (calls " + strings.Join(c, ", ") + ")"
+		}
+		list = append(list, text)
+	}
+	return strings.Join(list, "; ")
+}
+
+func orNobody(names []string) string {
+	if len(names) == 0 {
+		return "nobody"
+	}
+	return strings.Join(names, ", ")
+}
+
+// actions are those of the lab that a maintainer has: all but the submission.
+func (g *group) actions() []*aci.Action {
+	return slices.DeleteFunc(slices.Clone(g.Actions), func(a *aci.Action) bool { return a.Kind == aci.Submit })
+}
+
+// submission is the action that hands in the answer.
+func (g *group) submission() []*aci.Action {
+	return slices.DeleteFunc(slices.Clone(g.Actions), func(a *aci.Action) bool { return a.Kind != aci.Submit })
+}
+
+// modelMind is the mind of a maintainer that has a chat model. What it has talked about stays with it.
+type modelMind struct {
+	g       *group
+	name    string
+	talk    *conversation.Conversation
+	actions []*aci.Action
+}
+
+func (g *group) newModelMind(service string) (*modelMind, error) {
+	var callers []string
+	for _, s := range g.services() {
+		if slices.Contains(g.site.Calls[s], service) {
+			callers = append(callers, s)
+		}
+	}
+	m := &modelMind{g: g, name: service, actions: append(g.actions(), reportResult)}
+	boss := "your manager"
+	if g.mode == peers {
+		m.actions, boss = append(m.actions, sendMessage), "colleagues"
+	}
+	p := maintainerPrompt.With("service", service, "application", g.summary(), "calls", orNobody(g.site.Calls[service]),
+		"callers", orNobody(callers), "members", strings.Join(g.services(), ", "), "boss", boss)
+	var err error
+	m.talk, err = conversation.New(g.briefing(), p, m.actions, false)
+	return m, err
+}
+
+// summary is what is said of the application.
+func (g *group) summary() string {
+	return fmt.Sprintf("The application is in the namespace %s.", g.Namespace)
+}
+
+// Work implements Mind.
+func (m *modelMind) Work(ctx context.Context, msg Message, before []string, d *desk) (answer, error) {
+	observation := heading(msg) + "\n" + quoted(msg.Text)
+	if len(before) > 0 {
+		observation += "\n\nYou were interrupted in this. What you had done before:\n" +
+			quoted(strings.Join(before, "\n"))
+	}
+	for range maxTurns {
+		reply, err := m.talk.Next(ctx, observation)
+		if err != nil {
+			return answer{}, err
+		}
+		m.g.floor.moves.Add(1)
+		call, err := aci.Parse(reply.Text)
+		if err != nil {
+			d.turn("nothing")
+			observation = err.Error()
+			continue
+		}
+		switch known := has(m.actions, call.Name); {
+		case call.Name == reportResult.Name:
+			a := answer{issue: strings.EqualFold(words(call, 1, "kind"), "ISSUE")}
+			a.Text = words(call, 0, "message")
+			return a, nil
+		case !known:
+			d.turn("nothing")
+			observation = fmt.Sprintf("You cannot call %s. When you are done, call report_result.", clip(call.Name, 60))
+		case call.Name == sendMessage.Name:
+			observation = "sent"
+			if err := d.tell(ctx, words(call, 0, "to"), words(call, 1, "message"), Message{}); err != nil {
+				if !refusal(err) {
+					return answer{}, err
+				}
+				observation = "Not sent: " + err.Error()
+			}
+		default:
+			if observation, err = d.call(ctx, call.Name, reply.Text); err != nil {
+				return answer{}, err
+			}
+		}
+	}
+	a := answer{issue: true}
+	a.Text = fmt.Sprintf("I have taken %d turns over this and have not come to an end.", maxTurns)
+	return a, nil
+}
+
+// has reports whether an action is among some.
+func has(list []*aci.Action, name string) bool {
+	return slices.ContainsFunc(list, func(a *aci.Action) bool { return a.Name == name })
+}
+
+// words is an argument of a call as text.
+func words(c *aci.Call, position int, name string) string {
+	v, ok := c.Kwargs[name]
+	if !ok && position < len(c.Args) {
+		v, ok = c.Args[position], true
+	}
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	default:
+		return fmt.Sprint(v)
+	}
+}
+
+// lists is an argument of a call as a list of texts.
+func lists(c *aci.Call, position int, name string) (list []string) {
+	v, ok := c.Kwargs[name]
+	if !ok && position < len(c.Args) {
+		v = c.Args[position]
+	}
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		for _, x := range v {
+			list = append(list, fmt.Sprint(x))
+		}
+	}
+	return list
+}
+
+// leadByModel has a model be the manager.
+func (g *group) leadByModel(ctx context.Context) error {
+	actions := append([]*aci.Action{assignTasks}, g.submission()...)
+	p := managerPrompt.With("members", g.roster(), "rounds", fmt.Sprint(maxRounds))
+	talk, err := conversation.New(g.briefing(), p, actions, false)
+	if err != nil {
+		return err
+	}
+	observation := ""
+	for range maxChiefTurns {
+		reply, err := talk.Next(ctx, observation)
+		if err != nil {
+			return err
+		}
+		g.floor.moves.Add(1)
+		call, err := aci.Parse(reply.Text)
+		switch {
+		case err != nil:
+			g.chief.turn("nothing")
+			observation = err.Error()
+		case call.Name == assignTasks.Name:
+			if observation, err = g.chief.assignCall(ctx, call); err != nil {
+				return err
+			}
+		case has(g.submission(), call.Name):
+			if observation, err = g.chief.submit(ctx, reply.Text); err != nil {
+				return err
+			}
+		default:
+			g.chief.turn("nothing")
+			observation = fmt.Sprintf("You cannot call %s: you have no access to the cluster, your maintainers "+
+				"have. Hand out "+
+				"tasks with assign_tasks.", clip(call.Name, 60))
+		}
+	}
+	return fmt.Errorf("the manager has taken %d turns and has not come to an end", maxChiefTurns)
+}
+
+// assignCall hands out what a model wants to be done, and returns what it is told then.
+func (c *chief) assignCall(ctx context.Context, call *aci.Call) (string, error) {
+	to, texts := lists(call, 0, "components"), lists(call, 1, "messages")
+	var tasks []Task
+	for i, t := range to {
+		if i < len(texts) {
+			tasks = append(tasks, Task{To: t, Text: texts[i]})
+		}
+	}
+	err := c.check(tasks)
+	if err == nil && len(to) != len(texts) {
+		err = fmt.Errorf("there are %d components and %d messages; each component gets one "+
+			"message", len(to), len(texts))
+	}
+	if err != nil {
+		c.turn("nothing")
+		return "Nothing was handed out: " + err.Error(), nil
+	}
+	list, err := c.assign(ctx, tasks)
+	if err != nil {
+		return "", err
+	}
+	text := joined(append(list, c.unsolicited()...))
+	if left := c.g.floor.left(); left < 1<<20 {
+		text += fmt.Sprintf("\n\nThe group has %d calls left, the submission among them.", left)
+	}
+	return text, nil
+}
+
+// aloneByModel has a model be the only maintainer.
+func (g *group) aloneByModel(ctx context.Context) error {
+	service := "the whole application"
+	if g.service != "" {
+		service = "the service " + g.service
+	}
+	talk, err := conversation.New(g.briefing(), singlePrompt.With("service", service), g.Actions, false)
+	if err != nil {
+		return err
+	}
+	observation := ""
+	for {
+		reply, err := talk.Next(ctx, observation)
+		if err != nil {
+			return err
+		}
+		does := "nothing"
+		if call, err := aci.Parse(reply.Text); err == nil {
+			does = call.Name
+		}
+		g.note(record.TurnEvent, record.Turn{Who: g.alone(), Does: does})
+		if observation, err = g.floor.call(ctx, g.alone(), reply.Text); err != nil {
+			return err
+		}
+	}
+}
+
+// speakByModel has the maintainers work it out among themselves, and a model hand in what they say.
+func (g *group) speakByModel(ctx context.Context) error {
+	talk, err := conversation.New(g.briefing(), speakerPrompt.With("members", g.roster()), g.submission(), false)
+	if err != nil {
+		return err
+	}
+	list, err := g.chief.ring(ctx, g.entries(), frontText, look)
+	if err != nil {
+		return err
+	}
+	observation := joined(list)
+	for range maxChiefTurns {
+		reply, err := talk.Next(ctx, observation)
+		if err != nil {
+			return err
+		}
+		call, err := aci.Parse(reply.Text)
+		switch {
+		case err != nil:
+			observation = err.Error()
+			continue
+		case !has(g.submission(), call.Name):
+			observation = fmt.Sprintf("You cannot call %s. Hand in what the maintainers have "+
+				"found.", clip(call.Name, 60))
+			continue
+		}
+		if observation, err = g.chief.submit(ctx, reply.Text); err != nil {
+			return err
+		}
+		if aci.Asked(observation) == "mitigation" {
+			more, err := g.chief.ring(ctx, senders(list, g.entries()), "You are now asked to put it right. Do "+
+				"what is to be "+
+				"done at your service, and confirm with your colleagues that it helped.", look)
+			if err != nil {
+				return err
+			}
+			observation += "\n\n" + joined(more)
+		}
+	}
+	return errors.New("the speaker does not hand in an answer")
+}
+
+// senders are those who told of trouble, or if nobody did, others.
+func senders(list []Message, others []string) (names []string) {
+	for _, m := range list {
+		if m.Kind == record.IssueMessage && !contains(names, m.From) {
+			names = append(names, m.From)
+		}
+	}
+	if len(names) == 0 {
+		return others
+	}
+	return names
+}

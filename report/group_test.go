@@ -1,0 +1,48 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/session"
+)
+
+// A group is told of where there is one, and by the runs that count.
+func TestGroups(t *testing.T) {
+	var b Builder
+	half := 0.5
+	for i, g := range []*RunGroup{{2, 10, 20, &half}, {4, 20, 30, nil}, nil, {9, 9, 9, nil}} {
+		r := &Run{File: string(rune('a' + i)), Class: session.Solved, Group: g}
+		r.ID, r.Agent, r.Problem = r.File, "hierarchy", "p"
+		if g == nil {
+			r.Agent = "runbook"
+		}
+		if i == 3 {
+			r.Class = session.Infra
+		}
+		b.Add(r)
+	}
+	got := b.Report()
+	want := []Group{{Agent: "hierarchy", Runs: 2, Rounds: 3, Messages: 15, Turns: 25, Assignment: &half}}
+	if diff := cmp.Diff(want, got.Groups); diff != "" {
+		t.Error(diff)
+	}
+	var text strings.Builder
+	if err := got.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text.String(), "How groups work together") {
+		t.Error(text.String())
+	}
+	read := takeGroup(map[string]any{
+		"messages": 3.0, "rounds": 1.0, "assignment_accuracy": 0.5, "turns": map[string]any{"a": 2.0, "b": 1.0},
+	})
+	if diff := cmp.Diff(&RunGroup{1, 3, 3, &half}, read); diff != "" {
+		t.Error(diff)
+	}
+	if takeGroup(map[string]any{"steps": 3.0}) != nil {
+		t.Error("an agent alone is a group")
+	}
+}
