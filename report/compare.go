@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/report/stats"
@@ -218,7 +219,13 @@ func bit(b bool) int {
 
 // WriteText writes the comparison for people to read.
 func (c *Comparison) WriteText(w io.Writer) error {
-	p := &printer{}
+	_, err := w.Write(c.print().Bytes())
+	return err
+}
+
+// print prints the comparison.
+func (c *Comparison) print() *printer {
+	p := &printer{sentence: c.Sentence()}
 	fmt.Fprintf(p, "%s of runs of the same problems with the same seeds.", plural(c.Paired.Of(), "pair"))
 	for _, s := range []Side{c.First, c.Second} {
 		if s.Alone > 0 {
@@ -226,6 +233,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		}
 	}
 	p.WriteByte('\n')
+	p.summary = strings.TrimSpace(p.String())
 	first, second := cell(c.First.Name), cell(c.Second.Name)
 	rows := [][]string{{
 		"TASK", "PAIRS", first, second, "BOTH", first + " ALONE", second + " ALONE", "NEITHER", "DIFFERENCE", "95 %",
@@ -247,9 +255,8 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		})
 	}
 	p.table("What a run takes", rows)
-	fmt.Fprintf(p, "\n%s\n", c.Sentence())
-	_, err := w.Write(p.Bytes())
-	return err
+	fmt.Fprintf(p, "\n%s\n", p.sentence)
+	return p
 }
 
 // row is a row of the table of what was solved.

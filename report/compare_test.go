@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -69,6 +70,39 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s\nwant\n%s", got, tt.sentence)
 			}
 		})
+	}
+}
+
+// A comparison can be put into a pull request, or on a page. Names are an agent's to choose, and do nothing there.
+func TestCompareFormats(t *testing.T) {
+	name := "<b>|@x"
+	c := Compare("a", name, ran("a", "ssas", 1, 10), ran(name, "ssss", 1, 4))
+	for format, f := range map[string]struct {
+		write func(io.Writer) error
+		want  []string
+	}{
+		"Markdown": {c.WriteMarkdown, []string{
+			"**&lt;b&gt;\\|&#64;x solves 25 % more than a,", "\n\n4 pairs of runs of the same problems with the same seeds.\n",
+			"\n### Solved\n\n| TASK | PAIRS | a | &lt;b&gt;\\|&#64;x |", "\n| all | 4 | 75.0 % | 100.0 % |",
+			"\n### What a run takes\n",
+		}},
+		"HTML": {c.WriteHTML, []string{
+			"<!doctype html>", "<h1>a and &lt;b&gt;|@x</h1>", "<p><strong>&lt;b&gt;|@x solves 25 % more than a,",
+			"<h2>Solved</h2>", "<td>75.0 %</td><td>100.0 %</td>", "</html>\n",
+		}},
+	} {
+		var out bytes.Buffer
+		if err := f.write(&out); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range f.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: no %q in\n%s", format, want, out.String())
+			}
+		}
+		if strings.Contains(out.String(), "<b>") {
+			t.Errorf("%s: a name is a tag:\n%s", format, out.String())
+		}
 	}
 }
 

@@ -13,9 +13,17 @@ import (
 )
 
 // WriteMarkdown writes the tables of the report as GitHub shows them, for a pull request.
-func (r *Report) WriteMarkdown(w io.Writer) error {
-	p := r.print()
+func (r *Report) WriteMarkdown(w io.Writer) error { return r.print().writeMarkdown(w) }
+
+// WriteMarkdown writes the comparison as GitHub shows it, for a pull request: what it comes to, and the tables.
+func (c *Comparison) WriteMarkdown(w io.Writer) error { return c.print().writeMarkdown(w) }
+
+// writeMarkdown writes what was printed.
+func (p *printer) writeMarkdown(w io.Writer) error {
 	var b bytes.Buffer
+	if p.sentence != "" {
+		fmt.Fprintf(&b, "**%s**\n\n", markdown(p.sentence))
+	}
 	fmt.Fprintf(&b, "%s\n", markdown(p.summary))
 	for _, t := range p.tables {
 		fmt.Fprintf(&b, "\n### %s\n\n", markdown(t.title))
@@ -106,11 +114,22 @@ func unquoted(s string) string {
 
 // WriteHTML writes the report as one page, with its figures, that needs no other file.
 func (r *Report) WriteHTML(w io.Writer) error {
-	p := r.print()
+	return r.print().writePage(w, "How agents did", r.Figures())
+}
+
+// WriteHTML writes the comparison as one page that needs no other file.
+func (c *Comparison) WriteHTML(w io.Writer) error {
+	return c.print().writePage(w, cell(c.First.Name)+" and "+cell(c.Second.Name), nil)
+}
+
+// writePage writes what was printed as a page, with figures.
+func (p *printer) writePage(w io.Writer, title string, figures map[string][]byte) error {
 	var b bytes.Buffer
-	pageHead(&b, "How agents did")
+	pageHead(&b, title)
+	if p.sentence != "" {
+		fmt.Fprintf(&b, "<p><strong>%s</strong></p>\n", escape(p.sentence))
+	}
 	fmt.Fprintf(&b, "<p>%s</p>\n", escape(p.summary))
-	figures := r.Figures()
 	for _, name := range sortedKeys(figures) {
 		fmt.Fprintf(&b, "<figure>\n%s</figure>\n", figures[name])
 	}

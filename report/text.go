@@ -61,8 +61,9 @@ func (r *Report) print() *printer {
 // printer prints a report as text, and keeps its parts for who writes them otherwise.
 type printer struct {
 	bytes.Buffer
-	summary string
-	tables  []printed
+	summary  string
+	tables   []printed
+	sentence string // what it comes to, if there is one
 }
 
 // printed is a table: the first row is its head.

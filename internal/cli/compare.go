@@ -25,15 +25,18 @@ interval, what runs took, and the smallest difference that so many problems
 could have shown.
 
 A and B are agents, as 'aiopslab report' names them, with records in 'results'
-or where --in says; or paths of records, each of which is one side.`,
+or where --in says; or paths of records, each of which is one side.
+
+-o markdown is for a pull request, and -o html is one page that needs no other
+file.`,
 		Example: `  aiopslab compare runbook react
   aiopslab compare 'react (gpt-4o)' 'react (gpt-4o-mini)' --in campaign
-  aiopslab compare before/ after/ -o json`,
+  aiopslab compare before/ after/ -o markdown`,
 		Args: twoArgs("the two to compare"),
 		RunE: func(_ *cobra.Command, args []string) error { return compareRuns(s, args, in, output) },
 	}
 	c.Flags().StringSliceVar(&in, "in", []string{defaultResults}, "`paths` of the records of agents")
-	outputFlag(c, &output, dataFormats...)
+	outputFlag(c, &output, asMarkdown, asHTML, asJSON, asYAML)
 	return c
 }
 
@@ -74,6 +77,12 @@ func compareRuns(s *State, names, in []string, output string) error {
 	}
 	if done, err := printData(s.Stdout, output, c); done {
 		return err
+	}
+	switch output {
+	case asMarkdown:
+		return c.WriteMarkdown(s.Stdout)
+	case asHTML:
+		return c.WriteHTML(s.Stdout)
 	}
 	return c.WriteText(s.Stdout)
 }
