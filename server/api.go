@@ -33,6 +33,7 @@ type State string
 
 // The states, in their order. A session that failed could not be run, and has no verdict.
 const (
+	Queued    State = "queued" // all places are taken
 	Preparing State = "preparing"
 	AgentTurn State = "agent"
 	Grading   State = "grading"
@@ -43,7 +44,8 @@ const (
 // Session is what is known of a session.
 type Session struct {
 	ID      string    `json:"id"`
-	State   State     `json:"state" enum:"preparing,agent,grading,done,failed"`
+	State   State     `json:"state" enum:"queued,preparing,agent,grading,done,failed"`
+	Place   int       `json:"place,omitempty" doc:"in the line, from 1, while the state is queued"`
 	Agent   string    `json:"agent"`
 	Steps   int       `json:"steps" doc:"how many the agent has taken"`
 	Created time.Time `json:"created"`

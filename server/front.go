@@ -37,6 +37,7 @@ type Options struct {
 	// started for it. If the model does not answer, the error is an [ErrModel]. Check may be nil.
 	Check       func(context.Context, NewSession) error
 	MaxSessions int           // and environments, at once; 0 is DefaultMaxSessions
+	MaxQueued   int           // sessions that may wait in line when all places are taken; see [DefaultMaxQueued]
 	EnvIdle     time.Duration // how long an environment is kept that nobody uses; 0 is DefaultEnvIdle
 	// Library is the problems that can be named, and the applications that those of callers may be about.
 	Library *problem.Library
@@ -72,6 +73,7 @@ type Front struct {
 	mu       sync.Mutex
 	closed   bool
 	taken    int // places for workers
+	queue    []*entry
 	leases   map[*lease]bool
 	sessions map[string]*entry
 	order    []string // of sessions, the oldest first
@@ -112,7 +114,12 @@ func (f *Front) Close(ctx context.Context) {
 	for l := range f.leases {
 		l.Stop()
 	}
+	waiting := f.queue
+	f.queue = nil
 	f.mu.Unlock()
+	for _, e := range waiting {
+		e.fail(errEnding)
+	}
 	gone := make(chan struct{})
 	go func() {
 		f.running.Wait()
@@ -139,9 +146,7 @@ func (f *Front) reserve(n int) error {
 	case f.closed:
 		return errEnding
 	case f.taken >= f.MaxSessions:
-		return fail(http.StatusServiceUnavailable,
-			"there are %d sessions and environments, as many as there may be; end one, or start the server with "+
-				"more --max-sessions", f.taken)
+		return f.full()
 	case n > f.MaxSessions-f.taken:
 		return fail(http.StatusServiceUnavailable,
 			"there are %d sessions and environments of the %d that there may be, so that %d more do not fit; end "+
@@ -151,10 +156,18 @@ func (f *Front) reserve(n int) error {
 	return nil
 }
 
+// full is the error of who finds no place. The caller holds f.mu.
+func (f *Front) full() error {
+	return fail(http.StatusServiceUnavailable,
+		"there are %d sessions and environments, as many as there may be; end one, or start the server with "+
+			"more --max-sessions", f.taken)
+}
+
 func (f *Front) giveBack(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.taken -= n
+	f.callIn()
 }
 
 // hire starts a worker that Close ends, with a log for all that it does.

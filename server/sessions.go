@@ -16,39 +16,63 @@ const infoTimeout = 5 * time.Second
 
 // entry is a session as the front knows it.
 type entry struct {
-	first   Session // as of when it began
-	lease   *lease
+	spec    Spec
+	request string  // that asked for it
+	first   Session // as of when it was asked for
+	begun   chan struct{}
+	lease   *lease        // there when begun is closed
 	done    chan struct{} // closed when there is an archive
 	archive Archive
 }
 
-// begin starts a session that is known to be possible.
+// begin starts a session that is known to be possible, or has it wait in line.
 func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
-	if err := f.reserve(1); err != nil {
-		return nil, err
+	e := &entry{
+		spec: Spec{session.NewID(), n}, request: idOf(ctx), begun: make(chan struct{}), done: make(chan struct{}),
 	}
-	id := session.NewID()
-	log := f.log.With("run", id)
-	l, err := f.hire(ctx, log)
+	e.first = Session{ID: e.spec.ID, Agent: cmp.Or(n.Agent, n.Name), State: Preparing, Created: time.Now()}
+	now, err := f.admit(e)
 	if err != nil {
-		f.giveBack(1)
 		return nil, err
 	}
-	e := &entry{lease: l, done: make(chan struct{})}
-	if err := l.ask(ctx, http.MethodPost, "/sessions", Spec{id, n}, &e.first); err != nil {
-		l.Stop()
+	if !now {
+		f.keep(e)
+		f.log.With("run", e.first.ID).Info("session queued", "request", e.request, "place", e.first.Place)
+		return e, nil
+	}
+	if err := f.launch(ctx, e); err != nil {
 		f.giveBack(1)
 		return nil, err
 	}
 	f.keep(e)
-	log.Info("session begun", "request", idOf(ctx), "agent", e.first.Agent)
-	f.running.Go(func() {
-		f.watch(e)
-		log.Info("session ended", e.archive.Session.summary()...)
-		l.Stop()
-		f.giveBack(1)
-	})
+	f.running.Go(func() { f.attend(e) })
 	return e, nil
+}
+
+// launch has a worker begin a session that has a place.
+func (f *Front) launch(ctx context.Context, e *entry) error {
+	log := f.log.With("run", e.spec.ID)
+	l, err := f.hire(ctx, log)
+	if err != nil {
+		return err
+	}
+	var s Session
+	if err := l.ask(ctx, http.MethodPost, "/sessions", e.spec, &s); err != nil {
+		l.Stop()
+		return err
+	}
+	e.lease = l
+	log.Info("session begun", "request", e.request, "agent", s.Agent)
+	close(e.begun)
+	return nil
+}
+
+// attend waits for the end of a session that has begun, and gives its place back.
+func (f *Front) attend(e *entry) {
+	f.watch(e)
+	f.log.With("run", e.spec.ID).Info("session ended", e.archive.Session.summary()...)
+	e.lease.Stop()
+	f.giveBack(1)
 }
 
 // keep makes a session findable, and forgets the oldest that has ended if there are too many.
@@ -74,9 +98,16 @@ func (f *Front) watch(e *entry) {
 	defer close(e.done)
 	err := e.lease.ask(f.ctx, http.MethodGet, "/sessions/"+e.first.ID+"/archive", nil, &e.archive)
 	if err != nil {
-		e.archive = Archive{Session: e.first}
+		e.archive = Archive{Session: e.unbegun()}
 		e.archive.Session.State, e.archive.Session.Error = Failed, err.Error()
 	}
+}
+
+// unbegun is what is known of a session without asking its worker.
+func (e *entry) unbegun() Session {
+	s := e.first
+	s.State, s.Place = Preparing, 0
+	return s
 }
 
 // summary is a session that has ended, for the log. Only now does that tell the problem: an agent that is
@@ -93,6 +124,22 @@ func (s Session) summary() []any {
 }
 
 // info is what is known of a session by now.
+func (f *Front) info(ctx context.Context, e *entry) Session {
+	select {
+	case <-e.begun:
+		return e.info(ctx)
+	case <-e.done:
+		return e.archive.Session
+	default:
+	}
+	s := e.unbegun()
+	if s.Place = f.place(e); s.Place > 0 {
+		s.State = Queued
+	}
+	return s
+}
+
+// info is what is known of a session that has begun.
 func (e *entry) info(ctx context.Context) Session {
 	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
 	defer cancel()
@@ -110,7 +157,7 @@ func (e *entry) info(ctx context.Context) Session {
 	case <-e.done:
 		return e.archive.Session
 	case <-ctx.Done():
-		return e.first // Its process is too busy to say more.
+		return e.unbegun() // Its process is too busy to say more.
 	}
 }
 
@@ -203,7 +250,7 @@ func (f *Front) listSessions(w http.ResponseWriter, r *http.Request) error {
 	list := make([]Session, len(entries))
 	var wg sync.WaitGroup
 	for i, e := range entries {
-		wg.Go(func() { list[i] = e.info(r.Context()) })
+		wg.Go(func() { list[i] = f.info(r.Context(), e) })
 	}
 	wg.Wait()
 	return writeJSON(w, http.StatusOK, list)
@@ -215,7 +262,7 @@ func (f *Front) getSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, e.info(r.Context()))
+	return writeJSON(w, http.StatusOK, f.info(r.Context(), e))
 }
 
 // cancelSession answers DELETE /sessions/{id}.
@@ -224,14 +271,20 @@ func (f *Front) cancelSession(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := e.end(r.Context()); err != nil {
+	if err := f.end(r.Context(), e); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, e.archive.Session)
 }
 
 // end cancels a session, and waits until it is graded.
-func (e *entry) end(ctx context.Context) error {
+func (f *Front) end(ctx context.Context, e *entry) error {
+	if f.leaveLine(e) {
+		return nil
+	}
+	if err := e.launched(ctx); err != nil {
+		return err
+	}
 	select {
 	case <-e.done:
 		return nil
@@ -254,6 +307,9 @@ func (f *Front) part(name string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		e, err := f.entry(r)
 		if err != nil {
+			return err
+		}
+		if err := e.launched(r.Context()); err != nil {
 			return err
 		}
 		select {

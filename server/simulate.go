@@ -50,7 +50,7 @@ func (f *Front) simulate(w http.ResponseWriter, r *http.Request) error {
 	select {
 	case <-e.done:
 	case <-r.Context().Done():
-		f.running.Go(func() { _ = e.end(f.ctx) })
+		f.running.Go(func() { _ = f.end(f.ctx, e) })
 		return context.Cause(r.Context())
 	}
 	file, err := e.archive.simulation()

@@ -38,6 +38,7 @@ type serveFlags struct {
 	addr     string
 	token    string
 	sessions int
+	queued   int
 	results  string
 	untilEOF bool
 	memory   memoryFlag
@@ -89,6 +90,8 @@ has a line for each session, environment and refused request, and more with
 		"`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
 	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions,
 		"how many sessions and environments there may be at once")
+	flags.IntVar(&f.queued, "max-queued", server.DefaultMaxQueued,
+		"how many sessions may wait in line for a place; 0 refuses them at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
 	flags.BoolVar(&f.untilEOF, "until-eof", false,
 		"end when standard input does, and log nothing unless told to, for programs that start the server")
@@ -127,7 +130,7 @@ func (f *serveFlags) openPosts(ctx context.Context, log *slog.Logger) (*campaign
 
 // open checks the flags, and returns the listener and what the front needs to know of it.
 func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
-	o := server.Options{MaxSessions: f.sessions}
+	o := server.Options{MaxSessions: f.sessions, MaxQueued: f.queued}
 	var err error
 	if o.Token, err = readToken(s, f.token); err != nil {
 		return nil, o, err
@@ -140,6 +143,9 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	}
 	if f.sessions < 1 {
 		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")
+	}
+	if f.queued < 0 {
+		return nil, o, fail(ExitUsage, fmt.Errorf("--max-queued %d: it cannot be negative", f.queued), "")
 	}
 	level := "info"
 	if f.untilEOF { // The program that started it would have it on its own standard error.
