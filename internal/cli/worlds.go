@@ -163,8 +163,8 @@ func (w *heldWorlds) Put(a *app.App, world []byte) { w.memory.Put(appKey(a), wor
 // appKey tells applications apart: by the names of those that are built in, and by the archives of others.
 func appKey(a *app.App) string { return kept.Key([]byte(a.Name), a.Archive) }
 
-// worldKey is the key of an application's world. It depends on everything that the world does: the program, with all its
-// images and what telemetry it deploys, and the application.
+// worldKey is the key of an application's world. It depends on everything that the world does: the program, with all
+// its images and what telemetry it deploys, and the application.
 func worldKey(a *app.App) (string, error) {
 	self, err := os.Executable()
 	if err != nil {

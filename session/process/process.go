@@ -53,7 +53,7 @@ type Options struct {
 	// Place is where the process runs, instead of Program on this machine. Its memory is that place's to limit, and
 	// it has a directory of its own; Dir is for what comes from it. It may be nil.
 	Place Place
-	// Worlds are where applications are kept that environments were opened for. If it is nil, that is up to the process.
+	// Worlds are where applications are kept that environments were opened for. If nil, that is up to the process.
 	Worlds Worlds
 	// Log is for what the process has to tell: the lines that it logs, at the level that it has when Open
 	// is called, and its last words. A run has its own. It may be nil.
