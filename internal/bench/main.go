@@ -52,6 +52,7 @@ var benches = []bench{
 	{"shell", "commands in the agent's shell, and what its process takes", benchShell},
 	{"gym", "episodes of a training loop", benchGym},
 	{"sessions", "sessions that one server holds at once", benchSessions},
+	{"group", "messages between the members of a group of agents", benchGroup},
 	{"index", "the index of 10,000 runs, made and opened", benchIndex},
 	{"page", "the pages of 10,000 runs, and of a run of 300 steps", benchPage},
 	{"build", "size of the binary, what imports cost, cold build", benchBuild},

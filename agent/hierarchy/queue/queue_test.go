@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -202,6 +203,13 @@ func TestNextEnds(t *testing.T) {
 
 // BenchmarkQueue sends and takes messages, eight inboxes at a time.
 func BenchmarkQueue(b *testing.B) {
+	heap := func() float64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return float64(m.HeapInuse+m.StackInuse) / 1e6
+	}
+	before := heap()
 	q := open(b, Config{})
 	const readers = 8
 	body := []byte(strings.Repeat("a word or two ", 20))
@@ -219,5 +227,6 @@ func BenchmarkQueue(b *testing.B) {
 		})
 	}
 	wg.Wait()
+	b.ReportMetric(heap()-before, "MB")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
