@@ -53,7 +53,7 @@ func TestDocs(t *testing.T) {
 			}
 			b.WriteString("== " + task + " " + a.Name + " (" + string(a.Kind) + ")\n" + docs[a.Name] + "\n" + string(a.Schema()) + "\n\n")
 		}
-		b.WriteString("== " + task + " description\n" + Description(task, hotel.App()) + "\n\n== " + task + " instructions\n" + Instructions(task) + "\n\n")
+		b.WriteString("== " + task + " description\n" + Description(task, hotel.App(), "scale it.") + "\n\n== " + task + " instructions\n" + Instructions(task) + "\n\n")
 	}
 	golden(t, "docs.golden", b.String())
 }

@@ -19,7 +19,7 @@
 //		return err
 //	}
 //	defer i.Close()
-//	prompt := aci.Description(aci.Detection, hotel.App()) + aci.Instructions(aci.Detection)
+//	prompt := aci.Description(aci.Detection, hotel.App(), "") + aci.Instructions(aci.Detection)
 //	r := i.Do(ctx, &aci.Call{Name: "get_alerts", Args: []any{"test-hotel-reservation"}})
 //
 // No output is longer than [MaxOutput]: what is left out is said, and kept in a file that the

@@ -29,12 +29,19 @@ var assignments = map[string]struct{ question, answer string }{
 		"If something is wrong with it, put that right, with any of the APIs.",
 		"Your answer is the system itself: submit once it is well again",
 	},
+	term.Operation: {
+		"You are asked to do something for it.",
+		"Submit when it is done",
+	},
 }
 
-// Description returns the task and the application as an agent is told of them.
-func Description(task string, a *app.App) string {
+// Description returns the task and the application as an agent is told of them. Asked is what an operation asks for.
+func Description(task string, a *app.App, asked string) string {
 	if task == term.Incident {
 		return fmt.Sprintf(incidentDescription, a.Summary(), Ask(term.Detection))
+	}
+	if task == term.Operation {
+		return fmt.Sprintf(operationDescription, a.Summary(), asked)
 	}
 	t := assignments[task]
 	return fmt.Sprintf(`You are on call for this service, which runs on Kubernetes:
@@ -42,6 +49,15 @@ func Description(task string, a *app.App) string {
 %s
 %s Look at its state and its telemetry before you decide. %s.`, a.Summary(), t.question, t.answer)
 }
+
+// operationDescription is what an agent is told of an operation.
+const operationDescription = `You look after this service, which runs on Kubernetes:
+
+%s
+This is your task: %s
+
+Look at the state and the telemetry before you change anything, and again afterwards. Submit when the task is done: how
+the services do from then on, over some time, is what counts, and what you report.`
 
 // forms say how each task's answer is written.
 var forms = map[string]string{
@@ -69,6 +85,13 @@ and TYPE is one of %s. If there is no fault, it is
 
 ` + written("submit()") + `
 That ends your work. How the system does from then on, over some time, is what counts.`,
+	term.Operation: `When the task is done, write
+
+` + written("submit()") + `
+or, where the task asks for a report, a dict with the keys that it names:
+
+` + written(`submit({"key": value, "other": value})`) + `
+That ends your work.`,
 }
 
 // written is a call as an agent writes it.

@@ -83,7 +83,7 @@ func TestInquiryOfHealth(t *testing.T) {
 
 // What is said before the first question is the same for every incident, so that it says nothing about the fault.
 func TestIncidentIsTold(t *testing.T) {
-	text := Description(term.Incident, shop)
+	text := Description(term.Incident, shop, "")
 	if Asked(text) != term.Detection || strings.Contains(Instructions(term.Incident), "LEVEL") {
 		t.Errorf("%s\n%s", text, Instructions(term.Incident))
 	}

@@ -22,7 +22,10 @@ type (
 		Answer any `arg:"analysis" type:"dict[str, str]" default:"" doc:"The root cause, with the keys system_level and fault_type; None or nothing if there is no fault."`
 	}
 	mitigationArgs struct{}
-	incidentArgs   struct {
+	operationArgs  struct {
+		Answer any `arg:"report" type:"dict[str, str | float]" default:"" doc:"What the task asks to be reported, by the keys that it names; nothing if it asks for none."`
+	}
+	incidentArgs struct {
 		Answer any `arg:"answer" type:"str | list[str] | dict[str, str]" default:"" doc:"The answer to the question at hand, in the form that the question asks for; nothing where that is an answer."`
 	}
 )
@@ -56,6 +59,11 @@ func submitAction(task string) *Action {
 		})
 		a.loose = true
 		return a
+	case term.Operation:
+		doc := "Say that the task is done, and report what it asks for. The services themselves are judged. This " +
+			"ends the run, so do it once and last."
+		return define(name, Submit, doc, submitReturns,
+			func(_ context.Context, _ *Interface, a *operationArgs) Result { return submitted(a.Answer) })
 	case term.Incident:
 		doc := "Hand in the answer to the question at hand. What it returns has the next question, until the last is " +
 			"answered. An answer cannot be taken back, and nobody tells whether it is right."

@@ -59,6 +59,8 @@ type Look struct {
 	Services []string `json:"services,omitempty"`
 	// Serving is who answers for them.
 	Serving []Serving `json:"serving,omitempty"`
+	// Operated is how the services are that an operation is about.
+	Operated []Operated `json:"operated,omitempty"`
 	// Late is how late the load sent its requests in the last few seconds, at the 99th percentile. See Overloaded.
 	Late time.Duration `json:"late"`
 	// Waited is the part of the last few seconds of its work in which the lab waited for a processor that another

@@ -228,5 +228,6 @@ var Suites = []struct {
 	{"localization", "localization problems", func(p *Problem) bool { return p.Task == Localization }},
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},
 	{"mitigation", "mitigation problems", func(p *Problem) bool { return p.Task == Mitigation }},
+	{"operation", "operations: something is asked of services", func(p *Problem) bool { return p.Task == Operation }},
 	{"incident", "incidents: all questions in one run", func(p *Problem) bool { return p.Task == Incident }},
 }

@@ -109,6 +109,9 @@ func (l *Load) String() string {
 	switch low, high := 0.0, 0.0; {
 	case l.Users != nil:
 		what = fmt.Sprintf("%d users, who think for %v to %v", l.Users.Count, l.Users.Think.Min, l.Users.Think.Max)
+		if l.Users.Spawn > 0 {
+			what += fmt.Sprintf(", %d at first and %g more a second", max(l.Users.From, 1), l.Users.Spawn)
+		}
 	default:
 		low, high = l.Bounds()
 		what = fmt.Sprintf("%g requests/s", low)

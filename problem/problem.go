@@ -41,10 +41,13 @@ const (
 	Mitigation   Task = term.Mitigation
 	// Incident asks several of the questions above, one after another, in one run.
 	Incident Task = term.Incident
+	// Operation asks to bring services into a state, or to report on them: see [Goal].
+	Operation Task = term.Operation
 )
 
-// Tasks are all tasks: each question by itself, in the order in which an incident is worked on, and the incident.
-var Tasks = []Task{Detection, Localization, Analysis, Mitigation, Incident}
+// Tasks are all tasks: each question by itself, in the order in which an incident is worked on, the incident, and
+// operations.
+var Tasks = []Task{Detection, Localization, Analysis, Mitigation, Incident, Operation}
 
 // Problem is one task of a document.
 type Problem struct {
@@ -80,6 +83,8 @@ type Document struct {
 	Original []Task `yaml:"original,omitempty"`
 	Disabled []Task `yaml:"disabled,omitempty"`
 	Answer   Answer `yaml:"answer,omitempty"`
+	// Goal is what an operation asks for. Such a document has no other task.
+	Goal *Goal `yaml:"goal,omitempty"`
 	// Differs says where and why the problem or its answer is not AIOpsLab's.
 	Differs string `yaml:"differs,omitempty"`
 	// TrueFixes are blunt remedies that truly solve the mitigation, with the reason, in addition to
@@ -226,6 +231,12 @@ func (s *FaultSpec) params() *yaml.Node {
 // Solution is the reference solution of the mitigation: commands for the agent's shell.
 func (p *Problem) Solution() ([]string, error) {
 	var commands []string
+	if g := p.Goal(); g != nil && len(g.Solution) > 0 {
+		for _, c := range g.Solution {
+			commands = append(commands, strings.ReplaceAll(c, "{namespace}", p.App.Namespace))
+		}
+		return commands, nil
+	}
 	for _, s := range p.Faults() {
 		c, err := s.kind.Fix(fault.Target{App: p.App, Service: s.Target}, s.params())
 		if err != nil {
@@ -322,7 +333,7 @@ func (d *Document) problems(a *app.App) []*Problem {
 			p.Origin = Disabled
 		}
 		list = append(list, p)
-		if (t == Detection || t == Incident) && p.Faulty() {
+		if (t == Detection || t == Incident || t == Operation && d.Goal.twin()) && p.Faulty() {
 			list = append(list, &Problem{
 				ID: p.ID + "-healthy", Task: t, Origin: Ours, App: a, Healthy: true,
 				Document: d,

@@ -66,7 +66,8 @@ func at(path ...any) []any { return path }
 // check notes everything that is wrong with the document.
 func (r *reader) check() {
 	d := r.d
-	if !strings.Contains(d.ID, taskMark) || !idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
+	if !strings.Contains(d.ID, taskMark) && d.Goal == nil ||
+		!idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
 		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID,
 			taskMark)
 	}
@@ -109,6 +110,7 @@ func (r *reader) check() {
 		}
 	}
 	r.checkAnswer()
+	r.checkGoal()
 }
 
 // checkTasks notes what is wrong with the tasks.

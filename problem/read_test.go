@@ -201,3 +201,51 @@ func TestDocs(t *testing.T) {
 		t.Errorf("%d problems, %v", len(list), err)
 	}
 }
+
+const operation = `id: scale-it-1
+title: geo is to have more replicas
+app: hotel-reservation
+load: {rate: 20}
+tasks: [operation]
+goal:
+  level: L1
+  services: [geo]
+  ask: Scale geo to 3 replicas.
+  want:
+    - {service: geo, replicas: 3}
+  report:
+    - {key: cpu, is: cpu, of: geo}
+    - {key: slo, value: met, words: [met, broken]}
+  solution:
+    - kubectl scale deployment/geo --replicas=3 -n {namespace}
+`
+
+// An operation is one problem, which tells the agent what is asked and how to report; and every mistake in it is told.
+func TestOperation(t *testing.T) {
+	l := problemtest.Library(t)
+	list, err := l.Parse("op.yaml", []byte(operation))
+	if err != nil || len(list) != 1 || list[0].ID != "scale-it-1" || list[0].Task != problem.Operation {
+		t.Fatalf("%v, %v", list, err)
+	}
+	if got := list[0].Asked(); !strings.HasPrefix(got, `Scale geo to 3 replicas. Submit a dict with "cpu" (a number: how much CPU geo uses`) || !strings.HasSuffix(got, `and "slo" (one of met, broken).`) {
+		t.Error(got)
+	}
+	if c, err := list[0].Solution(); err != nil || len(c) != 1 || !strings.HasSuffix(c[0], "-n test-hotel-reservation") {
+		t.Errorf("%q, %v", c, err)
+	}
+	for _, tt := range []struct{ was, is, want string }{
+		{"level: L1", "level: L9", `op.yaml:7: goal.level: there is no level "L9"`},
+		{"services: [geo]", "services: [goe]", `op.yaml:8: goal: in hotel-reservation there is no service "goe"; did you mean "geo"?`},
+		{"{service: geo, replicas: 3}", "{service: goe, replicas: 3}", `op.yaml:11: goal: in hotel-reservation there is no service "goe"`},
+		{"is: cpu", "is: gpu", `op.yaml:13: goal.report: there is no number "gpu"`},
+		{"value: met", "value: meet", `op.yaml:14: goal.report: slo: the value "meet" is not among the words`},
+		{"tasks: [operation]", "tasks: [detection]", `goal: it is for documents with the task operation alone`},
+		{"level: L1", "level: L1\n  at_first: {image: x}", "goal.at_first"},
+		{"replicas: 3}", "replica: 3}", `replica`},
+	} {
+		_, err := l.Parse("op.yaml", []byte(strings.Replace(operation, tt.was, tt.is, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", tt.is, err, tt.want)
+		}
+	}
+}

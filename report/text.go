@@ -28,6 +28,7 @@ var taskTitles = map[problem.Task]string{
 	problem.Analysis:     "Root cause analysis (Table 4c)",
 	problem.Mitigation:   "Mitigation (Table 4d)",
 	problem.Incident:     "Incidents, all questions",
+	problem.Operation:    "Operations",
 }
 
 // WriteText writes the report for people to read.

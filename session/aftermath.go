@@ -41,7 +41,8 @@ type eyes interface {
 // aftermath watches a system after the agent is done, for as long as that may change the verdict.
 type aftermath struct {
 	eyes
-	mends    bool // the agent was to mend it
+	mends    bool          // the agent was to mend it
+	goal     *problem.Goal // what an operation asks for; nil for none
 	baseline grade.Look
 	faults   []fault.Fault
 	hold     time.Duration
@@ -96,6 +97,10 @@ func (a *aftermath) step(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	a.times.now = l.Time
+	if a.goal != nil {
+		a.see(l)
+		return a.enough(l), nil
+	}
 	if !a.mends {
 		a.see(l)
 		return spoilt(a.baseline, l, len(a.faults)) == "" || l.Time.Sub(a.times.done) >= clearTimeout, nil
@@ -116,6 +121,15 @@ func (a *aftermath) step(ctx context.Context) (bool, error) {
 	a.note(s.reached(a.baseline, l), l)
 	a.see(l)
 	return a.hopeless(l), nil
+}
+
+// enough reports whether an operation can be judged: what it asks for has held, or will not come any more.
+func (a *aftermath) enough(l grade.Look) bool {
+	watched := l.Time.Sub(a.times.done)
+	if len(a.goal.Want) == 0 {
+		return watched >= a.hold
+	}
+	return grade.Achieved(a.goal, a.times.began, a.baseline, a.looks, a.hold) || watched >= goalPatience
 }
 
 func (a *aftermath) see(l grade.Look) {
@@ -149,10 +163,13 @@ func (a *aftermath) hopeless(l grade.Look) bool {
 // clear that it will not; until it is as the agent was to find it, if nothing was to be mitigated.
 func (l *Local) watchAftermath(ctx context.Context, interrupted bool) {
 	hold := l.holding(ctx)
+	if l.stage.goal != nil {
+		hold.Extend(grade.GoalHold, "telemetry is what it is judged by")
+	}
 	l.tell(record.HoldEvent, hold)
 	a := &aftermath{
 		eyes: l.stage, mends: l.setting.Problem.Asks(problem.Mitigation), baseline: l.baseline, faults: l.faults,
-		hold:  hold.Least(),
+		hold: hold.Least(), goal: l.stage.goal,
 		quiet: quietFor(l.faults), limit: aftermathTimeout + hold.Least(),
 		times: times{began: l.began, done: time.Now()},
 		saw: func(look grade.Look) {

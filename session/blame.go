@@ -10,7 +10,6 @@ import (
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
-	"github.com/aiopslab/aiopslab/problem"
 )
 
 // This file decides whose it is if a run cannot be judged as usual: the system cannot be looked at, is
@@ -164,7 +163,7 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		late.Round(time.Millisecond))
 	innocent := h.busyBefore() || h.load() == ""
 	last := h.looks[len(h.looks)-1]
-	if h.truth.Task == problem.Mitigation {
+	if h.truth.byState() {
 		// Who did nothing has mended nothing, and what is gone is gone, however busy the machine is.
 		sure := h.touched() == "" || len(grade.Missing(h.baseline, last)) > 0
 		if busy && innocent && !res.Success() && !sure {
@@ -226,7 +225,7 @@ func (h *history) unseen() (v Verdict, judged bool) {
 	switch {
 	case cause == "":
 		return Verdict{GraderFailed, why, h.metrics(nil)}, true
-	case h.truth.Task == problem.Mitigation:
+	case h.truth.byState():
 		return Verdict{AgentFailed, why + "; the agent's own doing can be the cause: " + cause, h.metrics(nil)}, true
 	}
 	return Verdict{}, false // It is judged by its answer.

@@ -120,7 +120,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if !l.Fits(s.Problem) {
 		return a, ErrMisfit
 	}
-	l.stage.log = s.Log
+	l.stage.log, l.stage.goal = s.Log, s.Problem.Goal()
 	if t := cloud.TenancyOf(l.Cloud); t != nil && t.Load != "" {
 		l.phase("starting the load generator as a pod in " + t.Load)
 	}
@@ -255,7 +255,14 @@ func (l *Local) inject(ctx context.Context) error {
 func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
 	env.Injected, env.Dress, env.Applied, env.Spare = time.Time{}, nil, nil, nil
-	l.life = &noise.Life{Env: env, Level: l.setting.Noise, Seed: l.setting.Seed, Surge: l.surge}
+	level := l.setting.Noise
+	if l.stage.goal != nil {
+		level = noise.None // Nobody else is to change what is asked for.
+	}
+	l.life = &noise.Life{Env: env, Level: level, Seed: l.setting.Seed, Surge: l.surge}
+	if err := l.atFirst(ctx); err != nil {
+		return err
+	}
 	if err := l.placeDecoys(ctx, faults); err != nil {
 		return err
 	}

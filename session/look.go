@@ -40,6 +40,11 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 	if l.Serving, err = s.identify(ctx, services.Items); err != nil {
 		return l, err
 	}
+	if s.goal != nil {
+		if l.Operated, err = s.operated(ctx); err != nil {
+			return l, err
+		}
+	}
 	for _, f := range faults {
 		symptom, err := f.Manifest(ctx, s.env)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -95,7 +94,7 @@ func evidence(rec *record.Record, was *Verdict) error {
 		return errors.New("it is a shadow run, on which there is no verdict")
 	case h.submission == nil:
 		return errors.New("it does not tell what the agent submitted")
-	case was.Class != Solved && was.Class != AgentFailed, !h.submission.Submitted && h.truth.Task != problem.Mitigation:
+	case was.Class != Solved && was.Class != AgentFailed, !h.submission.Submitted && !h.truth.byState():
 		return nil // It was not judged by its answer or by the system.
 	case !hasAnswer(rec):
 		return errors.New("it does not have the right answer")

@@ -361,8 +361,9 @@ func (r *run) briefing(way Admission) agent.Briefing {
 	p := r.Problem
 	b := agent.Briefing{
 		Task: p.Task, Namespace: p.App.Namespace, Actions: aci.Actions(string(p.Task)), Kubeconfig: way.Kubeconfig,
-		Note: r.event, Scratch: r.Scratch, Description: paged(aci.Description(string(p.Task), p.App), way.Page),
-		Instructions: aci.Instructions(string(p.Task)), Steps: cmp.Or(r.Steps, DefaultSteps),
+		Note: r.event, Scratch: r.Scratch, Instructions: aci.Instructions(string(p.Task)),
+		Description: paged(aci.Description(string(p.Task), p.App, p.Asked()), way.Page),
+		Steps:       cmp.Or(r.Steps, DefaultSteps),
 	}
 	if r.Policy != nil {
 		b.Description += fmt.Sprintf(policyNotice, r.Policy.Name, r.Policy.Doc)

@@ -51,7 +51,8 @@ type Stage struct {
 	usual    usual     // since when there has been the usual load after it
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
-	log      *slog.Logger // of the run; nil for none
+	log      *slog.Logger  // of the run; nil for none
+	goal     *problem.Goal // of an operation; nil for other runs
 	hunger   hunger
 }
 
@@ -132,6 +133,9 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 	}
 	if err := s.recall(ctx, seed, baseline.Load.Total.Rate); err != nil {
 		return baseline, err
+	}
+	if s.goal != nil { // Who is asked to bring latency down is not paged, and alerts may be about it.
+		return baseline, nil
 	}
 	waited := false
 	err = awaitQuiet(ctx, s.observer.Stirring, s.alerting, func(alert string) {

@@ -49,6 +49,8 @@ type truth struct {
 	Answer problem.Answer `json:"answer"`
 	// Namespace is the application's.
 	Namespace string `json:"namespace,omitempty"`
+	// Goal is what an operation asks for.
+	Goal *problem.Goal `json:"goal,omitempty"`
 	// Questions are those of an incident.
 	Questions []problem.Task `json:"questions,omitempty"`
 	Load      string         `json:"load,omitempty"` // as in a document
@@ -62,7 +64,7 @@ type truth struct {
 func describe(p *problem.Problem, seed uint64) truth {
 	t := truth{
 		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key(), Seed: seed,
-		Answer: p.Answer(), Topology: topologyOf(p.App),
+		Answer: p.Answer(), Goal: p.Goal(), Topology: topologyOf(p.App),
 	}
 	for _, f := range p.Faults() {
 		t.Faults = append(t.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
@@ -72,6 +74,9 @@ func describe(p *problem.Problem, seed uint64) truth {
 	}
 	return t
 }
+
+// byState reports whether the system that an agent leaves is judged, not an answer alone.
+func (t truth) byState() bool { return t.Task == problem.Mitigation || t.Task == problem.Operation }
 
 // correct is the right answer, as an agent would submit it; of an incident, those to its questions.
 func (t truth) correct() any {
@@ -268,9 +273,9 @@ func (h *history) judgeDead() Verdict {
 	switch {
 	case err != nil:
 		return Verdict{GraderFailed, err.Error(), h.metrics(nil)}
-	case h.truth.Task == problem.Mitigation && !res.Success():
+	case h.truth.byState() && !res.Success():
 		return Verdict{Class(h.death.Class), h.death.Why, h.metrics(res)}
-	case !h.submission.Submitted && h.truth.Task != problem.Mitigation:
+	case !h.submission.Submitted && !h.truth.byState():
 		res["success"] = false
 		return Verdict{AgentFailed, h.submission.Reason, h.metrics(res)}
 	case res.Success():
@@ -295,6 +300,11 @@ func (h *history) compare() (res grade.Result, err error) {
 		res = grade.Analysis(answer, causes)
 	case problem.Mitigation:
 		res = grade.Mitigation(h.baseline, h.looks, h.hold)
+	case problem.Operation:
+		if h.truth.Goal == nil {
+			return nil, errors.New("the record has an operation without a goal")
+		}
+		res = grade.Operation(h.truth.Goal, h.began, h.baseline, h.looks, h.hold.Least(), answer)
 	default:
 		return nil, fmt.Errorf("the record has a task %q", h.truth.Task)
 	}
@@ -307,14 +317,14 @@ func (h *history) judge() Verdict {
 	if err != nil {
 		return Verdict{GraderFailed, err.Error(), h.metrics(nil)}
 	}
-	if !h.submission.Submitted && h.truth.Task != problem.Mitigation {
+	if !h.submission.Submitted && !h.truth.byState() {
 		res["success"] = false
 		return Verdict{AgentFailed, h.submission.Reason, h.metrics(res)}
 	}
 	if class, why := h.excuse(res); class != "" {
 		return Verdict{class, why, h.metrics(res)}
 	}
-	if h.interrupt && h.truth.Task == problem.Mitigation && !res.Success() {
+	if h.interrupt && h.truth.byState() && !res.Success() {
 		return Verdict{Inconclusive, "interrupted before it was clear how the system fares", h.metrics(res)}
 	}
 	if res.Success() {
@@ -324,6 +334,12 @@ func (h *history) judge() Verdict {
 }
 
 func (h *history) praise() string {
+	switch {
+	case h.truth.Task == problem.Operation && len(h.truth.Goal.Want) == 0:
+		return "the report is right"
+	case h.truth.Task == problem.Operation:
+		return fmt.Sprintf("what was asked for is done, and has held for %v", h.hold)
+	}
 	if h.truth.Task == problem.Mitigation {
 		return fmt.Sprintf("the system has been well for %v", h.hold)
 	}
@@ -331,6 +347,10 @@ func (h *history) praise() string {
 }
 
 func (h *history) blame(res grade.Result) string {
+	if h.truth.Task == problem.Operation {
+		c, _ := res["complaints"].([]string)
+		return "what was asked for is not done: " + strings.Join(c, "; ") + h.inTheWay()
+	}
 	if h.truth.Task == problem.Mitigation {
 		if c, _ := res["complaints"].([]string); len(c) > 0 {
 			return "the system is not well: " + strings.Join(c, "; ") + h.inTheWay()
@@ -351,6 +371,7 @@ func (h *history) blame(res grade.Result) string {
 // timeKeys are AIOpsLab's names of the time a task took.
 var timeKeys = map[problem.Task]string{
 	problem.Detection: "TTD", problem.Localization: "TTL", problem.Analysis: "TTA", problem.Mitigation: "TTM",
+	problem.Operation: "TTO",
 }
 
 // metrics adds what is measured of every run.

@@ -66,7 +66,8 @@ func New(spec Spec, target Target) (*Generator, error) {
 			DisableCompression:  true,
 		},
 	}
-	if !spec.Held || spec.Arrivals == nil || spec.Arrivals.steady() {
+	steady := spec.Arrivals == nil && !spec.Users.rising() || spec.Arrivals != nil && spec.Arrivals.steady()
+	if !spec.Held || steady {
 		g.Begin()
 	}
 	return g, nil
@@ -200,8 +201,37 @@ func (g *Generator) want() {
 
 // runUsers is the closed loop.
 func (g *Generator) runUsers(ctx context.Context) {
-	for user := range g.spec.Users.Count {
+	u, first := g.spec.Users, g.spec.Users.Count
+	if u.rising() {
+		first = min(max(u.From, 1), u.Count)
+	}
+	for user := range first {
 		g.requests.Go(func() { g.session(ctx, uint64(user)) })
+	}
+	if first < u.Count {
+		g.requests.Go(func() { g.rise(ctx, first) })
+	}
+}
+
+// rise lets the other users come, one after another, once the load has begun.
+func (g *Generator) rise(ctx context.Context, user int) {
+	select {
+	case <-g.begun:
+	case <-ctx.Done():
+		return
+	case <-g.stopped:
+		return
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	start, u := time.Now(), g.spec.Users
+	for n := 1; user < u.Count; n++ {
+		if !g.sleep(ctx, start.Add(time.Duration(float64(n)/u.Spawn*float64(time.Second))), timer) {
+			return
+		}
+		who := uint64(user)
+		g.requests.Go(func() { g.session(ctx, who) })
+		user++
 	}
 }
 

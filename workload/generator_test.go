@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // log notes when requests arrive.
@@ -417,5 +419,35 @@ func TestWanted(t *testing.T) {
 			t.Errorf("when it does not: %+v", w)
 		}
 		g.Stop()
+	})
+}
+
+// Users who become more are as many as at first until the load begins, and then one more at a time.
+func TestUsersRise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		var mu sync.Mutex
+		first := map[string]time.Duration{}
+		target := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if user := r.URL.Query().Get("user"); first[user] == 0 {
+				first[user] = time.Since(start) + 1
+			}
+		})
+		g := mustNew(t, Spec{
+			Mix:   one(Operation{Call: Call{Query: Fields{{"user", "{{.user}}"}}}}),
+			Users: &Users{Count: 5, Think: Think{Min: time.Second, Max: time.Second}, From: 2, Spawn: 0.5},
+			Held:  true, Duration: time.Minute,
+		}, target)
+		go func() {
+			time.Sleep(10 * time.Second)
+			g.Begin()
+		}()
+		g.Run(t.Context())
+		want := map[string]time.Duration{"0": 1, "1": 1, "2": 12*time.Second + 1, "3": 14*time.Second + 1, "4": 16*time.Second + 1}
+		if d := cmp.Diff(want, first); d != "" {
+			t.Error(d)
+		}
 	})
 }

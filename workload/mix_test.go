@@ -154,6 +154,8 @@ func TestSpecErrors(t *testing.T) {
 		{"much too fast", Spec{Mix: mix, Arrivals: &Arrivals{Replay: &Replay{Trace: "time\n0\n1\n", Speed: 1e9}}}, "replay.speed: 1e+09: want more than 0, at most 1000\nreplay.trace: it needs requests at two different times at least, a millisecond apart"},
 		{"rate and trace", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1), Replay: &Replay{}}}, "replay: it has its own times; leave out process, rate, noise and surges"},
 		{"rate and users", Spec{Mix: mix, Arrivals: &Arrivals{Rate: Constant(1)}, Users: &Users{}}, "users: they send as they are answered; leave out rate, noise, surges, process and replay"},
+		{"a rise", Spec{Mix: mix, Users: &Users{Count: 10, Think: think, Spawn: 2, From: 3}}, ""},
+		{"a rise from too many", Spec{Mix: mix, Users: &Users{Count: 10, Think: think, Spawn: -1, From: 11}}, "users.spawn: want users a second, at most 10000\nusers.from: want how many users there are at first, at most count, with spawn"},
 		{"think", Spec{Mix: mix, Users: &Users{Think: Think{Min: 2, Max: 1}}}, "users.count: it must be positive\nusers.think: it needs a min and a max that is not less"},
 	}
 	for _, tt := range tests {

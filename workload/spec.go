@@ -37,7 +37,14 @@ type Spec struct {
 type Users struct {
 	Count int   `yaml:"count"`
 	Think Think `yaml:"think"`
+	// Spawn is how many come in a second until there are Count; 0 has all come at once. From is how many there are
+	// before: until the load begins, if it is held.
+	Spawn float64 `yaml:"spawn,omitempty"`
+	From  int     `yaml:"from,omitempty"`
 }
+
+// rising reports whether they become more.
+func (u *Users) rising() bool { return u != nil && u.Spawn > 0 }
 
 // Think is the time between a response and the next request, drawn evenly between the two.
 type Think struct {
@@ -129,6 +136,12 @@ func (u *Users) problems() (list []Problem) {
 	}
 	if u.Count > MaxRate {
 		list = append(list, Problem{at("count"), fmt.Sprintf("%d users; the most is %d", u.Count, MaxRate)})
+	}
+	if u.Spawn < 0 || u.Spawn > MaxRate {
+		list = append(list, Problem{at("spawn"), fmt.Sprintf("want users a second, at most %d", MaxRate)})
+	}
+	if u.From < 0 || u.From > u.Count || u.From > 0 && u.Spawn == 0 {
+		list = append(list, Problem{at("from"), "want how many users there are at first, at most count, with spawn"})
 	}
 	if t := u.Think; t.Min < 0 || t.Max < t.Min {
 		list = append(list, Problem{at("think"), "it needs a min and a max that is not less"})

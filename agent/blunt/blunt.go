@@ -60,6 +60,9 @@ func commands(remedy string, b agent.Briefing) []string {
 	for _, c := range b.Truth.Document.Answer.Components {
 		targets = append(targets, c.Name)
 	}
+	if g := b.Truth.Goal(); g != nil {
+		targets = g.Services
+	}
 	each := func(format string) []string {
 		var list []string
 		for _, t := range targets {

@@ -4,12 +4,16 @@ package oracle
 
 import (
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // Entry is the agent.
 var Entry = agent.Entry{Name: "oracle", Doc: "gives the reference solution", KnowsTruth: true, New: newOracle}
 
 func newOracle(b agent.Briefing) (agent.Agent, error) {
+	if b.Truth.Task == problem.Operation {
+		return newOperator(b.Truth)
+	}
 	var responses []string
 	for _, q := range b.Truth.Questions() {
 		more, err := agent.Reference(b.Truth, q)

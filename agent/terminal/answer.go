@@ -25,6 +25,9 @@ var usages = map[string]string{
 LEVEL is one of ` + strings.Join(term.SystemLevels, ", ") + `.
 TYPE is one of ` + strings.Join(term.FaultTypes, ", ") + `.`,
 	term.Mitigation: `  submit            once the system is well`,
+	term.Operation: `  submit            once the task is done
+  submit '{"key": value, ...}'
+                    where the task asks for a report`,
 }
 
 // usage says how the answer to a task is submitted. An incident begins with its first question.
@@ -55,6 +58,8 @@ func answer(task string, args []string) (response string, err error) {
 		return agent.Call("submit", names), err
 	case term.Analysis:
 		return cause(args)
+	case term.Operation:
+		return report(args)
 	}
 	if len(args) > 0 {
 		return "", fmt.Errorf("submit takes no argument here, not %q: the system itself is judged",
@@ -144,4 +149,16 @@ func choose(key, value string, values []string) (string, error) {
 		return "", fmt.Errorf("there is no %s %q; did you mean %q?", key, value, near)
 	}
 	return "", fmt.Errorf("there is no %s %q; it is one of %s", key, value, strings.Join(values, ", "))
+}
+
+// report reads what an operation asks to be reported, which may be nothing.
+func report(args []string) (response string, err error) {
+	if len(args) == 0 {
+		return agent.Call("submit"), nil
+	}
+	told := map[string]any{}
+	if err := json.Unmarshal([]byte(strings.Join(args, " ")), &told); err != nil {
+		return "", fmt.Errorf("the report is a JSON object with the keys that the task names: %w", err)
+	}
+	return agent.Call("submit", told), nil
 }

@@ -235,6 +235,8 @@ func (s *server) send(
 			req.Header[name] = values
 		}
 		req.Header.Set(requestHeader, id)
+		// As in the original: a Service chooses a pod for each connection, so new pods get their part.
+		req.Close = true
 		if len(body) > 0 {
 			req.Header.Set("Content-Type", "application/json")
 		}

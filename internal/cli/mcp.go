@@ -68,7 +68,8 @@ over. What happens, and the verdict, is told on standard error.`,
 func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l net.Listener) error {
 	run := &upcoming{begun: make(chan struct{})}
 	server := mcp.New(run, mcp.Options{
-		Task: string(p.Task), App: p.App, Version: ownVersion(),
+		Asked: p.Asked(),
+		Task:  string(p.Task), App: p.App, Version: ownVersion(),
 		Log: s.logger(logs.Off),
 	})
 	serving, stop := context.WithCancel(ctx)

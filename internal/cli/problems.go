@@ -275,6 +275,9 @@ func (d *problemDetails) answer(p *problem.Problem, question problem.Task) (any,
 	if d.Solution, err = p.Solution(); err != nil {
 		return nil, err
 	}
+	if p.Task == problem.Operation {
+		return "what is asked for: " + p.Asked(), nil
+	}
 	if p.Faulty() {
 		d.TrueFixes, d.MayFix = p.TrueFixes(), p.MayFix()
 	}
@@ -284,7 +287,7 @@ func (d *problemDetails) answer(p *problem.Problem, question problem.Task) (any,
 // prompt is what an agent is told: the situation, what it can do, and how to answer.
 func prompt(p *problem.Problem) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(aci.Description(string(p.Task), p.App)))
+	fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(aci.Description(string(p.Task), p.App, p.Asked())))
 	for _, a := range aci.Actions(string(p.Task)) {
 		fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(a.Text()))
 	}

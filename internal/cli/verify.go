@@ -173,8 +173,8 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 	}
 	for _, p := range problems {
 		add(p, "oracle", true)
-		add(p, "noop", !p.Faulty())
-		if !p.Faulty() || !p.Asks(problem.Mitigation) {
+		add(p, "noop", !p.Faulty() && p.Task != problem.Operation)
+		if p.Task != problem.Operation && (!p.Faulty() || !p.Asks(problem.Mitigation)) {
 			continue
 		}
 		fixes, lucky := p.TrueFixes(), p.MayFix()

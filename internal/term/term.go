@@ -9,13 +9,14 @@ const (
 	Analysis     = "analysis"     // what is the root cause?
 	Mitigation   = "mitigation"   // set it right
 	Incident     = "incident"     // all of these questions, one after another
+	Operation    = "operation"    // do what is asked of services, and report
 )
 
 // Questions are what can be asked of an agent, in the order in which an incident is worked on.
 var Questions = []string{Detection, Localization, Analysis, Mitigation}
 
-// Tasks are all tasks: each question by itself, and the incident that has several of them.
-var Tasks = append(Questions[:len(Questions):len(Questions)], Incident)
+// Tasks are all tasks: each question by itself, the incident that has several of them, and operations.
+var Tasks = append(Questions[:len(Questions):len(Questions)], Incident, Operation)
 
 // The system levels, where a root cause is.
 const (

@@ -44,6 +44,7 @@ type Run interface {
 type Options struct {
 	Task    string
 	App     *app.App
+	Asked   string       // what an operation asks for
 	Version string       // of this program
 	Log     *slog.Logger // is told of errors of the server; may be nil
 }
@@ -95,7 +96,7 @@ func briefing(o Options) string {
 	if o.Task == term.Incident {
 		submit = "The tool submit hands in the answer to the question at hand, and returns the next one."
 	}
-	return aci.Description(o.Task, o.App) + `
+	return aci.Description(o.Task, o.App, o.Asked) + `
 
 Use the tools of this server to look at the system and to change it; nothing else reaches it. exec_shell is a shell with kubectl and helm.
 Each call is a step, and steps and time are limited. ` + submit + `

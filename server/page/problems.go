@@ -95,7 +95,7 @@ func (s *Site) showProblem(w http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusNotFound, "%v", err)
 	}
 	p := &problemPage{
-		Problem: one, Graph: drawGraph(one.App, nil), Told: aci.Description(string(one.Task), one.App),
+		Problem: one, Graph: drawGraph(one.App, nil), Told: aci.Description(string(one.Task), one.App, one.Asked()),
 		How: aci.Instructions(string(one.Task)), Source: string(one.Document.Source), Answer: one.Answer(),
 		Faults: one.Faults(),
 	}

@@ -1,0 +1,208 @@
+package problem
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/internal/strict"
+)
+
+// Goal is what an operation asks for: a state that services are to be in, a report, or both. It is judged by what the
+// cluster and the telemetry show, and by what users get, never by how it was done.
+type Goal struct {
+	// Level is the level of autonomy that it asks for: L1 is a step that is given, L2 a task that is to be planned, L3
+	// to notice, L4 to find the cause, L5 to set it right.
+	Level string `yaml:"level" json:"level"`
+	// Services are those that it is about.
+	Services []string `yaml:"services" json:"services"`
+	// Ask is what the agent is told.
+	Ask string `yaml:"ask" json:"ask"`
+	// AtFirst is what is done before the agent's turn.
+	AtFirst *AtFirst `yaml:"at_first,omitempty" json:"at_first,omitempty"`
+	// Want are conditions that must hold in the end, for a while.
+	Want []Want `yaml:"want,omitempty" json:"want,omitempty"`
+	// Report is what the answer must tell.
+	Report []Item `yaml:"report,omitempty" json:"report,omitempty"`
+	// Solution is the reference: commands for the agent's shell, in which {namespace} is the application's.
+	Solution []string `yaml:"solution,omitempty" json:"-"`
+}
+
+// AtFirst is how a Deployment is left for the agent.
+type AtFirst struct {
+	// Delete is a Deployment that is not there. Its manifest is in the ConfigMap manifests.
+	Delete string `yaml:"delete,omitempty" json:"delete,omitempty"`
+	// Image is one that a Deployment, Of, is given.
+	Image string `yaml:"image,omitempty" json:"image,omitempty"`
+	Of    string `yaml:"of,omitempty" json:"of,omitempty"`
+}
+
+// Want is a condition. All that it says must hold.
+type Want struct {
+	// Service is whose it is. With several, in Together, P99 is of all of them in sum.
+	Service  string   `yaml:"service,omitempty" json:"service,omitempty"`
+	Together []string `yaml:"together,omitempty" json:"together,omitempty"`
+
+	Ready     bool              `yaml:"ready,omitempty" json:"ready,omitempty"`         // all pods, and at least one
+	Replicas  int               `yaml:"replicas,omitempty" json:"replicas,omitempty"`   // exactly
+	Image     string            `yaml:"image,omitempty" json:"image,omitempty"`         // of all pods
+	Env       map[string]string `yaml:"env,omitempty" json:"env,omitempty"`             // of all pods
+	Restarted bool              `yaml:"restarted,omitempty" json:"restarted,omitempty"` // all pods are newer than the turn
+	// CPU and Memory are less than these parts of the limits.
+	CPU    float64 `yaml:"cpu,omitempty" json:"cpu,omitempty"`
+	Memory float64 `yaml:"memory,omitempty" json:"memory,omitempty"`
+	// P99 is what 99 of 100 requests take less than.
+	P99 time.Duration `yaml:"p99,omitempty" json:"p99,omitempty"`
+	// Autoscaled says that a HorizontalPodAutoscaler with sensible bounds scales it, and works.
+	Autoscaled bool `yaml:"autoscaled,omitempty" json:"autoscaled,omitempty"`
+}
+
+// Item is a fact that a report must tell.
+type Item struct {
+	Key string `yaml:"key" json:"key"`
+	// Is a measured number, of a service: cpu in thousandths of a core, or p99 in milliseconds.
+	Is string `yaml:"is,omitempty" json:"is,omitempty"`
+	Of string `yaml:"of,omitempty" json:"of,omitempty"`
+	// Value is the right word, if it is no number. A healthy twin has Else.
+	Value string `yaml:"value,omitempty" json:"value,omitempty"`
+	Else  string `yaml:"else,omitempty" json:"-"`
+	// Words are those to choose from.
+	Words []string `yaml:"words,omitempty" json:"words,omitempty"`
+}
+
+// What a number of a report can be.
+const (
+	CPUItem = "cpu"
+	P99Item = "p99"
+)
+
+// Goal is what an operation asks for, nil for other tasks. In a healthy twin, the report is that of a healthy system.
+func (p *Problem) Goal() *Goal {
+	if p.Task != Operation {
+		return nil
+	}
+	g := *p.Document.Goal
+	g.Report = slices.Clone(g.Report)
+	for i, item := range g.Report {
+		if p.Healthy {
+			g.Report[i].Value = item.Else
+		}
+	}
+	return &g
+}
+
+// Told is what an agent is told of the goal: what is asked, and how to report.
+func (g *Goal) Told() string {
+	text := strings.TrimSpace(g.Ask)
+	if len(g.Report) == 0 {
+		return text
+	}
+	var keys []string
+	for _, i := range g.Report {
+		what := "one of " + strings.Join(i.Words, ", ")
+		switch i.Is {
+		case CPUItem:
+			what = "a number: how much CPU " + i.Of + " uses, all pods together, in thousandths of a core"
+		case P99Item:
+			what = "a number: what 99 of 100 requests to " + i.Of + " take less than, in milliseconds"
+		}
+		keys = append(keys, fmt.Sprintf("%q (%s)", i.Key, what))
+	}
+	return text + " Submit a dict with " + strings.Join(keys, " and ") + "."
+}
+
+// measured reports whether a condition needs telemetry.
+func (w Want) measured() bool { return w.CPU > 0 || w.Memory > 0 || w.P99 > 0 }
+
+// Measured reports whether anything of the goal is measured, and so follows with a delay.
+func (g *Goal) Measured() bool {
+	return slices.ContainsFunc(g.Want, func(w Want) bool { return w.measured() || w.Autoscaled })
+}
+
+// checkGoal notes what is wrong with the goal.
+func (r *reader) checkGoal() {
+	d := r.d
+	asks := slices.Contains(d.Tasks, Operation)
+	switch {
+	case d.Goal == nil && asks:
+		r.missing(at("goal"), "goal is missing: the operation asks for it")
+		return
+	case d.Goal == nil:
+		return
+	case !asks || len(d.Tasks) != 1:
+		r.add(at("goal"), "goal: it is for documents with the task %s alone", Operation)
+	}
+	g := d.Goal
+	if !slices.Contains(Levels, g.Level) {
+		r.add(at("goal", "level"), "goal.level: %s", strict.Unknown("level", g.Level, Levels))
+	}
+	if strings.TrimSpace(g.Ask) == "" {
+		r.missing(at("goal", "ask"), "goal.ask is missing: what the agent is told")
+	}
+	if len(g.Services) == 0 {
+		r.missing(at("goal", "services"), "goal.services is missing: whom it is about")
+	}
+	if len(g.Want) == 0 && len(g.Report) == 0 {
+		r.missing(at("goal", "want"), "goal.want is missing: what must hold in the end, or goal.report")
+	}
+	var names []string
+	for _, s := range r.app.Services {
+		names = append(names, s.Name)
+	}
+	service := func(name string, path ...any) {
+		if !slices.Contains(names, name) {
+			r.add(path, "goal: in %s %s", r.app.Name, strict.Unknown("service", name, names))
+		}
+	}
+	for i, s := range g.Services {
+		service(s, "goal", "services", i)
+	}
+	for i, w := range g.Want {
+		if len(w.Together) > 0 {
+			for j, s := range w.Together {
+				service(s, "goal", "want", i, "together", j)
+			}
+			continue
+		}
+		service(w.Service, "goal", "want", i, "service")
+	}
+	for i, item := range g.Report {
+		switch {
+		case item.Key == "":
+			r.add(at("goal", "report", i), "goal.report: an item needs a key")
+		case item.Is != "":
+			if item.Is != CPUItem && item.Is != P99Item {
+				r.add(at("goal", "report", i, "is"), "goal.report: %s",
+					strict.Unknown("number", item.Is, []string{CPUItem, P99Item}))
+			}
+			service(item.Of, "goal", "report", i, "of")
+		case !slices.Contains(item.Words, item.Value):
+			r.add(at("goal", "report", i), "goal.report: %s: the value %q is not among the words", item.Key, item.Value)
+		}
+	}
+	switch a := g.AtFirst; {
+	case a == nil:
+	case (a.Delete == "") == (a.Image == ""), (a.Image == "") != (a.Of == ""):
+		r.add(at("goal", "at_first"), "goal.at_first: give either delete, or image with of")
+	default:
+		service(cmp.Or(a.Delete, a.Of), "goal", "at_first")
+	}
+}
+
+// Levels are the levels of autonomy.
+var Levels = []string{"L1", "L2", "L3", "L4", "L5"}
+
+// twin reports whether a document has a healthy twin: its report tells a faulty system from a healthy one.
+func (g *Goal) twin() bool {
+	return slices.ContainsFunc(g.Report, func(i Item) bool { return i.Else != "" })
+}
+
+// Asked is what an operation asks for, as an agent is told; "" for other tasks.
+func (p *Problem) Asked() string {
+	if g := p.Goal(); g != nil {
+		return g.Told()
+	}
+	return ""
+}
