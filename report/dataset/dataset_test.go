@@ -262,3 +262,38 @@ func TestNoCase(t *testing.T) {
 		t.Errorf("left: %v", list)
 	}
 }
+
+// What was kept can be read table by table.
+func TestOpen(t *testing.T) {
+	dir := t.TempDir()
+	aRun(t, dir, "run-1", revoked)
+	kept, err := Open(filepath.Join(dir, "run-1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs []Log
+	var spans []Span
+	samples := map[string]int{}
+	if err := errors.Join(
+		kept.Logs(func(l Log) { logs = append(logs, l) }),
+		kept.Spans(func(s Span) { spans = append(spans, s) }),
+		kept.Samples(func(_ time.Time, of, metric string, _ float64) { samples[of+" "+metric]++ }),
+	); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Log{from.Add(4 * time.Second), "geo-7d-x", "geo", "ready"}, logs[1]); d != "" {
+		t.Error(d)
+	}
+	want := Span{
+		"t1", "s2", "s1", "geo", "geo.Geo/Nearby", from.Add(1001 * time.Millisecond), 2 * time.Millisecond, true,
+	}
+	if d := cmp.Diff(want, spans[1]); d != "" || spans[0].Parent != "" {
+		t.Error(d, spans[0])
+	}
+	if samples["node-1.geo-7d-x container_cpu_usage_seconds_total"] != 3 || samples["frontend http_requests"] != 2 {
+		t.Error(samples)
+	}
+	if _, err := Open(filepath.Join(dir, "run-2.jsonl")); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}

@@ -177,8 +177,12 @@ type choice struct {
 func (f filter) choices(x *index.Index) (list []choice) {
 	for _, field := range fields {
 		seen := map[string]bool{}
-		for _, r := range x.Runs {
-			if v := field.of(r); v != "" {
+		raw := map[string]bool{} // Runs are many, and what they have of a field is not.
+		for i := range x.Runs {
+			raw[field.of(x.Runs[i])] = true
+		}
+		for v := range raw {
+			if v != "" {
 				seen[visible(v)] = true
 			}
 		}

@@ -2,12 +2,15 @@ package page
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"html/template"
 	"net/url"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/report/dataset"
 )
 
 // moment is what there was at one time of a run.
@@ -24,10 +27,37 @@ type moment struct {
 	Graph         template.HTML
 	Red           []fact
 	Before, After string // links to the events before and after
+
+	Kept    bool // there is telemetry
+	NotKept string
+	Until   string // when it ends, if the moment is later
+	Logs    []shownLog
+	Traces  []*shownTrace
+	Fall    template.HTML
+	Metrics *metricsBox
+}
+
+// telemetry fills in what a run has kept of logs, traces and metrics.
+func (m *moment) telemetry(ctx context.Context, t *telemetry, p *runPage, q url.Values) {
+	at := p.Begun.Add(durationOf(m.At))
+	m.Kept = true
+	if at.After(t.To) {
+		m.Until, at = clock(t.To), t.To
+	}
+	m.Logs = t.logsAt(at)
+	m.Traces = t.tracesAt(at)
+	for i, one := range m.Traces {
+		link := url.Values{"at": {fmt.Sprintf("%.2f", m.At)}, "trace": {one.ID}}
+		one.Link = "?" + link.Encode()
+		if one.ID == q.Get("trace") || i == 0 {
+			m.Fall = waterfall(one).html()
+		}
+	}
+	m.Metrics = t.ask(ctx, cmp.Or(q.Get("query"), defaultQuery), at)
 }
 
 // momentOf is what there was at a time.
-func (s *Site) momentOf(p *runPage, at float64, _ url.Values) *moment {
+func (s *Site) momentOf(ctx context.Context, p *runPage, at float64, q url.Values) *moment {
 	m := &moment{At: at, Clock: clock(p.Begun.Add(durationOf(at)))}
 	for _, ph := range p.Phases {
 		if ph.At <= at {
@@ -51,6 +81,14 @@ func (s *Site) momentOf(p *runPage, at float64, _ url.Values) *moment {
 		m.Graph = drawGraph(a, red)
 	}
 	m.neighbours(p)
+	switch t, err := s.kept.of(p.File); {
+	case err == nil:
+		m.telemetry(ctx, t, p, q)
+	case errors.Is(err, dataset.ErrNone):
+		m.NotKept = "This run has kept no logs, metrics and traces. 'aiopslab run --keep-telemetry' keeps them."
+	default:
+		m.NotKept = "What this run has kept cannot be read: " + clip(err.Error())
+	}
 	return m
 }
 

@@ -144,7 +144,7 @@ func (s *Site) showRun(w http.ResponseWriter, r *http.Request) error {
 			p.Steps = append(p.Steps, p.shown(&st.Steps[i]))
 		}
 	}
-	p.Moment = s.momentOf(p, at, r.URL.Query())
+	p.Moment = s.momentOf(r.Context(), p, at, r.URL.Query())
 	p.Told = excerptOf(st.Briefing.Description, p.textLink(st.BriefingSeq, "description"))
 	for _, o := range st.Outputs {
 		p.Said = append(p.Said, shownOutput{o, excerptOf(o.Text, p.textLink(o.Seq, "text"))})

@@ -31,6 +31,7 @@ type Site struct {
 	mux   *http.ServeMux
 	shelf shelf
 	read  readRuns
+	kept  readTelemetry
 
 	ctx   context.Context // of what goes on behind requests
 	close context.CancelFunc
