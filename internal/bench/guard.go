@@ -89,12 +89,68 @@ func benchGuard(ctx context.Context, r *run) error {
 			}
 		}
 		for i, d := range doors[1:] {
-			r.report(measure.Row{
+			row := measure.Row{
 				What: "API call, " + call.what + ", " + d.what + ": p50", Value: latency[i+1],
 				Stock: latency[0],
-			})
+			}
+			if call.what == "update" && i == 0 {
+				row.Target = measure.RatioAtMost(maxJournal)
+			}
+			r.report(row)
 		}
 	}
+	return benchUndo(ctx, r, g)
+}
+
+const (
+	maxJournal = 1.5 // times a write without the guard and its journal
+	maxUndo    = 1   // seconds
+)
+
+// benchUndo takes the writes of a full transaction back.
+func benchUndo(ctx context.Context, r *run, g *guard.Guard) error {
+	b, err := g.Kubeconfig(metav1.NamespaceDefault)
+	if err != nil {
+		return err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(b)
+	if err != nil {
+		return err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	maps := client.CoreV1().ConfigMaps(metav1.NamespaceDefault)
+	took := measure.Of("s")
+	for range r.rounds {
+		if _, err := g.Begin(ctx); err != nil {
+			return err
+		}
+		for i := range guard.Window / 2 {
+			m := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "undo-" + strconv.Itoa(i)}}
+			if _, err := maps.Create(ctx, m, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			m.Data = map[string]string{"i": strconv.Itoa(i)}
+			if _, err := maps.Update(ctx, m, metav1.UpdateOptions{}); err != nil {
+				return err
+			}
+		}
+		start := time.Now()
+		t, err := g.Abort(ctx)
+		if err != nil {
+			return err
+		}
+		took.Add(time.Since(start).Seconds())
+		if len(t.Undone) != guard.Window || len(t.Differences) > 0 {
+			return fmt.Errorf("%d writes were taken back, and differ: %v", len(t.Undone), t.Differences)
+		}
+	}
+	r.report(measure.Row{
+		What: fmt.Sprintf("undo of %d writes", guard.Window), Value: took, Target: measure.AtMost(maxUndo),
+	})
 	return nil
 }
 
