@@ -72,6 +72,8 @@ type Entry struct {
 	Baseline time.Duration
 	// NeedsModel marks those that cannot work without a chat model.
 	NeedsModel bool
+	// TakesModel marks those that can work with a chat model, and without one.
+	TakesModel bool
 	// Held says how an agent that is a program is confined, and Gap why it is not, or not wholly. Both are empty
 	// for other agents.
 	Held, Gap string

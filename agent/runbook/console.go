@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"regexp"
@@ -24,19 +25,25 @@ type console struct {
 	yield       func(string) bool
 	observation string // the answer to the last call
 	looks       int
+	most        int             // looks that can be made
+	ctx         context.Context // of the response that is waited for
 	closed      bool
 	setup       string // what prepare runs
+	refused     bool   // something was, because a transaction is open
 }
 
 // say makes a call and returns what came of it. Nothing comes once the console is closed or the
 // calls are used up.
 func (c *console) say(thought, call string) string {
-	if c.closed || c.looks >= maxLooks {
+	if c.closed || c.looks >= c.most {
 		return ""
 	}
 	c.looks++
 	return c.send(thought, call)
 }
+
+// inTransaction is how a refusal ends of what cannot be taken back.
+const inTransaction = "commit or abort the transaction first"
 
 func (c *console) send(thought, call string) string {
 	if !c.yield("Thought: " + thought + "\n\nAction:\n" + call) {
@@ -44,6 +51,7 @@ func (c *console) send(thought, call string) string {
 		return ""
 	}
 	text := strings.TrimRight(c.observation, " \n")
+	c.refused = c.refused || strings.Contains(text, inTransaction)
 	return strings.TrimRight(strings.TrimSuffix(text, aci.NextAction), "\n")
 }
 
@@ -115,5 +123,5 @@ func (c *console) left() int {
 	if c.closed {
 		return 0
 	}
-	return maxLooks - c.looks
+	return c.most - c.looks
 }

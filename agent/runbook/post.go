@@ -56,7 +56,7 @@ type Post struct {
 // it; false means that no more can be made.
 func NewPost(site Site, service string, say func(response string) (string, bool)) *Post {
 	p := &Post{site: site, service: service}
-	c := &console{setup: Helpers()}
+	c := &console{setup: Helpers(), most: maxLooks}
 	c.yield = func(response string) bool {
 		thought, _, _ := strings.Cut(strings.TrimPrefix(response, "Thought: "), "\n\nAction:\n")
 		p.did = append(p.did, thought)

@@ -27,10 +27,11 @@ type runner struct {
 	next    func() (string, bool)
 	stop    func()
 	last    string
+	failed  error // why there is no next response
 }
 
 func start(work func(*console)) *runner {
-	r := &runner{console: &console{setup: helpers}}
+	r := &runner{console: &console{setup: helpers, most: maxLooks}}
 	r.next, r.stop = iter.Pull(iter.Seq[string](func(yield func(string) bool) {
 		r.console.yield = yield
 		work(r.console)
@@ -39,10 +40,13 @@ func start(work func(*console)) *runner {
 }
 
 // Act implements agent.Agent. An agent that has submitted says the same again.
-func (r *runner) Act(_ context.Context, observation string) (string, error) {
-	r.console.observation = observation
+func (r *runner) Act(ctx context.Context, observation string) (string, error) {
+	r.console.observation, r.console.ctx = observation, ctx
 	if response, ok := r.next(); ok {
 		r.last = response
+	}
+	if r.failed != nil {
+		return "", r.failed
 	}
 	if r.last == "" {
 		return "", errors.New("the runbook is at its end")

@@ -20,6 +20,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent/react"
 	"github.com/aiopslab/aiopslab/agent/runbook"
 	shellagent "github.com/aiopslab/aiopslab/agent/shell"
+	"github.com/aiopslab/aiopslab/agent/stratus"
 	"github.com/aiopslab/aiopslab/agent/tools"
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/fault"
@@ -43,7 +44,7 @@ type Parts struct {
 func (p Parts) AllAgents() []agent.Entry {
 	alone := slices.Concat(p.Agents,
 		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry})
-	return slices.Concat(alone, hierarchy.Entries(alone), classic.Entries(),
+	return slices.Concat(alone, hierarchy.Entries(alone), stratus.Entries(), classic.Entries(),
 		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries(), []agent.Entry{exploit.Snoop})
 }
 

@@ -169,7 +169,7 @@ func (f *benchFlags) contestants(ctx context.Context, s *State) (list []local.Co
 		}
 		program = program || strings.HasPrefix(name, external.Prefix)
 		models := []string{""}
-		if a.NeedsModel {
+		if a.NeedsModel || a.TakesModel && len(f.models) > 0 {
 			used = true
 			if models = f.models; len(models) == 0 {
 				return nil, fail(ExitUsage, fmt.Errorf("the agent %s needs a model", a.Name), modelHint)

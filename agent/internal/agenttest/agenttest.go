@@ -3,6 +3,7 @@
 package agenttest
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ type Case struct {
 	// World is what an action returns; what cannot be read as a call does not get there.
 	World  func(c *aci.Call) string
 	Window int    // of the model; 0 for the default
+	Steps  int    // that it has; 0 for maxSteps
 	Model  string // "test" if empty; "anthropic/test" is asked in Anthropic's protocol
 }
 
@@ -67,7 +69,7 @@ func (c Case) Go(t testing.TB) *Run {
 	}
 	r := &Run{}
 	a, err := c.Entry.New(agent.Briefing{
-		Task: c.Task, Namespace: "test-shop", Model: m, Actions: aci.Actions(string(c.Task)),
+		Task: c.Task, Namespace: "test-shop", Model: m, Steps: c.Steps, Actions: aci.Actions(string(c.Task)),
 		Description:  "You are an engineer who looks after the service test-shop.",
 		Instructions: aci.Instructions(string(c.Task)),
 		Note:         func(kind string, data any) { r.Notes = append(r.Notes, Note{kind, data}) },
@@ -76,7 +78,7 @@ func (c Case) Go(t testing.TB) *Run {
 		t.Fatal(err)
 	}
 	observation := aci.NextAction
-	for range maxSteps {
+	for range cmp.Or(c.Steps, maxSteps) {
 		response, err := a.Act(context.Background(), observation)
 		if err != nil {
 			r.Err = err
