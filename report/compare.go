@@ -247,11 +247,10 @@ func (c *Comparison) print() *printer {
 	for _, m := range c.Measures {
 		interval := "-"
 		if m.Interval != nil {
-			interval = fmt.Sprintf("%+.4g to %+.4g", m.Interval.Low, m.Interval.High)
+			interval = Signed(m.Interval.Low) + " to " + Signed(m.Interval.High)
 		}
 		rows = append(rows, []string{
-			m.Name, fmt.Sprint(m.Pairs), fmt.Sprintf("%.4g", m.First), fmt.Sprintf("%.4g", m.Second),
-			fmt.Sprintf("%+.4g", m.Difference), interval,
+			m.Name, fmt.Sprint(m.Pairs), Figure(m.First), Figure(m.Second), Signed(m.Difference), interval,
 		})
 	}
 	p.table("What a run takes", rows)

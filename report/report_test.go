@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -312,5 +313,19 @@ func TestStepLimits(t *testing.T) {
 	}
 	if !slices.IsSortedFunc(within, func(a, b Share) int { return a.N - b.N }) {
 		t.Errorf("it falls: %+v", within)
+	}
+}
+
+func TestFigure(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0", 1: "1", 12: "12", 107.49: "107.5", 16190.4: "16190", 2_000_000: "2000000", -0.5652: "-0.5652",
+		0.002364: "0.002364", 0.00001: "0.00001", 7.043: "7.043", -19.634: "-19.63", math.Inf(1): "+Inf",
+	} {
+		if got := Figure(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+	if got := Signed(5203) + Signed(-1) + Signed(0); got != "+5203-1+0" {
+		t.Error(got)
 	}
 }

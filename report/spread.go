@@ -50,7 +50,7 @@ func (p *printer) spreads(r *Report) {
 			}
 			line := []string{cell(row.Agent), measures[i].name, fmt.Sprint(s.Of)}
 			for _, v := range []float64{s.Mean, s.Least, s.P10, s.Median, s.P90, s.Most} {
-				line = append(line, fmt.Sprintf("%.4g", v))
+				line = append(line, Figure(v))
 			}
 			rows = append(rows, line)
 		}

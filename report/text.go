@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -266,6 +268,27 @@ func (s Share) percent() string {
 		return "-"
 	}
 	return fmt.Sprintf("%.1f %%", 100*s.Value)
+}
+
+// Figure is a number with four digits that matter, as people write it: without an exponent.
+func Figure(v float64) string {
+	digits := 3
+	if v != 0 && !math.IsNaN(v) && !math.IsInf(v, 0) {
+		digits -= int(math.Floor(math.Log10(math.Abs(v))))
+	}
+	text := strconv.FormatFloat(v, 'f', min(max(digits, 0), 8), 64)
+	if strings.Contains(text, ".") {
+		text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	}
+	return text
+}
+
+// Signed is a [Figure] with its sign.
+func Signed(v float64) string {
+	if v < 0 {
+		return Figure(v)
+	}
+	return "+" + Figure(v)
 }
 
 // portion is n of so many, in percent.

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 	"github.com/prometheus/prometheus/tsdb/chunks"
 	"github.com/prometheus/prometheus/util/annotations"
+
+	"github.com/aiopslab/aiopslab/report"
 )
 
 const (
@@ -229,7 +231,7 @@ func (b *metricsBox) draw(m promql.Matrix, from, to, at time.Time) {
 			fmt.Fprintf(&path, "%s%s %s", command, num(x(p.T)), num(y(p.F)))
 			last = p.T
 			if p.T <= at.UnixMilli() {
-				now = fmt.Sprintf("%.4g", p.F)
+				now = report.Figure(p.F)
 			}
 		}
 		d.path(fmt.Sprintf("s%d", i), path.String())

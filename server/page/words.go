@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/record/index"
+	"github.com/aiopslab/aiopslab/report"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -15,7 +16,7 @@ import (
 var words = template.FuncMap{
 	"verdict": verdictOf, "seconds": seconds, "money": money, "count": count, "day": day, "clock": clock,
 	"percent": percent, "visible": visible, "prefix": func() string { return Prefix }, "plural": plural, "clip": clip,
-	"dict": dict, "thousands": thousands, "menu": func() []place { return menu },
+	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands, "menu": func() []place { return menu },
 }
 
 // place is an entry of the menu.
