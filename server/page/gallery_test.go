@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,11 +34,15 @@ func gallery(t testing.TB, dir string) {
 		skill       float64
 	}{{"react", "large", 0.8}, {"react", "small", 0.45}, {"flash", "large", 0.7}, {"runbook", "", 0.6}}
 	for i, p := range problems {
+		right, wrong := "the system has been well for 30s", "the system is not well: 61.0 % of requests succeed, 100.0 % in the baseline"
+		if strings.Contains(p, "-detection-") {
+			right, wrong = "the answer is right", `submitted "No", right is "Yes"`
+		}
 		for j, a := range agents {
 			for try := range 3 {
-				class, why := "solved", "the system has been well for 30s"
+				class, why := "solved", right
 				if draw.Float64() > a.skill {
-					class, why = "agent", "the system is not well: 61.0 % of requests succeed, 100.0 % in the baseline"
+					class, why = "agent", wrong
 				}
 				if draw.IntN(30) == 0 {
 					class, why = "infra", "the environment ended: out of memory"
