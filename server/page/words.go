@@ -16,7 +16,8 @@ import (
 var words = template.FuncMap{
 	"verdict": verdictOf, "seconds": seconds, "money": money, "count": count, "day": day, "clock": clock,
 	"percent": percent, "visible": visible, "prefix": func() string { return Prefix }, "plural": plural, "clip": clip,
-	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands, "menu": func() []place { return menu },
+	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands,
+	"menu": func() []place { return menu },
 }
 
 // place is an entry of the menu.
