@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
 	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
@@ -130,4 +131,31 @@ func command(conn io.Writer, in io.Reader, cmd bson.D, reply any) error {
 		return fmt.Errorf("it does not speak MongoDB's protocol: %w", err)
 	}
 	return nil
+}
+
+// Queue is the question whether a RabbitMQ lets somebody in, by name and password as "guest:guest", and has a queue.
+func Queue(login, name string, durable bool) Question {
+	return func(ctx context.Context, dial Dial, address string) error {
+		stop := func() bool { return true }
+		defer func() { stop() }()
+		conn, err := amqp.DialConfig("amqp://"+login+"@"+address+"/", amqp.Config{
+			Dial: func(network, address string) (net.Conn, error) {
+				c, err := dial(ctx, network, address)
+				if err == nil {
+					stop = context.AfterFunc(ctx, func() { c.Close() })
+				}
+				return c, err
+			},
+		})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		ch, err := conn.Channel()
+		if err != nil {
+			return err
+		}
+		_, err = ch.QueueDeclarePassive(name, durable, false, false, false, nil)
+		return err
+	}
 }

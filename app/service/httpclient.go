@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"time"
 
@@ -59,4 +60,55 @@ func (t *tracedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	span.End()
 	return resp, nil
+}
+
+// A request that nobody has answered is sent again, for as long as it may take until a Service has heard that a pod has
+// gone.
+const (
+	sends     = 5
+	sendAgain = 60 * time.Millisecond
+)
+
+// Insist sends a request, again if nobody has answered it, and returns the first answer. Request makes it anew each
+// time. All of it, until the answer was read, takes as long as limit at most.
+func Insist(ctx context.Context, c *http.Client, limit time.Duration,
+	request func(context.Context) (*http.Request, error),
+) (resp *http.Response, err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer func() {
+		if err != nil {
+			cancel()
+		}
+	}()
+	for n := range sends {
+		req, err := request(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if resp, err = c.Do(req); err == nil {
+			resp.Body = &cancelling{resp.Body, cancel}
+			return resp, nil
+		}
+		if n == sends-1 || ctx.Err() != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(sendAgain << n):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+// cancelling ends the context of a request when its answer was read.
+type cancelling struct {
+	io.ReadCloser
+	cancel context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (c *cancelling) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
 }

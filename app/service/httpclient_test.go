@@ -2,11 +2,15 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"go.opentelemetry.io/otel/propagation"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -92,5 +96,49 @@ func TestWell(t *testing.T) {
 		if err != nil || r.Status != want {
 			t.Errorf("%v, %v; want %v", r.GetStatus(), err, want)
 		}
+	}
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestInsist: what nobody has answered is sent again, a few times, and no longer than the time there is.
+func TestInsist(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		failures      int
+		limit         time.Duration
+		sent          int
+		answered      bool
+		contextsEnded bool
+	}{
+		{"at once", 0, time.Minute, 1, true, false},
+		{"after a while", 3, time.Minute, 4, true, false},
+		{"never", 100, time.Minute, sends, false, true},
+		{"in time", 100, 100 * time.Millisecond, 2, false, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			sent := 0
+			var last context.Context
+			client := &http.Client{Transport: roundTrip(func(*http.Request) (*http.Response, error) {
+				if sent++; sent <= c.failures {
+					return nil, errors.New("connection refused")
+				}
+				return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader("yes"))}, nil
+			})}
+			resp, err := Insist(t.Context(), client, c.limit, func(ctx context.Context) (*http.Request, error) {
+				last = ctx
+				return http.NewRequestWithContext(ctx, http.MethodGet, "http://geo:80/", nil)
+			})
+			if sent != c.sent || (err == nil) != c.answered || (last.Err() != nil) != c.contextsEnded {
+				t.Errorf("%s: sent %d times, %v, and then %v", c.name, sent, err, last.Err())
+			}
+			if err == nil {
+				if resp.Body.Close(); last.Err() == nil {
+					t.Errorf("%s: its context goes on when the answer was read", c.name)
+				}
+			}
+		})
 	}
 }

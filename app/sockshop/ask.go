@@ -3,13 +3,10 @@ package sockshop
 import (
 	"context"
 	"database/sql"
-	"net"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/aiopslab/aiopslab/app/ask"
 )
@@ -35,7 +32,7 @@ var questions = map[string]ask.Question{
 	"user": ask.All(
 		says("/customers/57a98d98e4b00679b4a830af", http.StatusOK, `"username":"Eve_Berger"`), healthy("user", "user-db")),
 	"catalogue-db": theSocks,
-	"rabbitmq":     theQueue,
+	"rabbitmq":     ask.Queue("guest:guest", taskQueue, false),
 	"jaeger":       ask.Jaeger("front-end"),
 }
 
@@ -84,31 +81,4 @@ func theSocks(ctx context.Context, dial ask.Dial, address string) error {
 		return ask.Wrong("%d socks", n)
 	}
 	return nil
-}
-
-// theQueue asks the broker for the queue of shipments.
-func theQueue(ctx context.Context, dial ask.Dial, address string) error {
-	conn, err := amqp.DialConfig("amqp://guest:guest@"+address+"/", amqp.Config{
-		Dial: func(network, address string) (net.Conn, error) {
-			c, err := dial(ctx, network, address)
-			if err == nil {
-				deadline, ok := ctx.Deadline()
-				if !ok {
-					deadline = time.Now().Add(brokerTimeout)
-				}
-				err = c.SetDeadline(deadline)
-			}
-			return c, err
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	_, err = ch.QueueDeclarePassive(taskQueue, false, false, false, false, nil)
-	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"time"
 
@@ -22,10 +23,6 @@ import (
 const (
 	// callTimeout is for one service's call to another.
 	callTimeout = 5 * time.Second
-	// A call that no server has answered is tried again, as long as it may take until a Service has heard that a pod
-	// has gone.
-	tries    = 5
-	tryAgain = 60 * time.Millisecond
 	// maxBody is how much of a request or an answer is read.
 	maxBody = 256 << 10
 )
@@ -218,54 +215,22 @@ func number(ctx context.Context) string {
 // send sends a request, again if nobody has answered it. The time for all of it is callTimeout.
 func (s *server) send(
 	ctx context.Context, method, url string, body []byte, header http.Header,
-) (resp *http.Response, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer func() {
-		if err != nil {
-			cancel()
-		}
-	}()
+) (*http.Response, error) {
 	id := number(ctx)
-	for n := range tries {
+	return service.Insist(ctx, s.client, callTimeout, func(ctx context.Context) (*http.Request, error) {
 		req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 		if err != nil {
 			return nil, err
 		}
-		for name, values := range header {
-			req.Header[name] = values
-		}
+		maps.Copy(req.Header, header)
 		req.Header.Set(requestHeader, id)
 		// As in the original: a Service chooses a pod for each connection, so new pods get their part.
 		req.Close = true
 		if len(body) > 0 {
 			req.Header.Set("Content-Type", "application/json")
 		}
-		if resp, err = s.client.Do(req); err == nil {
-			resp.Body = &cancelling{resp.Body, cancel}
-			return resp, nil
-		}
-		if n == tries-1 || ctx.Err() != nil {
-			return nil, err
-		}
-		select {
-		case <-time.After(tryAgain << n):
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
-	return nil, err
-}
-
-// cancelling ends the context of a request when its answer was read.
-type cancelling struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-// Close implements io.Closer.
-func (c *cancelling) Close() error {
-	defer c.cancel()
-	return c.ReadCloser.Close()
+		return req, nil
+	})
 }
 
 // mongo opens the service's database. It waits for nobody: without its store a service answers with errors.

@@ -1,14 +1,9 @@
 package trainticket
 
 import (
-	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"strings"
-	"time"
-
-	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/aiopslab/aiopslab/app/ask"
 )
@@ -53,7 +48,7 @@ var questions = map[string]ask.Question{
 		says(http.StatusNotFound, "there is no payment for order none")),
 	"ts-notification-service": ask.Page("/api/v1/notifyservice/notification/order/none",
 		says(http.StatusNotFound, `there is no mail about order`)),
-	"rabbitmq": theQueue,
+	"rabbitmq": ask.Queue("train:ticket", emailQueue, true),
 	"jaeger":   ask.Jaeger("ts-gateway-service"),
 }
 
@@ -70,31 +65,4 @@ func says(status int, text string) func(int, []byte) error {
 		}
 		return nil
 	}
-}
-
-// theQueue asks the broker for the queue of mails.
-func theQueue(ctx context.Context, dial ask.Dial, address string) error {
-	conn, err := amqp.DialConfig("amqp://train:ticket@"+address+"/", amqp.Config{
-		Dial: func(network, address string) (net.Conn, error) {
-			c, err := dial(ctx, network, address)
-			if err == nil {
-				deadline, ok := ctx.Deadline()
-				if !ok {
-					deadline = time.Now().Add(postTimeout)
-				}
-				err = c.SetDeadline(deadline)
-			}
-			return c, err
-		},
-	})
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	ch, err := conn.Channel()
-	if err != nil {
-		return err
-	}
-	_, err = ch.QueueDeclarePassive(emailQueue, true, false, false, false, nil)
-	return err
 }
