@@ -50,7 +50,7 @@ func labapp(t *testing.T, args ...string) (*exec.Cmd, *kittest.Buffer) {
 
 func TestUnknownService(t *testing.T) {
 	cmd, out := labapp(t, "nosuch")
-	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(out.String(), `there are: accounting, ad, astronomy-shop/frontend, astronomy-shop/recommendation, bank,`) {
+	if err := cmd.Run(); cmd.ProcessState.ExitCode() != 2 || !strings.Contains(out.String(), `there are: accounting, ad, app, astronomy-shop/frontend, astronomy-shop/recommendation, bank,`) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
