@@ -12,6 +12,21 @@ type Share struct {
 	High  float64 `json:"high"`
 }
 
+// ShareOf is the share of solved runs. If problems were tried more than once, its interval is as wide as runs that are
+// alike make it.
+func ShareOf(problems []stats.Group) Share {
+	solved, of := 0, 0
+	for _, g := range problems {
+		solved, of = solved+g.Solved, of+g.Of
+	}
+	s := NewShare(solved, of)
+	if len(problems) < of {
+		_, i := stats.Clustered(problems)
+		s.Low, s.High = i.Low, i.High
+	}
+	return s
+}
+
 // NewShare returns the share that n has in a number of runs.
 func NewShare(n, of int) Share {
 	if of == 0 {

@@ -19,16 +19,8 @@ type Tries struct {
 	All []float64 `json:"pass_all"`
 }
 
-// accuracy is the share of runs that were solved. If problems were tried more than once, its interval is as wide as
-// runs that are alike make it.
-func (t *tally) accuracy() Share {
-	s := NewShare(t.solved, t.runs)
-	if len(t.problems) < t.runs {
-		_, i := stats.Clustered(t.groups())
-		s.Low, s.High = i.Low, i.High
-	}
-	return s
-}
+// accuracy is the share of runs that were solved.
+func (t *tally) accuracy() Share { return ShareOf(t.groups()) }
 
 // groups are the problems, those with the fewest tries first: in the same order for the same records.
 func (t *tally) groups() []stats.Group {

@@ -10,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/report"
+	"github.com/aiopslab/aiopslab/report/stats"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -20,7 +21,8 @@ func counts(r *index.Run) bool {
 
 // tally counts runs that count.
 type tally struct {
-	solved, of, spoilt  int
+	of, spoilt          int
+	problems            map[string]stats.Group
 	seconds, steps, sum float64
 	priced              int
 }
@@ -33,16 +35,31 @@ func (t *tally) add(r *index.Run) {
 	t.of++
 	t.seconds += r.Seconds
 	t.steps += float64(r.Steps)
-	if r.Class == string(session.Solved) {
-		t.solved++
+	if t.problems == nil {
+		t.problems = map[string]stats.Group{}
 	}
+	g := t.problems[r.Problem]
+	if g.Of++; r.Class == string(session.Solved) {
+		g.Solved++
+	}
+	t.problems[r.Problem] = g
 	if r.Cost != nil {
 		t.sum += *r.Cost
 		t.priced++
 	}
 }
 
-func (t *tally) share() report.Share { return report.NewShare(t.solved, t.of) }
+// share is the part that was solved. Its interval is about problems like these, in which tries of one are alike; of one
+// problem alone it is about that problem.
+func (t *tally) share() report.Share {
+	groups := slices.SortedFunc(maps.Values(t.problems), func(a, b stats.Group) int {
+		return cmp.Or(a.Of-b.Of, a.Solved-b.Solved)
+	})
+	if len(groups) == 1 {
+		return report.NewShare(groups[0].Solved, groups[0].Of)
+	}
+	return report.ShareOf(groups)
+}
 
 // board is the leaderboard: agents, the best first.
 type board struct {
