@@ -89,7 +89,8 @@ fix: ## format and tidy
 	$(GO) mod tidy
 	$(GO) -C examples/outside mod tidy
 
-bench: build ## measure speed and memory, and compare with stock settings
+bench: build ## measure speed and memory, compare with stock settings, and try 10,000 agents in transactions
+	$(COMPILE) test ./guard -run TestNeverLeftWorse -v -count=1 -rapid.checks=10000
 	$(COMPILE) run ./internal/bench
 
 hostile: ## try everything an enemy would (CLASS=memory for one class)

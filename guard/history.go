@@ -31,6 +31,10 @@ type history struct {
 	open      *transaction // nil for none
 	count     int          // transactions so far
 	streams   int          // commands in containers and the like that are under way
+	// found is the severity that the transaction had begun with which was taken back last, and suffers until when the
+	// system may suffer from that.
+	found   float64
+	suffers time.Time
 }
 
 // write is one that was carried out, or may have been.

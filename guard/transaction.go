@@ -27,6 +27,8 @@ const (
 	severityPeriod = time.Second
 	// undoTimeout is how long it may take to take writes back, however many.
 	undoTimeout = 2 * time.Minute
+	// recovery is how long a system may still suffer from writes that were taken back: pods start anew.
+	recovery = time.Minute
 )
 
 // Severity tells how bad a system is. Less is better, and 0 is well.
@@ -101,6 +103,7 @@ func (g *Guard) Begin(ctx context.Context) (*Transaction, error) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.count++
+		s = h.reference(s)
 		h.open = &transaction{id: h.count, began: time.Now(), severity: s}
 		return &Transaction{Action: "begin", Number: h.count, Before: s, note: note}, nil
 	})
@@ -134,6 +137,7 @@ func (g *Guard) Commit(ctx context.Context, wait time.Duration) (*Transaction, e
 			}
 			if worse {
 				g.takeBack(h, out, t.id, t.used)
+				h.suffer(t)
 				out.Aborted = true
 			}
 		}
@@ -176,6 +180,7 @@ func (g *Guard) Abort(ctx context.Context) (*Transaction, error) {
 		}
 		out := &Transaction{Action: "abort", Number: t.id, Writes: t.used, Before: t.severity, Aborted: true}
 		g.takeBack(h, out, t.id, t.used)
+		h.suffer(t)
 		h.shut()
 		return out, nil
 	})
@@ -262,6 +267,26 @@ func (h *history) shut() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open = nil
+}
+
+// suffer notes that a transaction was taken back, and with how bad a system it had begun.
+func (h *history) suffer(t *transaction) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if t.severity != nil && t.used > 0 {
+		h.found, h.suffers = *t.severity, time.Now().Add(recovery)
+	}
+}
+
+// reference is what a transaction that begins with a severity is held against: that, or what one had begun with that
+// was just taken back. Otherwise who makes a system worse, and takes it back, could keep as bad a change while the
+// system recovers.
+func (h *history) reference(s *float64) *float64 {
+	if s == nil || time.Now().After(h.suffers) || h.found >= *s {
+		return s
+	}
+	found := h.found
+	return &found
 }
 
 func (h *history) streaming() int {

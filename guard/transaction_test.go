@@ -365,6 +365,31 @@ func TestCommitOnlyIfNoWorse(t *testing.T) {
 	})
 }
 
+// TestBeginWhileItRecovers begins anew while the system still suffers from what was taken back: that is no excuse for
+// as bad a change.
+func TestBeginWhileItRecovers(t *testing.T) {
+	h, bad, good, suffering := &history{}, 0.5, 0.1, 0.9
+	if got := h.reference(&suffering); *got != suffering {
+		t.Errorf("with nothing taken back: %v", *got)
+	}
+	h.suffer(&transaction{severity: &suffering}) // It had no writes.
+	h.suffer(&transaction{used: 1})              // Nothing was measured.
+	if got := h.reference(&suffering); *got != suffering || h.reference(nil) != nil {
+		t.Errorf("with nothing to suffer from: %v", *got)
+	}
+	h.suffer(&transaction{severity: &bad, used: 1})
+	if got := h.reference(&suffering); *got != bad {
+		t.Errorf("while it recovers: %v", *got)
+	}
+	if got := h.reference(&good); *got != good {
+		t.Errorf("when it is better: %v", *got)
+	}
+	h.suffers = time.Now().Add(-time.Second)
+	if got := h.reference(&suffering); *got != suffering {
+		t.Errorf("later: %v", *got)
+	}
+}
+
 // TestLeave leaves a transaction open, as an agent does that submits or dies.
 func TestLeave(t *testing.T) {
 	s := newShop(t)
