@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
@@ -16,7 +17,10 @@ import (
 type Operator struct {
 	i      *investigation
 	runner *runner
-	alerts map[string]bool // that fired when they were first looked at
+	now    func() time.Time
+	try    try             // the last one
+	out    map[string]bool // causes that are ruled out, by their keys
+	alerts map[string]bool // that there were when they were first looked at
 	slow   map[string]bool // components that were slow before anything was tried
 }
 
@@ -31,7 +35,7 @@ func (c Cause) Key() string { return fmt.Sprintf("%s %d", c.Component, c.finding
 
 // Operate is an agent whose work is sequential code. It makes so many calls at most, and the submission.
 func Operate(b agent.Briefing, calls int, work func(*Operator)) agent.Agent {
-	o := &Operator{}
+	o := &Operator{now: time.Now}
 	o.runner = start(func(c *console) {
 		o.i = &investigation{console: c, system: newSystem(b.Namespace), task: b.Task}
 		work(o)
@@ -89,7 +93,10 @@ func (o *Operator) Refused() bool {
 func (o *Operator) Detect() bool {
 	o.i.prepare("First I set up a few helpers, which keep of long outputs what matters.")
 	o.look(o.i.lookAtAlerts, o.i.lookAtPods, o.i.lookAtDeployments, o.i.lookAtServices)
-	o.alerts = firing(o.i.alerts)
+	o.alerts = map[string]bool{}
+	for _, a := range readAlerts(o.i.alerts) {
+		o.alerts[a.name] = true // One that is pending may fire soon, whatever is done.
+	}
 	return len(o.i.all()) > 0 || len(o.alerts) > 0
 }
 
@@ -126,9 +133,11 @@ func (o *Operator) look(looks ...func()) {
 	}
 }
 
-// Causes are what is known to be wrong, the most certain first, as far as it says what could be set right.
+// Causes are what is known to be wrong, the most certain first, as far as it says what could be set right and is not
+// ruled out.
 func (o *Operator) Causes() (list []Cause) {
-	for _, f := range o.i.causes() {
+	all := slices.DeleteFunc(o.i.all(), func(f finding) bool { return o.out[Cause{finding: f, Component: f.component}.Key()] })
+	for _, f := range conclude(all, o.i.dependsOn) {
 		if !f.vague() {
 			list = append(list, Cause{f.component, f.evidence, f})
 		}
@@ -136,51 +145,40 @@ func (o *Operator) Causes() (list []Cause) {
 	return list
 }
 
-// Fix sets causes right, as the runbook says.
+// RuleOut notes causes that were set right in vain: they explain nothing any more, so that others come to light.
+func (o *Operator) RuleOut(keys ...string) {
+	if o.out == nil {
+		o.out = map[string]bool{}
+	}
+	for _, k := range keys {
+		o.out[k] = true
+	}
+}
+
+// Fix sets causes right, as the runbook says. It ends early if something is refused.
 func (o *Operator) Fix(causes []Cause) {
-	var volumes, fixed []finding
+	o.try = try{seen: o.i.all()}
+	var volumes []finding
 	for _, c := range causes {
-		if fixed = append(fixed, c.finding); c.finding.kind == volumeUnbound {
+		if o.try.fixed = append(o.try.fixed, c.finding); c.finding.kind == volumeUnbound {
 			volumes = append(volumes, c.finding)
 		} else {
 			o.i.fix(c.finding)
 		}
 	}
 	o.i.fixVolumes(volumes)
-	o.i.helpOthers(fixed)
+	if !o.i.console.refused {
+		o.i.helpOthers(o.try.fixed)
+	}
 }
 
-// Well asks the oracles: that all is available, that pods are ready and services can be reached, that requests succeed,
-// and that no alert fires that did not before. It returns what they say against it, or nothing. Who was not slow before
-// may be so for a moment: a repair must not be taken back for that.
-func (o *Operator) Well() (complaints []string) {
-	if o.i.well = o.i.better(); !o.i.well {
-		for _, f := range o.i.causes() {
-			if f.kind != slow || o.slow[f.component] {
-				complaints = append(complaints, fmt.Sprintf("%s: %s", f.component, f.evidence))
-			}
-		}
-		o.i.well = len(complaints) == 0
+// Last is [Operator.Call] for a call that must be made, though no more can be: it ends what is under way.
+func (o *Operator) Last(thought, action string, args ...any) string {
+	if o.i.closed {
+		return ""
 	}
-	o.i.alerts = o.Call("Does an alert fire that did not before?", "get_alerts", o.i.namespace)
-	for a := range firing(o.i.alerts) {
-		if o.alerts != nil && !o.alerts[a] {
-			complaints = append(complaints, "the alert "+a+" fires")
-		}
-	}
-	slices.Sort(complaints)
-	return complaints
-}
-
-// firing are the alerts that fire, of a table of them.
-func firing(text string) map[string]bool {
-	all := map[string]bool{}
-	for line := range strings.Lines(text) {
-		if f := columns.Split(strings.TrimSpace(line), -1); len(f) >= 4 && f[0] == "firing" {
-			all[f[1]+" ("+f[3]+")"] = true
-		}
-	}
-	return all
+	o.i.looks++
+	return o.i.send(thought, agent.Call(action, args...))
 }
 
 // Submit answers what the task asks for, and returns the question that is asked next, of an incident, or "".

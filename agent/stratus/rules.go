@@ -43,7 +43,9 @@ func (r *rules) mitigate() {
 
 func (r *rules) repeat() { r.tried = nil }
 
-// reflect looks again, at the system as it was before the try: what was tried is not tried again.
+// reflect looks again, at the system as it was before the try: what was tried is not tried again, and what it seemed to
+// explain is.
 func (r *rules) reflect(complaints []string) {
+	r.o.RuleOut(r.tried...)
 	r.causes = r.o.Again("What I tried last was not it: " + strings.Join(complaints, "; ") + ". What else is wrong?")
 }

@@ -23,8 +23,12 @@ const (
 	Validate Mode = "validate"
 )
 
-// maxTries is how often a mitigation is tried.
-const maxTries = 4
+const (
+	// maxTries is how often a mitigation is tried.
+	maxTries = 4
+	// reserved are the steps that are not for planning: to set up, to close a transaction, and to submit.
+	reserved = 3
+)
 
 // Entries are the agent in its modes. The one without a mode validates.
 func Entries() []agent.Entry {
@@ -49,7 +53,7 @@ func entry(name, doc string, mode Mode) agent.Entry {
 		m := &machine{mode: mode, briefing: b, transacts: slices.ContainsFunc(b.Actions, func(a *aci.Action) bool {
 			return a.Name == "begin"
 		})}
-		return runbook.Operate(b, b.Steps-2, func(o *runbook.Operator) {
+		return runbook.Operate(b, b.Steps-reserved, func(o *runbook.Operator) {
 			m.Operator = o
 			m.planner = &rules{o: o, forgets: mode != Validate}
 			if b.Model != nil {
@@ -140,12 +144,24 @@ func (m *machine) step(s state) state {
 			return done
 		}
 		m.begin()
-		if m.mitigate(); m.mode == Once {
+		m.mitigate()
+		m.Tried()
+		switch {
+		case m.mode == Once:
 			return done
+		case m.open && m.Refused():
+			m.complaints = []string{"what it takes is refused in a transaction"}
+			m.bare = true
+			return undo
 		}
 		return validate
 	case validate:
-		if m.complaints = m.Well(); len(m.complaints) == 0 && m.commit() {
+		m.complaints = m.Well()
+		if m.Left() < 1 { // The oracles have not seen all.
+			m.complaints = nil
+			return done
+		}
+		if len(m.complaints) == 0 && m.commit() {
 			return done
 		}
 		if m.mode == Naive {
@@ -154,8 +170,7 @@ func (m *machine) step(s state) state {
 		return undo
 	case undo:
 		m.abort()
-		if m.Refused() {
-			m.bare = true
+		if m.bare {
 			m.repeat()
 			return m.again(mitigate)
 		}
@@ -193,10 +208,15 @@ func (m *machine) commit() bool {
 	if !m.open {
 		return true
 	}
-	text := m.Call("The oracles find the system well. I keep what I changed.", "commit")
+	text := m.Last("The oracles find the system well. I keep what I changed.", "commit")
+	return m.committed(text)
+}
+
+func (m *machine) committed(text string) bool {
 	m.open = false
 	if strings.Contains(text, "not committed") {
 		m.complaints = []string{"the system was worse than before, so it was taken back"}
+		m.Fell()
 		return false
 	}
 	return true
@@ -205,13 +225,18 @@ func (m *machine) commit() bool {
 // abort takes back what was tried.
 func (m *machine) abort() {
 	if m.open {
-		m.Call("That did not help: "+strings.Join(m.complaints, "; ")+". I take it back.", "abort")
+		m.Last("That did not help: "+strings.Join(m.complaints, "; ")+". I take it back.", "abort")
 		m.open = false
+		m.Fell()
 	}
 }
 
-// leave ends the work: nothing stays half done.
+// leave ends the work: nothing stays half done. What the oracles could not look at is kept if the lab finds the system
+// no worse.
 func (m *machine) leave() {
+	if m.open && len(m.complaints) == 0 {
+		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit"))
+	}
 	m.abort()
 	if !m.Closed() {
 		m.Ask(problem.Mitigation)

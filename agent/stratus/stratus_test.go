@@ -1,11 +1,13 @@
 package stratus
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -23,6 +25,9 @@ type world struct {
 	worse         bool // a commit finds the system worse, and takes it back
 	open, fixed   bool
 	did           []string
+	calls         []string // all of them
+	said          string   // last
+	steps         int      // 70 if it is 0
 }
 
 // looks are the calls that only look, by a part of them, and what they are about.
@@ -63,6 +68,7 @@ func (w *world) do(c *aci.Call) string {
 	if len(c.Args) > 0 {
 		text += " " + fmt.Sprint(c.Args[0])
 	}
+	w.calls = append(w.calls, text)
 	for _, l := range looks {
 		if strings.Contains(text, l[0]) {
 			if w.fixed {
@@ -97,7 +103,7 @@ func (w *world) do(c *aci.Call) string {
 // play takes an agent through the world.
 func (w *world) play(t *testing.T, name string, transacts bool) string {
 	t.Helper()
-	b := agent.Briefing{Task: problem.Mitigation, Namespace: "n", Steps: 70}
+	b := agent.Briefing{Task: problem.Mitigation, Namespace: "n", Steps: cmp.Or(w.steps, 70)}
 	if transacts {
 		b.Actions = []*aci.Action{{Name: "begin"}}
 	}
@@ -120,6 +126,7 @@ func (w *world) play(t *testing.T, name string, transacts bool) string {
 			if err != nil {
 				t.Fatal(err)
 			}
+			w.said = response
 			if observation = w.do(call); call.Name == "submit" {
 				return strings.Join(w.did, " ")
 			}
@@ -143,8 +150,8 @@ func TestModes(t *testing.T) {
 		{"helps, without transactions", "stratus", false, func(w *world) { w.helps = true }, "scale submit"},
 		{"helps, once", "stratus:none", true, func(w *world) { w.helps = true }, "scale submit"},
 		{"helps, naively", "stratus:naive", true, func(w *world) { w.helps = true }, "scale submit"},
-		// It is taken back, and the same is not tried again.
-		{"does not help", "stratus", true, func(*world) {}, "begin scale abort submit"},
+		// It is taken back, and the same is not tried again, but what it seemed to explain.
+		{"does not help", "stratus", true, func(*world) {}, "begin scale abort begin scale abort submit"},
 		{"does not help, once", "stratus:none", true, func(*world) {}, "scale submit"},
 		{"does not help, naively", "stratus:naive", true, func(*world) {}, "scale scale scale scale submit"},
 		{
@@ -152,15 +159,56 @@ func TestModes(t *testing.T) {
 			"begin refused abort scale submit",
 		},
 		{
+			// The next try is of what the first seemed to explain.
 			"the commit finds it worse", "stratus", true, func(w *world) { w.helps, w.worse = true, true },
-			"begin scale commit submit",
+			"begin scale commit begin scale commit submit",
 		},
 	} {
 		w := newWorld(t)
 		c.set(w)
-		if diff := cmp.Diff(c.want, w.play(t, c.mode, c.transacts)); diff != "" {
+		if diff := gocmp.Diff(c.want, w.play(t, c.mode, c.transacts)); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
 		}
+	}
+}
+
+// What a transaction refuses is done without one at once: nothing that was not done is validated.
+func TestRefusedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.helps, w.refuses = true, true
+	w.play(t, "stratus", true)
+	at := slices.Index(w.calls, "abort")
+	if at < 0 || !strings.Contains(w.calls[at-1], "kubectl scale") || w.calls[at+1] != w.calls[at-1] {
+		t.Errorf("%q", w.calls)
+	}
+}
+
+// A repair is kept though the steps are used up before the oracles have looked, if the lab finds the system no worse.
+func TestKeptWithoutSteps(t *testing.T) {
+	kept := false
+	for steps := 12; steps < 40 && !kept; steps++ {
+		w := newWorld(t)
+		w.helps = true
+		w.steps = steps
+		did := w.play(t, "stratus", true)
+		if strings.Contains(did, "begin scale") {
+			kept = true
+			if did != "begin scale commit submit" {
+				t.Errorf("%d steps: %s", steps, did)
+			}
+		}
+	}
+	if !kept {
+		t.Error("nothing was tried")
+	}
+}
+
+// What was taken back is not said to have helped.
+func TestSaysThatItFell(t *testing.T) {
+	w := newWorld(t)
+	w.play(t, "stratus", true)
+	if strings.Contains(w.said, "the incident is over") {
+		t.Errorf("%s", w.said)
 	}
 }
 
