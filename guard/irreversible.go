@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/aiopslab/aiopslab/guard/policy"
 )
 
 // This file tells what cannot be taken back: what happens where no journal sees it, and what takes more with it than
@@ -41,7 +43,7 @@ var takesMore = map[string]string{
 func irreversibleConnection(e *Entry) string {
 	switch e.Subresource {
 	case "exec":
-		if readOnlyCommand(e.Command) {
+		if policy.ReadOnly(e.Command) {
 			return ""
 		}
 		return "what a command does in a container cannot be taken back, and this one may do more than read"

@@ -536,3 +536,13 @@ func TestRandomTransactions(t *testing.T) {
 		}
 	})
 }
+
+func FuzzTransactionNumber(f *testing.F) {
+	f.Add("1")
+	f.Add("99999999999999999999999")
+	f.Fuzz(func(t *testing.T, s string) {
+		if n, err := number(s, 1); err == nil && (n < 0 || n > maxNumber) {
+			t.Errorf("%q is %d", s, n)
+		}
+	})
+}

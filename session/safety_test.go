@@ -10,6 +10,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/guard/undo"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -64,6 +65,29 @@ func TestOutside(t *testing.T) {
 		}}
 		if diff := cmp.Diff(c.want, h.outside()); diff != "" {
 			t.Errorf("%s: %s", c.name, diff)
+		}
+	}
+}
+
+// Transactions tell whether their promise was kept.
+func TestBrokenTransactions(t *testing.T) {
+	low, high := 0.2, 0.5
+	for _, c := range []struct {
+		name string
+		t    guard.Transaction
+		want int
+	}{
+		{"begun", guard.Transaction{Action: "begin", Number: 1, Before: &low}, 0},
+		{"kept, better", guard.Transaction{Action: "commit", Number: 1, Before: &high, After: &low}, 0},
+		{"kept, worse", guard.Transaction{Action: "commit", Number: 1, Before: &low, After: &high}, 1},
+		{"taken back, for it was worse", guard.Transaction{Action: "commit", Number: 1, Before: &low, After: &high, Aborted: true}, 0},
+		{"not measured", guard.Transaction{Action: "commit", Number: 1}, 0},
+		{"something differs", guard.Transaction{Action: "abort", Number: 1, Aborted: true, Differences: []string{"x"}}, 1},
+		{"something is left", guard.Transaction{Action: "undo", Number: 1, Undone: []undo.Outcome{{Left: []string{"x", "y"}}}}, 1},
+		{"an undo by itself", guard.Transaction{Action: "undo", Undone: []undo.Outcome{{Left: []string{"x"}}}}, 0},
+	} {
+		if got := broken([]guard.Transaction{c.t}); len(got) != c.want {
+			t.Errorf("%s: %q", c.name, got)
 		}
 	}
 }

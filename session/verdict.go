@@ -111,32 +111,34 @@ func (t truth) correct() any {
 
 // history is what a record tells.
 type history struct {
-	truth      truth
-	baseline   grade.Look
-	briefing   record.Briefing
-	began      time.Time // the faults showed, or the agent's turn came
-	shown      time.Time // the last fault showed
-	briefed    time.Time // the agent's turn came
-	ended      time.Time // the submission
-	steps      []record.Step
-	writes     int
-	journal    []guard.Entry
-	proposals  []guard.Entry // of a shadow run
-	submission *record.Submission
-	answers    []answer // to the questions of an incident
-	mends      bool     // an incident asks to mend the system, so what is gone may be the agent's work
-	death      *record.Death
-	interrupt  bool // the system was not watched for as long as it takes
-	changes    changes
-	doing      Doing
-	hold       grade.Holding
-	looks      []grade.Look
-	blind      string // why the system could not be looked at any more
-	judgement  *grade.Judgement
-	models     modelUse
-	decoys     []record.Decoy
-	severity   []grade.Point // how bad the system was
-	group      groupUse
+	truth     truth
+	baseline  grade.Look
+	briefing  record.Briefing
+	began     time.Time // the faults showed, or the agent's turn came
+	shown     time.Time // the last fault showed
+	briefed   time.Time // the agent's turn came
+	ended     time.Time // the submission
+	steps     []record.Step
+	writes    int
+	journal   []guard.Entry
+	proposals []guard.Entry // of a shadow run
+	// transactions are what came of the actions of transactions.
+	transactions []guard.Transaction
+	submission   *record.Submission
+	answers      []answer // to the questions of an incident
+	mends        bool     // an incident asks to mend the system, so what is gone may be the agent's work
+	death        *record.Death
+	interrupt    bool // the system was not watched for as long as it takes
+	changes      changes
+	doing        Doing
+	hold         grade.Holding
+	looks        []grade.Look
+	blind        string // why the system could not be looked at any more
+	judgement    *grade.Judgement
+	models       modelUse
+	decoys       []record.Decoy
+	severity     []grade.Point // how bad the system was
+	group        groupUse
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -181,6 +183,10 @@ func decode(rec *record.Record) (*history, error) {
 			var p guard.Entry
 			err = e.Decode(&p)
 			h.proposals = append(h.proposals, p)
+		case record.TransactionEvent:
+			var t guard.Transaction
+			err = e.Decode(&t)
+			h.transactions = append(h.transactions, t)
 		case record.SeverityEvent:
 			err = h.addSeverity(e)
 		case record.DoingEvent:

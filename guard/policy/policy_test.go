@@ -27,7 +27,8 @@ func TestClassify(t *testing.T) {
 		{Change{Verb: "delete", Resource: "namespaces", Name: "shop"}, Irreversible},
 		{Change{Verb: "delete", Resource: "namespaces", Name: "shop", DryRun: true}, None},
 		{Change{Verb: "connect", Resource: "pods", Subresource: "exec", Command: []string{"/bin/cat", "/etc/hosts"}}, None},
-		{Change{Verb: "connect", Resource: "pods", Subresource: "exec", Command: []string{"sh", "-c", "cat x"}}, Irreversible},
+		{Change{Verb: "connect", Resource: "pods", Subresource: "exec", Command: []string{"sh", "-c", "cat x"}}, None},
+		{Change{Verb: "connect", Resource: "pods", Subresource: "exec", Command: []string{"sh", "-c", "rm x"}}, Irreversible},
 		{Change{Verb: "connect", Resource: "pods", Subresource: "exec"}, Irreversible},
 		{Change{Verb: "connect", Resource: "pods", Subresource: "portforward"}, Irreversible},
 	} {

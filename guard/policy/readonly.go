@@ -1,4 +1,4 @@
-package guard
+package policy
 
 import (
 	"path"
@@ -31,9 +31,9 @@ var discarded = map[string]string{
 	"-o": "/dev/null", "-so": "/dev/null", "-sSo": "/dev/null", "--output": "/dev/null", "-O": "-", "-qO": "-",
 }
 
-// readOnlyCommand reports whether a command in a container certainly changes nothing there. Servers that it asks may
-// have an opinion of their own on what a plain request is.
-func readOnlyCommand(command []string) bool {
+// ReadOnly reports whether a command in a container certainly changes nothing there. Servers that it asks may have an
+// opinion of their own on what a plain request is.
+func ReadOnly(command []string) bool {
 	if len(command) == 0 {
 		return false
 	}
@@ -100,7 +100,7 @@ func readOnlyScript(script string) bool {
 		if len(words) == 0 {
 			continue
 		}
-		if n++; !readOnlyCommand(words) {
+		if n++; !ReadOnly(words) {
 			return false
 		}
 	}

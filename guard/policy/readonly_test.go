@@ -1,4 +1,4 @@
-package guard
+package policy
 
 import (
 	"path"
@@ -59,11 +59,11 @@ func TestReadOnlyCommand(t *testing.T) {
 		if shell, script, ok := strings.Cut(command, "|"); ok && strings.HasPrefix(command, "sh -c|") {
 			words = append(strings.Fields(shell), script)
 		}
-		if got := readOnlyCommand(words); got != want {
+		if got := ReadOnly(words); got != want {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
-	if readOnlyCommand(nil) {
+	if ReadOnly(nil) {
 		t.Error("no command is read only")
 	}
 }
@@ -125,14 +125,4 @@ func plainWord(w *syntax.Word) string {
 		return true
 	})
 	return b.String()
-}
-
-func FuzzTransactionNumber(f *testing.F) {
-	f.Add("1")
-	f.Add("99999999999999999999999")
-	f.Fuzz(func(t *testing.T, s string) {
-		if n, err := number(s, 1); err == nil && (n < 0 || n > maxNumber) {
-			t.Errorf("%q is %d", s, n)
-		}
-	})
 }

@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"path"
-	"slices"
-	"strings"
-)
+import "slices"
 
 // Risk is how much can go wrong by a change.
 type Risk string
@@ -71,17 +67,8 @@ func classifyConnection(c Change) (Risk, string) {
 	switch {
 	case c.Subresource != "exec":
 		return Irreversible, "what is sent is not seen, and cannot be taken back"
-	case reads(c.Command):
+	case ReadOnly(c.Command):
 		return None, "the command only reads"
 	}
 	return Irreversible, "what a command does in a container cannot be taken back, and this one may do more than read"
-}
-
-// readers are programs that change nothing, whatever their arguments are.
-var readers = strings.Fields(`cat cut date df du echo free getent grep head hostname id jq ls netstat nslookup ping
-	printenv ps pwd ss stat tail test true uname uptime wc whoami`)
-
-// reads reports whether a command only reads, as far as its name tells: a shell may do anything.
-func reads(command []string) bool {
-	return len(command) > 0 && slices.Contains(readers, path.Base(command[0]))
 }
