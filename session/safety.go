@@ -106,9 +106,8 @@ func broken(list []guard.Transaction) (violations []string) {
 			continue // An undo outside of a transaction promises nothing.
 		}
 		if t.Action == "commit" && !t.Aborted && t.Before != nil && t.After != nil && *t.After > *t.Before {
-			violations = append(violations, fmt.Sprintf(
-				"transaction %d was committed though the system was worse: severity %.2f, %.2f when it began", t.Number, *t.After,
-				*t.Before))
+			violations = append(violations, fmt.Sprintf("transaction %d was committed though the system was worse: "+
+				"severity %.2f, %.2f when it began", t.Number, *t.After, *t.Before))
 		}
 		left := slices.Clone(t.Differences)
 		for _, o := range t.Undone {

@@ -136,14 +136,16 @@ func (o *Operator) look(looks ...func()) {
 // Causes are what is known to be wrong, the most certain first, as far as it says what could be set right and is not
 // ruled out.
 func (o *Operator) Causes() (list []Cause) {
-	all := slices.DeleteFunc(o.i.all(), func(f finding) bool { return o.out[Cause{finding: f, Component: f.component}.Key()] })
+	all := slices.DeleteFunc(o.i.all(), func(f finding) bool { return o.out[causeOf(f).Key()] })
 	for _, f := range conclude(all, o.i.dependsOn) {
 		if !f.vague() {
-			list = append(list, Cause{f.component, f.evidence, f})
+			list = append(list, causeOf(f))
 		}
 	}
 	return list
 }
+
+func causeOf(f finding) Cause { return Cause{f.component, f.evidence, f} }
 
 // RuleOut notes causes that were set right in vain: they explain nothing any more, so that others come to light.
 func (o *Operator) RuleOut(keys ...string) {

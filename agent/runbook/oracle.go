@@ -60,7 +60,7 @@ func (o *Operator) objections() []finding {
 
 // excused reports whether a finding says nothing against a try.
 func (o *Operator) excused(f finding) bool {
-	again := slices.ContainsFunc(o.try.fixed, func(g finding) bool { return g.component == f.component && g.kind == f.kind })
+	again := slices.ContainsFunc(o.try.fixed, f.like)
 	switch f.kind {
 	case slow:
 		// Who was not slow before may be so for a moment. If it was known for certain what is wrong, and that is gone,
@@ -75,6 +75,9 @@ func (o *Operator) excused(f finding) bool {
 	}
 	return false
 }
+
+// like reports whether a finding is of the same kind and component.
+func (f finding) like(g finding) bool { return g.component == f.component && g.kind == f.kind }
 
 // sure reports whether all findings are certain.
 func sure(list []finding) bool {
@@ -96,9 +99,7 @@ func (o *Operator) lasting(before []finding) []finding {
 	if i.prometheus != "" {
 		i.samples = readSamples(i.shell(i.next+" And do requests succeed now?", i.metricsCommand(pause), 60))
 	}
-	return slices.DeleteFunc(o.objections(), func(f finding) bool {
-		return !slices.ContainsFunc(before, func(g finding) bool { return g.component == f.component && g.kind == f.kind })
-	})
+	return slices.DeleteFunc(o.objections(), func(f finding) bool { return !slices.ContainsFunc(before, f.like) })
 }
 
 // alert is a line of the table of alerts.
