@@ -156,9 +156,12 @@ func together(w problem.Want, l Look) []string {
 }
 
 // Achieved reports whether the goal was met, and the system well, for as long as hold, up to and including the last
-// look.
+// look, and once all users were there.
 func Achieved(g *problem.Goal, began time.Time, baseline Look, looks []Look, hold time.Duration) bool {
 	for i := len(looks) - 1; i >= 0; i-- {
+		if looks[i].Time.Before(began.Add(g.Rises)) {
+			return false
+		}
 		if len(Complaints(baseline, looks[i])) > 0 || len(Unmet(g, began, looks[i])) > 0 {
 			return false
 		}

@@ -103,6 +103,23 @@ func TestMisreported(t *testing.T) {
 	}
 }
 
+// As long as more users come, it is not known whether what was asked for is reached.
+func TestAchievedInTheEnd(t *testing.T) {
+	g := &problem.Goal{Want: []problem.Want{{Service: "catalogue", Replicas: 3}}, Rises: 30 * time.Second}
+	look := func(second int) Look {
+		return Look{Time: turn.Add(time.Duration(second) * time.Second), Operated: []Operated{fine()}}
+	}
+	for last, want := range map[int]bool{20: false, 39: false, 40: true, 90: true} {
+		var looks []Look
+		for s := range last + 1 {
+			looks = append(looks, look(s))
+		}
+		if got := Achieved(g, turn, Look{}, looks, GoalHold); got != want {
+			t.Errorf("after %d seconds: %v", last, got)
+		}
+	}
+}
+
 // What is asked for must hold for a while, and users must be served meanwhile.
 func TestAchieved(t *testing.T) {
 	g := &problem.Goal{Want: []problem.Want{{Service: "catalogue", Replicas: 3}}}
@@ -125,6 +142,9 @@ func TestAchieved(t *testing.T) {
 		"a workload gone": {[]Look{at(0, fine(), 0), at(11, fine(), 0)}, false},
 		"never":           {nil, false},
 	} {
+		if rising := (&problem.Goal{Want: g.Want, Rises: 30 * time.Second}); Achieved(rising, turn, baseline, tt.looks, GoalHold) {
+			t.Errorf("%s: achieved although more users are still to come", name)
+		}
 		if got := Achieved(g, turn, baseline, tt.looks, GoalHold); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}

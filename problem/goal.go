@@ -26,6 +26,9 @@ type Goal struct {
 	Want []Want `yaml:"want,omitempty" json:"want,omitempty"`
 	// Report is what the answer must tell.
 	Report []Item `yaml:"report,omitempty" json:"report,omitempty"`
+	// Rises is how long more and more users come, from the beginning of the agent's turn. What is reached before they
+	// are all there does not count.
+	Rises time.Duration `yaml:"-" json:"rises,omitempty"`
 	// Solution is the reference: commands for the agent's shell, in which {namespace} is the application's.
 	Solution []string `yaml:"solution,omitempty" json:"-"`
 }
@@ -85,6 +88,7 @@ func (p *Problem) Goal() *Goal {
 	}
 	g := *p.Document.Goal
 	g.Report = slices.Clone(g.Report)
+	g.Rises = p.Document.Load.Users.Rise()
 	for i, item := range g.Report {
 		if p.Healthy {
 			g.Report[i].Value = item.Else

@@ -129,7 +129,10 @@ func (a *aftermath) enough(l grade.Look) bool {
 	if len(a.goal.Want) == 0 {
 		return watched >= a.hold
 	}
-	return grade.Achieved(a.goal, a.times.began, a.baseline, a.looks, a.hold) || watched >= goalPatience
+	if grade.Achieved(a.goal, a.times.began, a.baseline, a.looks, a.hold) {
+		return true
+	}
+	return min(watched, l.Time.Sub(a.times.began)-a.goal.Rises) >= goalPatience
 }
 
 func (a *aftermath) see(l grade.Look) {

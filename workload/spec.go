@@ -43,6 +43,14 @@ type Users struct {
 	From  int     `yaml:"from,omitempty"`
 }
 
+// Rise is how long more and more users come; 0 for nobody, or if all come at once.
+func (u *Users) Rise() time.Duration {
+	if !u.rising() {
+		return 0
+	}
+	return time.Duration(float64(u.Count-max(u.From, 1)) / u.Spawn * float64(time.Second))
+}
+
 // rising reports whether they become more.
 func (u *Users) rising() bool { return u != nil && u.Spawn > 0 }
 
