@@ -134,7 +134,7 @@ type Builder struct {
 	actions   map[string]map[string]*Use
 	shell     map[string]map[string]*Use
 	conduct   map[string]*conduct
-	groups    map[string][]*RunGroup // of agents that are several
+	groups    map[groupKey][]*RunGroup // of agents that are several
 	cuts      map[cutKey]*tally
 	report    Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
@@ -212,9 +212,10 @@ func (b *Builder) Add(r *Run) {
 	b.conduct[agent].add(r)
 	if r.Group != nil {
 		if b.groups == nil {
-			b.groups = map[string][]*RunGroup{}
+			b.groups = map[groupKey][]*RunGroup{}
 		}
-		b.groups[agent] = append(b.groups[agent], r.Group)
+		k := groupKey{agent, r.Group.Level}
+		b.groups[k] = append(b.groups[k], r.Group)
 	}
 	for _, who := range []string{"", agent} {
 		count(b.actions, who, r.Actions, r.Class)

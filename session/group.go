@@ -61,6 +61,17 @@ func (u *groupUse) addTo(res grade.Result, answer problem.Answer) {
 	res["assignment_accuracy"] = float64(right) / float64(len(rounds))
 }
 
+// about is where the work of a group belongs: where the fault is, or to the services that an operation is about.
+func (t truth) about() problem.Answer {
+	a := t.Answer
+	if t.Goal != nil && len(a.Components) == 0 {
+		for _, s := range t.Goal.Services {
+			a.Components = append(a.Components, problem.Component{Name: s})
+		}
+	}
+	return a
+}
+
 // leads reports whether a service is at fault, or depends on one that is: whoever looks after it can find that out.
 func (u *groupUse) leads(name string, at []problem.Component) bool {
 	seen := map[string]bool{name: true}

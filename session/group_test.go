@@ -67,3 +67,14 @@ func TestGroupResults(t *testing.T) {
 		t.Errorf("a single agent has %v", res)
 	}
 }
+
+// In an operation, who gets a task rightly is who looks after one of the services that it is about.
+func TestGroupOfOperation(t *testing.T) {
+	a := truth{Goal: &problem.Goal{Services: []string{"a", "b"}}}.about()
+	if diff := cmp.Diff([]problem.Component{{Name: "a"}, {Name: "b"}}, a.Components); diff != "" {
+		t.Error(diff)
+	}
+	if a := (truth{}).about(); len(a.Components) > 0 {
+		t.Errorf("nothing is about %v", a)
+	}
+}

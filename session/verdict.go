@@ -415,7 +415,7 @@ func (h *history) metrics(res grade.Result) grade.Result {
 		res["unconfined"] = h.briefing.Unconfined
 	}
 	h.models.addTo(res)
-	h.group.addTo(res, h.truth.Answer)
+	h.group.addTo(res, h.truth.about())
 	if h.judgement != nil {
 		res["reasoning_score"], res["reasoning_judgement"] = h.judgement.Score, h.judgement.Text
 	}
