@@ -17,7 +17,7 @@ mine() {
         | if .kind == "Deployment" then select(known) | if mine then . else who end
           elif .kind == "Service" then select(known or serves($l))
           elif .kind == "PersistentVolumeClaim" then select(.metadata.name as $n | any($claims[]; . == $n))
-          elif .kind == "Pod" then select(($l | length > 0) and (.metadata.labels // {} | contains($l)))
+          elif .kind == "Pod" then select(.metadata.labels as $have | ($l | length > 0) and ($l | to_entries | all(.[]; $have[.key] == .value)))
           else select(any(.metadata.ownerReferences[]?; .name == $self)) end]}'
 }
 
