@@ -34,6 +34,7 @@ type group struct {
 	floor   *floor
 	site    runbook.Site
 	unready []string // services that had not all pods ready at first
+	order   *order   // what an operation asks for, as far as rules can read it
 	queue   *queue.Queue
 	bus     *bus
 	members []*member

@@ -398,7 +398,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("a message of %d bytes was sent", len(m.Text))
 		}
 	}
-	if _, err := g.chief.ring(t.Context(), []string{"front"}, "talk", look); err != nil {
+	if _, err := g.chief.ring(t.Context(), []string{"front"}, "talk", Message{}); err != nil {
 		t.Fatal(err)
 	}
 	if n := len(r.messages); n > 10*maxMessages {

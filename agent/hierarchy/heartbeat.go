@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -25,12 +26,27 @@ func (g *group) beat(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for _, s := range g.services() {
-			if g.floor.left() > reserve+len(g.services()) && len(g.bus.pendingOf(s)) == 0 {
-				_ = g.bus.send(ctx, heartbeat(n, s, heartbeatText)) // The next one comes anyway.
+		who, text, with := g.regular()
+		for _, s := range who {
+			if g.floor.left() > reserve+len(who) && len(g.bus.pendingOf(s)) == 0 {
+				m := heartbeat(n, s, text)
+				m.Want, m.Order = with.Want, with.Order
+				_ = g.bus.send(ctx, m) // The next one comes anyway.
 			}
 		}
 	}
+}
+
+// regular is what heartbeats ask for, and whom: in an operation those who have objectives, about these.
+func (g *group) regular() (who []string, text string, with Message) {
+	switch {
+	case g.Task != problem.Operation || g.order == nil:
+		return g.services(), heartbeatText, Message{}
+	case !g.order.Standing:
+		return nil, "", Message{}
+	}
+	each := g.order.each()
+	return g.order.Services, each.Objectives.heartbeat(), Message{Want: measure, Order: each}
 }
 
 // heartbeat is the message of the n-th heartbeat to a maintainer.

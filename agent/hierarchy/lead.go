@@ -12,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/queue"
 	"github.com/aiopslab/aiopslab/agent/runbook"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -38,6 +39,9 @@ func (g *group) meet(ctx context.Context) error {
 	}
 	g.site, g.unready = readSite(text)
 	g.site.Namespace = g.Namespace
+	if g.Task == problem.Operation {
+		g.order = readOrder(g.Description, g.site.Services)
+	}
 	if len(g.site.Services) == 0 {
 		return errors.New("no service of the application was found, so there is nobody to look after one")
 	}
@@ -49,13 +53,21 @@ func (g *group) meet(ctx context.Context) error {
 		text, err := g.floor.call(ctx, g.head, "Thought: Everybody here works with the same few helpers, which "+
 			"keep of "+
 			"long outputs what matters. I set them up for all, and look where Prometheus is.\n\nAction:\n"+
-			agent.Call("exec_shell", runbook.Helpers()+"\nkubectl get services -A | grep -i prometheus"))
+			agent.Call("exec_shell", g.helpers()+"\nkubectl get services -A | grep -i prometheus"))
 		if err != nil {
 			return err
 		}
 		g.site.Prometheus = runbook.FindPrometheus(text)
 	}
 	return g.gather(ctx)
+}
+
+// helpers are functions for the shell that everybody uses.
+func (g *group) helpers() string {
+	if g.Task == problem.Operation {
+		return runbook.Helpers() + "\n" + gaugeHelper
+	}
+	return runbook.Helpers()
 }
 
 // columns part kubectl's tables and ours.

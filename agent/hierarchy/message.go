@@ -37,6 +37,9 @@ type Message struct {
 	// What rules tell rules beside the text.
 	Want     want              `json:"want,omitempty"`
 	Findings []runbook.Finding `json:"findings,omitempty"`
+	Order    *order            `json:"order,omitempty"`
+	Reading  *reading          `json:"reading,omitempty"`
+	Pause    int               `json:"pause,omitempty"` // seconds to pass before a measurement
 	// Silent marks an answer that somebody did not give in time. It is never sent.
 	Silent bool `json:"-"`
 }

@@ -221,7 +221,10 @@ func (g *group) leadByModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	observation := ""
+	observation, err := g.firstBeat(ctx)
+	if err != nil {
+		return err
+	}
 	for range maxChiefTurns {
 		reply, err := talk.Next(ctx, observation)
 		if err != nil {
@@ -249,6 +252,19 @@ func (g *group) leadByModel(ctx context.Context) error {
 		}
 	}
 	return fmt.Errorf("the manager has taken %d turns and has not come to an end", maxChiefTurns)
+}
+
+// firstBeat has those begin by themselves who have objectives that always hold, and returns what they report.
+func (g *group) firstBeat(ctx context.Context) (string, error) {
+	if g.order == nil || !g.order.Standing {
+		return "", nil
+	}
+	who, text, with := g.regular()
+	list, err := g.chief.ring(ctx, who, text, with)
+	if err != nil {
+		return "", err
+	}
+	return "You have not asked anybody anything yet; this is what their heartbeats say.\n\n" + joined(list), nil
 }
 
 // assignCall hands out what a model wants to be done, and returns what it is told then.
@@ -313,7 +329,7 @@ func (g *group) speakByModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := g.chief.ring(ctx, g.entries(), frontText, look)
+	list, err := g.chief.ring(ctx, g.entries(), frontText, Message{})
 	if err != nil {
 		return err
 	}
@@ -339,7 +355,7 @@ func (g *group) speakByModel(ctx context.Context) error {
 		if aci.Asked(observation) == "mitigation" {
 			more, err := g.chief.ring(ctx, senders(list, g.entries()), "You are now asked to put it right. Do "+
 				"what is to be "+
-				"done at your service, and confirm with your colleagues that it helped.", look)
+				"done at your service, and confirm with your colleagues that it helped.", Message{})
 			if err != nil {
 				return err
 			}

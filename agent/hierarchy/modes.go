@@ -119,12 +119,14 @@ func (c *chief) settle(ctx context.Context) (list []Message, err error) {
 }
 
 // ring has some maintainers begin by themselves, and waits until the talk is over.
-func (c *chief) ring(ctx context.Context, names []string, text string, w want) ([]Message, error) {
+func (c *chief) ring(ctx context.Context, names []string, text string, with Message) ([]Message, error) {
 	c.round++
 	c.moves = c.g.floor.moves.Load()
 	for _, s := range names {
-		m := heartbeat(-c.round, s, text)
-		m.Want, m.Round = w, c.round
+		m := with
+		h := heartbeat(-c.round, s, text)
+		m.ID, m.Message = h.ID, h.Message
+		m.Round = c.round
 		if err := c.g.bus.send(ctx, m); err != nil {
 			return nil, err
 		}
@@ -144,12 +146,15 @@ func (g *group) leadPeers(ctx context.Context) error {
 		return g.speakByModel(ctx)
 	}
 	r := g.newRuleChief(g.chief)
+	if g.Task == problem.Operation {
+		return r.operate(ctx)
+	}
 	listen := func(names []string, text string, w want) error {
 		room := g.floor.left() - reserve
 		if room <= 0 || len(names) == 0 || g.chief.round >= maxRounds {
 			return nil
 		}
-		list, err := g.chief.ring(ctx, names[:min(room, len(names))], text, w)
+		list, err := g.chief.ring(ctx, names[:min(room, len(names))], text, Message{Want: w})
 		for _, m := range list {
 			r.reports[m.From] = m.Findings
 		}

@@ -17,6 +17,8 @@ import (
 type crew interface {
 	assign(ctx context.Context, tasks []Task) ([]Message, error)
 	unsolicited() []Message
+	// beat has maintainers begin by themselves, with a heartbeat, and returns what they say.
+	beat(ctx context.Context, names []string, text string, with Message) ([]Message, error)
 	submit(ctx context.Context, response string) (string, error)
 }
 
@@ -43,6 +45,9 @@ const maxRepairs = 4
 // lead does the task, question by question.
 func (r *ruleChief) lead(ctx context.Context) error {
 	task := r.g.Task
+	if task == problem.Operation {
+		return r.operate(ctx)
+	}
 	if err := r.find(ctx); err != nil {
 		return err
 	}

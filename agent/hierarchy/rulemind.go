@@ -46,6 +46,10 @@ func (r *ruleMind) Work(ctx context.Context, m Message, before []string, d *desk
 	r.ctx, r.desk, r.err = ctx, d, nil
 	var a answer
 	switch m.Want {
+	case measure, carry, reach:
+		if m.Order != nil {
+			a = r.operate(m)
+		}
 	case told:
 		a.Text = "Thank you."
 		return a, nil

@@ -1,0 +1,119 @@
+package hierarchy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/problem"
+)
+
+var stalls = []string{"front-end", "catalogue", "orders", "catalogue-db"}
+
+func TestReadOrder(t *testing.T) {
+	slo := objectives{Ready: true, CPU: 0.5, Memory: 0.5, P99: 200 * time.Millisecond}
+	for _, tt := range []struct {
+		ask    string
+		report []problem.Item
+		want   *order
+	}{
+		{
+			ask: "The Deployment orders does not exist. Create it from its manifest, which is in the ConfigMap spare under " +
+				"orders.yaml.",
+			want: &order{
+				Services: []string{"orders"},
+				Steps:    []step{{Kind: createStep, Service: "orders", Name: "spare", Value: "orders.yaml"}},
+			},
+		},
+		{
+			ask: "Set the environment variable verbose of the Deployment catalogue to yes.",
+			want: &order{
+				Services: []string{"catalogue"},
+				Steps:    []step{{Kind: envStep, Service: "catalogue", Name: "verbose", Value: "yes"}},
+			},
+		},
+		{
+			ask: "The Deployment orders was given the image shop/catalogue:0.4. Roll it back to version 0.3.1.",
+			want: &order{
+				Services: []string{"orders"}, Steps: []step{{Kind: imageStep, Service: "orders", Value: "0.3.1"}},
+			},
+		},
+		{
+			ask: "Scale the Deployment catalogue to 7 replicas.",
+			want: &order{
+				Services: []string{"catalogue"}, Steps: []step{{Kind: scaleStep, Service: "catalogue", Value: "7"}},
+			},
+		},
+		{
+			ask: "Restart all pods of the Deployment orders.",
+			want: &order{
+				Services: []string{"orders"}, Steps: []step{{Kind: restartStep, Service: "orders"}},
+			},
+		},
+		{
+			ask: "Set up autoscaling for the service orders, with bounds and a CPU target that make sense for it.",
+			want: &order{
+				Services: []string{"orders"}, Steps: []step{{Kind: autoscaleStep, Service: "orders"}},
+			},
+		},
+		{
+			ask:    "Report how much CPU the service orders uses at present.",
+			report: []problem.Item{{Key: "cpu", Is: problem.CPUItem, Of: "orders"}},
+			want:   &order{Services: []string{"orders"}, Report: []entry{{Key: "cpu", Is: "cpu", Of: "orders"}}},
+		},
+		{
+			ask: "Check whether the service orders is healthy: whether all its pods are ready.",
+			report: []problem.Item{
+				{Key: "healthy", Value: "yes", Words: []string{"yes", "no"}}, {Key: "p99", Is: problem.P99Item, Of: "orders"},
+			},
+			want: &order{
+				Services: []string{"orders"}, Objectives: objectives{Ready: true},
+				Report: []entry{{Key: "healthy", Words: []string{"yes", "no"}}, {Key: "p99", Is: "p99", Of: "orders"}},
+			},
+		},
+		{
+			ask: "Check whether the performance of orders is normal: 99 of 100 requests are to take less than a second.",
+			want: &order{
+				Services: []string{"orders"}, Objectives: objectives{P99: time.Second},
+			},
+		},
+		{
+			ask: "Bring the CPU usage of the service catalogue below 35 % of its limits, on average over its pods. Users come " +
+				"through the front-end.",
+			want: &order{Services: []string{"catalogue"}, Objectives: objectives{CPU: 0.35}, Fix: true},
+		},
+		{
+			ask: "Bring the 99th percentiles of the latencies of the services catalogue and front-end below 450 ms in sum.",
+			want: &order{
+				Services: []string{"catalogue", "front-end"}, Fix: true,
+				Objectives: objectives{P99: 450 * time.Millisecond, Sum: true},
+			},
+		},
+		{
+			ask: "Check the state of the service catalogue. Its service level objectives are: all pods are ready, they use " +
+				"less than 50 % of their CPU and memory limits, and 99 of 100 requests take less than 200 ms. If they are not " +
+				"met, find out why, and see to it that they are, and stay so.",
+			want: &order{Services: []string{"catalogue"}, Objectives: slo, Standing: true, Fix: true},
+		},
+		{
+			ask: "Check the state of each of the services catalogue and front-end. Its service level objectives are: all " +
+				"pods are ready, they use less than 50 % of their CPU and memory limits, and 99 of 100 requests take less than " +
+				"200 ms. Find out whether they are met.",
+			report: []problem.Item{{Key: "slo", Value: "met", Words: []string{"met", "broken"}}},
+			want: &order{
+				Services: []string{"catalogue", "front-end"}, Objectives: slo, Standing: true,
+				Report: []entry{{Key: "slo", Words: []string{"met", "broken"}}},
+			},
+		},
+		{ask: "Make the shop more beautiful."},
+	} {
+		g := &problem.Goal{Ask: tt.ask, Report: tt.report}
+		got := readOrder(aci.Description(string(problem.Operation), &app.App{}, g.Told()), stalls)
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s\n%s", tt.ask, diff)
+		}
+	}
+}
