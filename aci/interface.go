@@ -57,6 +57,7 @@ type Interface struct {
 	outputs counter
 	tamer   *tamer  // of the shell's connections; nil without transactions
 	inquiry inquiry // of an incident
+	archive Archive // of an incident that is over; nil for a cluster
 }
 
 // dnsDefault is where a cluster's DNS is, unless it says otherwise.

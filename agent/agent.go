@@ -48,6 +48,9 @@ type Briefing struct {
 	// Export writes the telemetry of an interval into a new directory and returns its name. The directory is
 	// removed when the run ends. Export is nil unless the Entry asks for a Baseline.
 	Export func(ctx context.Context, i Interval) (dir string, err error)
+	// Now is when the agent's turn begins, in an incident that is over and was recorded. It is zero for a system that
+	// lives.
+	Now time.Time
 	// Truth is the problem itself. Only an Entry that asks for it gets it.
 	Truth *problem.Problem
 }
@@ -70,6 +73,8 @@ type Entry struct {
 	// Baseline is how long the healthy system is to be watched before a fault comes, for agents that
 	// learn from its telemetry.
 	Baseline time.Duration
+	// Live marks those that work with kubectl, and have nothing to look at where there is no cluster.
+	Live bool
 	// NeedsModel marks those that cannot work without a chat model.
 	NeedsModel bool
 	// TakesModel marks those that can work with a chat model, and without one.

@@ -152,6 +152,12 @@ func (q *LogQuery) selects(l *LogLine, atLeast int) bool {
 		(q.Text == "" || strings.Contains(strings.ToLower(l.Text), q.Text))
 }
 
+// AtLeast reports whether a line of a level is to be shown when only those of least, or worse, are asked for. Empty is
+// a level that a line does not tell, and asks for all.
+func AtLeast(level, least string) bool {
+	return slices.Index(levels, level) >= slices.Index(levels, least)
+}
+
 // levels are the names of log levels, the worst last.
 var levels = []string{"debug", "info", "warn", "error", "fatal"}
 

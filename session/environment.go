@@ -71,6 +71,7 @@ type Admission struct {
 	Confinement string         `json:"confinement"`    // what holds the agent's shell in
 	Healthy     agent.Interval `json:"healthy"`        // when the system was known to be well
 	Page        []string       `json:"page,omitempty"` // what the pager says, if the agent is called by one
+	Now         time.Time      `json:"now,omitzero"`   // see [agent.Briefing]
 }
 
 // Reply is what came of a response.

@@ -68,6 +68,7 @@ type Session struct {
 	// Environment is where the run takes place. The caller closes it.
 	Environment Environment
 	Shadow      bool          // the Environment is a [Shadow]: there is no verdict
+	Offline     bool          // the Environment is an [Offline]: there is nothing to look at but what was recorded
 	Results     string        // directory of the record
 	Scratch     string        // directory for temporary files of the agent; empty for the system's
 	ID          string        // of the run; empty for a new one, see [NewID]
@@ -274,7 +275,7 @@ func (r *run) work(ctx context.Context) {
 	defer r.stop(nil)
 	defer r.diary.end()
 	truth := describe(r.Problem, r.Seed)
-	truth.Shadow = r.Shadow
+	truth.Shadow, truth.Offline = r.Shadow, r.Offline
 	r.withhold(record.ProblemEvent, truth)
 	way, err := r.prepare(ctx)
 	if err != nil {
@@ -291,7 +292,7 @@ func (r *run) work(ctx context.Context) {
 	}
 	r.agentTurn(ctx, way)
 	r.disclose()
-	if !r.Shadow {
+	if !r.Shadow && !r.Offline {
 		r.phase("grading")
 	}
 	interrupted := ctx.Err() != nil
@@ -370,6 +371,10 @@ func (r *run) briefing(way Admission) agent.Briefing {
 	}
 	if r.Shadow {
 		b.Description += shadowNotice
+	}
+	if r.Offline {
+		b.Actions, b.Now = aci.OfflineActions(string(p.Task)), way.Now
+		b.Description += offlineNotice
 	}
 	if r.Model != nil {
 		b.Model = newMeter(r.Model, r.Budget, r.event)

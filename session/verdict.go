@@ -59,6 +59,8 @@ type truth struct {
 	Topology *topology `json:"topology,omitempty"`
 	// Shadow says that the system is live: nothing was wrong with it that the lab knows of.
 	Shadow bool `json:"shadow,omitempty"`
+	// Offline says that the incident was over, and the agent had what was recorded of it.
+	Offline bool `json:"offline,omitempty"`
 }
 
 func describe(p *problem.Problem, seed uint64) truth {
@@ -244,6 +246,9 @@ func Grade(rec *record.Record) (Verdict, error) {
 	}
 	if h.truth.Shadow {
 		return h.judgeShadow(), nil
+	}
+	if h.truth.Offline {
+		return h.judgeOffline(), nil
 	}
 	v := h.verdict
 	if h.truth.Task == problem.Incident {

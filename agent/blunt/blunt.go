@@ -16,7 +16,7 @@ func Entries() []agent.Entry {
 	var list []agent.Entry
 	for _, remedy := range fault.Remedies {
 		list = append(list, agent.Entry{
-			Name: remedy, Doc: "tries a blunt remedy: " + remedy, KnowsTruth: true,
+			Name: remedy, Doc: "tries a blunt remedy: " + remedy, KnowsTruth: true, Live: true,
 			New: func(b agent.Briefing) (agent.Agent, error) {
 				responses, err := answers(b.Truth)
 				if err != nil {

@@ -69,7 +69,7 @@ func Entries(others []agent.Entry) []agent.Entry {
 }
 
 func (o options) entry(name string) agent.Entry {
-	return agent.Entry{Name: name, NeedsModel: o.needsModel, New: o.newAgent}
+	return agent.Entry{Name: name, NeedsModel: o.needsModel, Live: true, New: o.newAgent}
 }
 
 // optionNames are the options with a value.

@@ -13,7 +13,7 @@ import (
 // Entry is the agent.
 var Entry = agent.Entry{
 	Name: "runbook", Doc: "follows an operator's runbook, without a language model",
-	New: newRunbook,
+	Live: true, New: newRunbook,
 }
 
 func newRunbook(b agent.Briefing) (agent.Agent, error) {

@@ -49,7 +49,8 @@ func Entries() []agent.Entry {
 }
 
 func entry(name, doc string, mode Mode) agent.Entry {
-	return agent.Entry{Name: name, Doc: doc, TakesModel: true, New: func(b agent.Briefing) (agent.Agent, error) {
+	made := agent.Entry{Name: name, Doc: doc, TakesModel: true, Live: true}
+	made.New = func(b agent.Briefing) (agent.Agent, error) {
 		m := &machine{mode: mode, briefing: b, transacts: slices.ContainsFunc(b.Actions, func(a *aci.Action) bool {
 			return a.Name == "begin"
 		})}
@@ -61,7 +62,8 @@ func entry(name, doc string, mode Mode) agent.Entry {
 			}
 			m.work()
 		}), nil
-	}}
+	}
+	return made
 }
 
 // planner decides what is tried.

@@ -51,6 +51,7 @@ type runFlags struct {
 	cage    cageFlags
 	cloud   cloudFlags
 	shadow  shadowFlags
+	offline string // directory of a data set
 }
 
 // add adds the flags that running and playing have in common.
@@ -191,13 +192,27 @@ the fault is injected, and once the fault shows, the agent has its turn. What
 happens is printed as it happens, and kept in a record.
 
 PROBLEM is an id that 'aiopslab problems' lists, or a YAML file. Ctrl-C stops
-the agent and grades what there is.`,
+the agent and grades what there is.
+
+With --offline there is no cluster: the agent is given what was recorded of the
+incidents of a data set that 'aiopslab export --telemetry' has made, or one in
+the layout of RCAEval, and says where each comes from. The argument, if there is
+one, is the name of one of them.`,
 		Example: `  aiopslab run k8s_target_port-misconfig-mitigation-1
   aiopslab run revoke_auth_mongodb-localization-1 --agent oracle -o json
   aiopslab run ./mine.yaml --task detection
-  aiopslab run misconfig_app_hotel_res-detection-1 --agent 'exec:python3 examples/agent.py'`,
-		Args: f.shadow.oneProblem,
+  aiopslab run misconfig_app_hotel_res-detection-1 --agent 'exec:python3 examples/agent.py'
+  aiopslab run --offline incidents --agent pdiagnose`,
+		Args: func(c *cobra.Command, args []string) error {
+			if f.offline != "" {
+				return atMostOneCase(c, args)
+			}
+			return f.shadow.oneProblem(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if f.offline != "" {
+				return runOffline(c, s, f, args)
+			}
 			id, _ := f.shadow.names(args)
 			p, err := f.problem(s, id)
 			if err != nil {
@@ -229,6 +244,8 @@ the agent and grades what there is.`,
 		"who works on it: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	c.Flags().BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
+	c.Flags().StringVar(&f.offline, "offline", "",
+		"work on the incidents of a data set in this `directory`, without a cluster")
 	f.cage.add(c)
 	f.models.add(c)
 	f.add(c, s)

@@ -127,7 +127,7 @@ func holdShadow(ctx context.Context, s *State, f *runFlags, run session.Session,
 // kubeconfigs that the run has its own rights from.
 func (f *runFlags) cageOf(s *State, p *problem.Problem) *cage.Cage {
 	c := f.cage.of(s, f.results, p)
-	c.Hidden = append(c.Hidden, f.partOf)
+	c.Hidden = append(c.Hidden, f.partOf, f.offline)
 	if f.shadow.on {
 		rules := clientcmd.NewDefaultClientConfigLoadingRules()
 		c.Hidden = append(c.Hidden, filepath.Dir(clientcmd.RecommendedHomeFile), "/var/run/secrets", f.cloud.kubeconfig)

@@ -43,6 +43,8 @@ type transcript struct {
 	start  time.Time
 	now    func() time.Time // of the clock in front of lines
 	name   string           // how commands name the problem, if not by its id
+	// offline says that the incident was over. No command describes it.
+	offline bool
 
 	told   int // the step whose beginning was told
 	acting bool

@@ -64,7 +64,7 @@ func (t *transcript) end(o *session.Outcome) {
 	if o.Session != "" {
 		row("session", "%s", o.Session)
 	}
-	if name := cmp.Or(t.name, o.Problem); name != "" {
+	if name := cmp.Or(t.name, o.Problem); name != "" && !t.offline {
 		row("more", "aiopslab describe %s", name)
 	}
 }

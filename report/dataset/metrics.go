@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/aiopslab/aiopslab/session"
 )
 
 // metrics are the numbers of services, moment by moment.
@@ -100,14 +102,19 @@ func (src *source) readSamples(m *metrics) error {
 }
 
 // serviceOf is the service that a pod is of, by its name: "<instance>.<pod>". It is empty for a pod of none.
-func (src *source) serviceOf(cmdb string) (service string) {
+func (src *source) serviceOf(cmdb string) string {
 	pod := cmdb[strings.LastIndexByte(cmdb, '.')+1:]
-	for _, s := range src.Services {
-		if (pod == s.Name || strings.HasPrefix(pod, s.Name+"-")) && len(s.Name) > len(service) {
-			service = s.Name
+	return ownerOf(pod, src.Services, func(s session.TelemetryService) string { return s.Name })
+}
+
+// ownerOf is the service whose name a pod's begins with, the longest of several; empty for none.
+func ownerOf[S any](pod string, services []S, name func(S) string) (owner string) {
+	for _, s := range services {
+		if n := name(s); (pod == n || strings.HasPrefix(pod, n+"-")) && len(n) > len(owner) {
+			owner = n
 		}
 	}
-	return service
+	return owner
 }
 
 // served are the metrics of services that a case has, by the name of their table.

@@ -40,8 +40,7 @@ func eachRow(file string, columns []string, row func([]string) error) error {
 	if err != nil {
 		return err
 	}
-	c := csv.NewReader(z)
-	c.ReuseRecord = true
+	c := newReader(z)
 	header, err := c.Read()
 	if err != nil {
 		return err
@@ -61,6 +60,13 @@ func eachRow(file string, columns []string, row func([]string) error) error {
 			return err
 		}
 	}
+}
+
+// newReader reads CSV. What it returns is good until the next row.
+func newReader(r io.Reader) *csv.Reader {
+	c := csv.NewReader(r)
+	c.ReuseRecord = true
+	return c
 }
 
 // table writes a CSV file.
