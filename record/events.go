@@ -152,6 +152,7 @@ type Member struct {
 	Name  string   `json:"name"`
 	Role  string   `json:"role"`            // "manager", "maintainer" or "speaker"
 	Calls []string `json:"calls,omitempty"` // of a maintainer, the services that its service calls
+	At    string   `json:"at,omitempty"`    // of one that is an agent elsewhere, its address
 }
 
 // Message is what one member of a group said to another. The group says who it is from, not the text.

@@ -1,12 +1,15 @@
 package hierarchy
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/hierarchy/a2a"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -32,6 +35,7 @@ type options struct {
 	service    string // of a single maintainer; empty for all
 	heartbeat  time.Duration
 	patience   time.Duration
+	guests     map[string]string // services whose maintainers are agents elsewhere, and where
 	needsModel bool
 	maintainer *agent.Entry                                 // who the maintainers are, if not our own
 	mind       func(g *group, service string) (Mind, error) // that of tests
@@ -73,7 +77,7 @@ func (o options) entry(name string) agent.Entry {
 }
 
 // optionNames are the options with a value.
-var optionNames = []string{"queue", "service", "heartbeat", "patience", "maintainer"}
+var optionNames = []string{"queue", "service", "heartbeat", "patience", "maintainer", "member"}
 
 // read reads options, which commas part: a mode, "model", or NAME=VALUE.
 func (o options) read(text string, others []agent.Entry) (options, error) {
@@ -96,6 +100,8 @@ func (o options) read(text string, others []agent.Entry) (options, error) {
 			o.heartbeat, err = positive(name, value)
 		case set && name == "patience":
 			o.patience, err = positive(name, value)
+		case set && name == "member":
+			err = o.join(value)
 		case set && name == "maintainer":
 			err = o.hire(value, others)
 		default:
@@ -105,11 +111,34 @@ func (o options) read(text string, others []agent.Entry) (options, error) {
 			return o, err
 		}
 	}
+	if len(o.guests) > 0 && o.mode == single {
+		return o, errors.New("the option member is for a group: a single maintainer works alone")
+	}
 	if o.service != "" && o.mode != single {
 		return o, fmt.Errorf("the option service is for a single maintainer; write "+
 			"hierarchy:single,service=%s", o.service)
 	}
 	return o, nil
+}
+
+// join has an agent elsewhere be the maintainer of a service, given as SERVICE@URL.
+func (o *options) join(value string) error {
+	service, at, ok := strings.Cut(value, "@")
+	if !ok || service == "" {
+		return fmt.Errorf("member=%s does not say who is where; write it as member=catalogue@https://host/path", value)
+	}
+	if err := a2a.CheckURL(at); err != nil {
+		return err
+	}
+	if _, twice := o.guests[service]; twice {
+		return fmt.Errorf("%s has two maintainers; one service has one", service)
+	}
+	o.guests = maps.Clone(o.guests)
+	if o.guests == nil {
+		o.guests = map[string]string{}
+	}
+	o.guests[service] = at
+	return nil
 }
 
 func unknown(word, name string, set bool) error {

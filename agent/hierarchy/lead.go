@@ -49,6 +49,12 @@ func (g *group) meet(ctx context.Context) error {
 		return fmt.Errorf("there is no service %q to be maintained; there are %s", g.service,
 			strings.Join(g.site.Services, ", "))
 	}
+	for s := range g.guests {
+		if !slices.Contains(g.site.Services, s) {
+			return fmt.Errorf("there is no service %q for the agent at %s; there are %s", s, g.guests[s],
+				strings.Join(g.site.Services, ", "))
+		}
+	}
 	if g.planner() == byRules {
 		text, err := g.floor.call(ctx, g.head, "Thought: Everybody here works with the same few helpers, which "+
 			"keep of "+
@@ -125,7 +131,9 @@ func (g *group) gather(ctx context.Context) error {
 		return nil
 	}
 	for _, s := range g.services() {
-		r.Members = append(r.Members, record.Member{Name: s, Role: "maintainer", Calls: g.site.Calls[s]})
+		r.Members = append(r.Members, record.Member{
+			Name: s, Role: "maintainer", Calls: g.site.Calls[s], At: g.guests[s],
+		})
 	}
 	g.note(record.GroupEvent, r)
 	dir, err := os.MkdirTemp(g.Scratch, "queue-")

@@ -95,7 +95,7 @@ func (m *member) run(ctx context.Context) {
 		case fatal(err):
 			m.g.fail(err)
 			return
-		case life == maxLives:
+		case life == maxLives, errors.Is(err, errLost):
 			m.g.gone(ctx, m.name, err)
 			return
 		}

@@ -40,6 +40,8 @@ type Message struct {
 	Order    *order            `json:"order,omitempty"`
 	Reading  *reading          `json:"reading,omitempty"`
 	Pause    int               `json:"pause,omitempty"` // seconds to pass before a measurement
+	// Trouble is whether somebody who gives no numbers says that something is wrong.
+	Trouble *bool `json:"trouble,omitempty"`
 	// Silent marks an answer that somebody did not give in time. It is never sent.
 	Silent bool `json:"-"`
 }

@@ -26,6 +26,8 @@ func (g *group) newMind(service string) (Mind, error) {
 	switch {
 	case g.mind != nil:
 		return g.mind(g, service)
+	case g.guests[service] != "":
+		return g.newRemoteMind(service, g.guests[service]), nil
 	case g.maintainer != nil:
 		return &agentMind{g: g, name: service}, nil
 	case g.Model != nil:

@@ -21,6 +21,8 @@ type operation struct {
 	order *order
 	state map[string]*reading
 	said  map[string]string
+	// trouble is what those say who give no numbers.
+	trouble map[string]bool
 	// puzzled are those who have missed objectives for no reason that shows.
 	puzzled map[string]bool
 }
@@ -40,6 +42,7 @@ func (r *ruleChief) operate(ctx context.Context) error {
 	}
 	op := &operation{
 		ruleChief: r, order: o, state: map[string]*reading{}, said: map[string]string{}, puzzled: map[string]bool{},
+		trouble: map[string]bool{},
 	}
 	if len(o.Steps) > 0 {
 		if err := op.carry(ctx); err != nil {
@@ -88,6 +91,9 @@ func (op *operation) hear(list []Message) {
 	for _, m := range list {
 		if m.Reading != nil {
 			op.state[m.From] = m.Reading
+		}
+		if m.Trouble != nil {
+			op.trouble[m.From] = *m.Trouble
 		}
 		if !m.Silent {
 			op.said[m.From] = m.Text
@@ -174,7 +180,9 @@ func (op *operation) missed() (names []string) {
 		o.P99 = 0
 	}
 	for _, s := range op.owners() {
-		if r := op.state[s]; r == nil || len(r.missed(o)) > 0 {
+		r := op.state[s]
+		trouble, told := op.trouble[s]
+		if r != nil && len(r.missed(o)) > 0 || r == nil && (trouble || !told) {
 			names = append(names, s)
 		}
 	}
@@ -265,6 +273,14 @@ func (op *operation) remedies() (tasks []Task) {
 	for _, s := range op.owners() {
 		r := op.state[s]
 		if r == nil || !slices.Contains(missed, s) {
+			if r == nil && op.trouble[s] {
+				tasks = append(tasks, Task{
+					To: s, Message: Message{Want: reach, Order: o},
+					Text: fmt.Sprintf("Do what it takes so that you have %s, wait until it has taken effect, and "+
+						"tell me what you "+
+						"did.", o.Objectives),
+				})
+			}
 			if r != nil && r.threatened(o.Objectives) {
 				tasks = append(tasks, Task{
 					To: s, Message: Message{Want: reach, Order: o, Reading: r},
@@ -341,7 +357,7 @@ func (op *operation) answer() (thought string, report map[string]any) {
 	missed := op.missed()
 	why, where := op.cause()
 	switch {
-	case len(op.state) == 0:
+	case len(op.state) == 0 && len(missed) == 0:
 		thought = "It is done: " + strings.Join(op.words(), " ")
 	case len(missed) == 0 && op.order.Objectives != (objectives{}):
 		thought = fmt.Sprintf("%s: that is what is asked of %s, and so it is.", capital(op.order.Objectives.String()),
