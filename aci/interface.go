@@ -91,7 +91,7 @@ func New(o Options) (*Interface, error) {
 	i.inquiry.questions = o.Questions
 	dns, dial := i.dns(), o.Dial
 	if o.Transactions != nil {
-		i.tamer = &tamer{dial: o.Dial, open: o.Transactions.InTransaction, dns: net.JoinHostPort(dns, "53")}
+		i.tamer = &tamer{dial: o.Dial, open: o.Transactions.Restrained, dns: net.JoinHostPort(dns, "53")}
 		dial = i.tamer.dialContext
 	}
 	i.box, err = box.New(box.Options{

@@ -14,7 +14,8 @@ type Transactions interface {
 	Abort(ctx context.Context) (*guard.Transaction, error)
 	Undo(ctx context.Context, n int) (*guard.Transaction, error)
 	History() string
-	InTransaction() bool
+	// Restrained reports whether a transaction is open that refuses what cannot be taken back.
+	Restrained() bool
 }
 
 var _ Transactions = (*guard.Guard)(nil)

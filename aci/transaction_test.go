@@ -46,8 +46,8 @@ func (l *ledger) Undo(_ context.Context, n int) (*guard.Transaction, error) {
 	return l.note("undo %d", n)
 }
 
-func (l *ledger) History() string     { return "Nothing was written.\n" }
-func (l *ledger) InTransaction() bool { return l.open.Load() }
+func (l *ledger) History() string  { return "Nothing was written.\n" }
+func (l *ledger) Restrained() bool { return l.open.Load() }
 
 func TestTransactionActions(t *testing.T) {
 	i := fake(t, term.Mitigation, cluster())
@@ -91,7 +91,7 @@ func TestShellInTransaction(t *testing.T) {
 	m.HandleFunc("POST shop/", func(w http.ResponseWriter, _ *http.Request) { posts.Add(1); fmt.Fprintln(w, "sold") })
 	l := &ledger{}
 	i := fake(t, term.Mitigation, m)
-	i.tamer = &tamer{dial: i.o.Dial, open: l.InTransaction, dns: "10.96.0.10:53"}
+	i.tamer = &tamer{dial: i.o.Dial, open: l.Restrained, dns: "10.96.0.10:53"}
 	curl := func(args string) string {
 		conn, err := i.tamer.dialContext(t.Context(), "tcp", "10.0.0.1:80")
 		if err != nil {
@@ -145,7 +145,7 @@ func TestOldConnectionInTransaction(t *testing.T) {
 	defer there.Close()
 	go func() { _, _ = io.Copy(io.Discard, there) }()
 	l := &ledger{}
-	tm := &tamer{open: l.InTransaction, dial: func(context.Context, string, string) (net.Conn, error) { return here, nil }}
+	tm := &tamer{open: l.Restrained, dial: func(context.Context, string, string) (net.Conn, error) { return here, nil }}
 	conn, err := tm.dialContext(t.Context(), "tcp", "10.0.0.1:6379")
 	if err != nil {
 		t.Fatal(err)

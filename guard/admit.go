@@ -43,8 +43,9 @@ func (x *exchange) admit(w http.ResponseWriter, r *http.Request) (end func(), ok
 	if x.from.network {
 		return end, true
 	}
+	allowed := x.guard.opts.Policy.InTransactions()
 	if x.target.Verb == "connect" {
-		end, refused := h.stream(e)
+		end, refused := h.stream(e, allowed)
 		if refused != nil {
 			x.refuse(w, refused)
 		}
@@ -56,7 +57,7 @@ func (x *exchange) admit(w http.ResponseWriter, r *http.Request) (end func(), ok
 			size += int64(len(c.Before))
 		}
 	}
-	if refused := h.take(e, size); refused != nil {
+	if refused := h.take(e, size, allowed); refused != nil {
 		x.refuse(w, refused)
 		return end, false
 	}

@@ -257,6 +257,10 @@ func (g *Guard) History() string { return g.history.text() }
 // InTransaction reports whether a transaction is open.
 func (g *Guard) InTransaction() bool { return g.history.current() != nil }
 
+// Restrained reports whether a transaction is open that refuses what cannot be taken back, as one does unless the
+// policy allows it.
+func (g *Guard) Restrained() bool { return g.InTransaction() && !g.opts.Policy.InTransactions() }
+
 func (h *history) current() *transaction {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -296,8 +300,8 @@ func (h *history) streaming() int {
 }
 
 // stream counts a connection into a container in, and out by the function that it returns. It is refused in a
-// transaction if it may do more than read.
-func (h *history) stream(e *Entry) (end func(), refused *apierrors.StatusError) {
+// transaction if it may do more than read, unless the policy allows that.
+func (h *history) stream(e *Entry, allowed bool) (end func(), refused *apierrors.StatusError) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open != nil {
@@ -306,7 +310,7 @@ func (h *history) stream(e *Entry) (end func(), refused *apierrors.StatusError) 
 	if e.Irreversible == "" {
 		return func() {}, nil
 	}
-	if h.open != nil {
+	if h.open != nil && !allowed {
 		return func() {}, inTransaction(h.open.id, e.Irreversible)
 	}
 	h.streams++
@@ -323,8 +327,9 @@ func inTransaction(id int, why string) *apierrors.StatusError {
 		"transaction %d is open, and %s: commit or abort the transaction first", id, why)
 }
 
-// take admits a write to the open transaction, if there is one and it has room.
-func (h *history) take(e *Entry, size int64) *apierrors.StatusError {
+// take admits a write to the open transaction, if there is one and it has room. Allowed says that it may be one that
+// cannot be taken back.
+func (h *history) take(e *Entry, size int64, allowed bool) *apierrors.StatusError {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.open
@@ -333,7 +338,7 @@ func (h *history) take(e *Entry, size int64) *apierrors.StatusError {
 	}
 	e.Transaction = t.id
 	switch {
-	case e.Irreversible != "":
+	case e.Irreversible != "" && !allowed:
 		return inTransaction(t.id, e.Irreversible)
 	case size > MaxRecorded:
 		return inTransaction(t.id, "what is written is too large to be remembered, so it could not be taken back")

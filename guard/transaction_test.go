@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 	"pgregory.net/rapid"
 
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/guard/undo"
 )
 
@@ -291,9 +292,39 @@ func TestIrreversibleInTransaction(t *testing.T) {
 	s.must(t, "undo?n=2", "not restored: ")
 }
 
+// A policy may allow in a transaction what cannot be taken back. It is recorded as that, and an abort says what is left.
+func TestIrreversibleAllowedInTransaction(t *testing.T) {
+	s := newShop(t)
+	p, err := policy.Parse("p.yaml", []byte("name: bold\notherwise: allow\nirreversible_in_transactions: allow\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.guard.opts.Policy = p
+	s.add(t, "/api/v1/namespaces/shop/persistentvolumeclaims/d", `{"kind":"PersistentVolumeClaim","apiVersion":"v1"}`)
+	s.must(t, "begin")
+	if s.guard.Restrained() || !s.guard.InTransaction() {
+		t.Error("the shell is held back")
+	}
+	if code, body := s.do(t, "DELETE", "/api/v1/namespaces/shop/persistentvolumeclaims/d", ""); code != 200 {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := s.do(t, "POST", pods+"/web/exec?command=rm", ""); code == 403 {
+		t.Errorf("%d %s", code, body)
+	}
+	s.must(t, "abort", "not restored: the data of the volume may go with it")
+	e := s.journal()[0]
+	if e.Irreversible == "" || e.Transaction != 1 {
+		t.Errorf("%+v", e)
+	}
+	s.guard.opts.Policy = nil
+	if s.must(t, "begin"); !s.guard.Restrained() {
+		t.Error("without a policy the shell is not held back")
+	}
+}
+
 func TestBeginWithOpenStream(t *testing.T) {
 	s := newShop(t)
-	end, _ := s.guard.history.stream(&Entry{Irreversible: "x"})
+	end, _ := s.guard.history.stream(&Entry{Irreversible: "x"}, false)
 	s.refused(t, "begin", "1 connections into containers are open")
 	end()
 	s.must(t, "begin")
@@ -478,7 +509,7 @@ func TestHistoryIsBounded(t *testing.T) {
 	if n := len(h.latest(100, 1)); n != Window {
 		t.Errorf("%d writes of the transaction are remembered", n)
 	}
-	if err := h.take(&Entry{}, maxTransaction); err == nil {
+	if err := h.take(&Entry{}, maxTransaction, false); err == nil {
 		t.Error("a transaction can come to more than is remembered")
 	}
 	if text := h.text(); len(text) > 10_000 || !strings.Contains(text, "are forgotten") {

@@ -149,7 +149,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 			l.undo(ctx)
 		}
 	}()
-	l.sampler.begin(ctx, l.stage, l.baseline, tell)
+	l.sampler.begin(ctx, l.stage, l.baseline, l.weights(), tell)
 	page, err := l.handOver(ctx)
 	if err != nil {
 		return a, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -31,11 +32,20 @@ func (l *Local) Severity(ctx context.Context) (float64, error) {
 	if s == nil {
 		return 0, errNoWay
 	}
-	mu, known := grade.DefaultWeights.Severity(s.measure(ctx))
+	mu, known := s.weights.Severity(s.measure(ctx))
 	if !known {
 		return 0, errUnseen
 	}
 	return mu, nil
+}
+
+// weights are those of the policy, if it has some.
+func (l *Local) weights() grade.Weights {
+	p, err := policy.Parse("the policy", l.setting.Policy)
+	if l.setting.Policy == nil || err != nil || p.Severity == nil { // Who gives the agent its access tells of errors.
+		return grade.DefaultWeights
+	}
+	return grade.Weights(*p.Severity)
 }
 
 // sampling is a sampler that comes and goes with runs.
@@ -51,14 +61,14 @@ func (s *sampling) current() *sampler {
 }
 
 // begin takes samples of a stage from now on; the first is taken when it returns. Tell is told of them.
-func (s *sampling) begin(ctx context.Context, stage *Stage, baseline grade.Look, tell Tell) {
+func (s *sampling) begin(ctx context.Context, stage *Stage, baseline grade.Look, weights grade.Weights, tell Tell) {
 	s.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	going, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.sampler = &sampler{
 		look: stage.vitals, alerts: stage.alarms, baseline: baseline, tell: tell, cancel: cancel,
-		done: make(chan struct{}), course: grade.Course{Weights: grade.DefaultWeights}, alarm: grade.Unseen,
+		done: make(chan struct{}), weights: weights, course: grade.Course{Weights: weights}, alarm: grade.Unseen,
 	}
 	s.sampler.sample(ctx)
 	go s.sampler.run(going)
@@ -82,6 +92,7 @@ type sampler struct {
 	look     func(context.Context) grade.Look // at users and workloads; what cannot be seen is empty
 	alerts   func(context.Context) (float64, error)
 	baseline grade.Look
+	weights  grade.Weights
 	tell     Tell
 	cancel   context.CancelFunc
 	done     chan struct{} // closed when no more samples are taken

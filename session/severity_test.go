@@ -175,3 +175,19 @@ func TestSeverityHangs(t *testing.T) {
 		}
 	})
 }
+
+// A policy may say what counts how much.
+func TestWeightsOfPolicy(t *testing.T) {
+	for text, want := range map[string]grade.Weights{
+		"": grade.DefaultWeights, "name: x": grade.DefaultWeights,
+		"name: x\nseverity: {users: 2, workloads: 1}": {Users: 2, Workloads: 1},
+	} {
+		l := &Local{setting: Setting{Policy: []byte(text)}}
+		if text == "" {
+			l.setting.Policy = nil
+		}
+		if got := l.weights(); got != want {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}

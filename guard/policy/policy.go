@@ -60,9 +60,21 @@ type Policy struct {
 	// Otherwise is for what no rule is about; deny if it is empty.
 	Otherwise Do     `yaml:"otherwise"`
 	Rules     []Rule `yaml:"rules"`
+	// Irreversible is for what cannot be taken back and comes in a transaction, if it is allowed otherwise; deny if it
+	// is empty.
+	Irreversible Do `yaml:"irreversible_in_transactions"`
+	// Severity says what counts how much when a system is said to be worse; nil for the usual weights.
+	Severity *Severity `yaml:"severity"`
 
 	// Source is the document.
 	Source []byte `yaml:"-"`
+}
+
+// Severity is what each part of a system's severity counts. Only their proportion matters.
+type Severity struct {
+	Users     float64 `yaml:"users"`
+	Workloads float64 `yaml:"workloads"`
+	Alerts    float64 `yaml:"alerts"`
 }
 
 // Rule decides about changes that fit all of its lists. An empty list fits all; * in an entry stands for anything.
@@ -148,6 +160,9 @@ func (p *Policy) Decide(c Change, home string) Decision {
 	}
 	return d
 }
+
+// InTransactions reports whether what cannot be taken back may be done in a transaction. Without a policy it may not.
+func (p *Policy) InTransactions() bool { return p != nil && p.Irreversible == Allow }
 
 func (p *Policy) otherwise() Do {
 	if p.Otherwise == "" {
@@ -240,6 +255,13 @@ func Parse(file string, data []byte) (*Policy, error) {
 	}
 	if p.Otherwise != "" {
 		word(places.Line("otherwise"), "otherwise", string(p.Otherwise), "allow", "ask", "deny")
+	}
+	if p.Irreversible != "" {
+		const field = "irreversible_in_transactions"
+		word(places.Line(field), field, string(p.Irreversible), "allow", "deny")
+	}
+	if w := p.Severity; w != nil && (min(w.Users, w.Workloads, w.Alerts) < 0 || w.Users+w.Workloads <= 0) {
+		bad.Add(places.Line("severity"), "severity needs weights of 0 or more, and one for users or workloads above 0")
 	}
 	for i, r := range p.Rules {
 		word(places.Line("rules", i, "do"), "do", string(r.Do), "allow", "ask", "deny")

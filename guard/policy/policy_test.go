@@ -150,7 +150,10 @@ p.yaml:6: there is no risk "hihg"; did you mean "high"?`
 		t.Error(diff)
 	}
 	for text, want := range map[string]string{
-		"name: x\nrule: []\n": `p.yaml:2: unknown field "rule"; did you mean "rules"?`, "rules: []": "p.yaml: there is no name",
+		"name: x\nirreversible_in_transactions: ask\n": `p.yaml:2: there is no irreversible_in_transactions "ask"`,
+		"name: x\nseverity: {users: -1}\n":             "p.yaml:2: severity needs weights of 0 or more",
+		"name: x\nseverity: {alerts: 1}\n":             "p.yaml:2: severity needs weights of 0 or more",
+		"name: x\nrule: []\n":                          `p.yaml:2: unknown field "rule"; did you mean "rules"?`, "rules: []": "p.yaml: there is no name",
 	} {
 		if _, err := Parse("p.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
