@@ -98,7 +98,7 @@ hostile: ## try everything an enemy would (CLASS=memory for one class)
 
 pictures: ## paint the pictures of the docs: the pages in a browser, by their tests
 	mkdir -p docs/pictures
-	AIOPSLAB_PICTURES=$(CURDIR)/docs/pictures $(COMPILE) test -count 1 -run 'TestBrowserReadable' ./server/page
+	AIOPSLAB_PICTURES=$(CURDIR)/docs/pictures $(COMPILE) test -count 1 -run 'TestBrowser.*Readable' ./server/page
 
 docs-test: ## run every command of README and docs
 	$(COMPILE) test ./internal/cli -run TestDoc -v -count=1 -timeout 4h -docs

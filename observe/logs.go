@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 const (
@@ -118,6 +119,9 @@ func (o *Observer) readLog(ctx context.Context, p *v1.Pod, container string, pre
 	if !q.From.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: q.From} // The API has seconds only.
 	}
+	if q.Limit > 0 && atLeast < 0 && q.Text == "" && q.To.IsZero() { // Every line counts.
+		opts.TailLines = ptr.To(int64(q.Limit))
+	}
 	r, err := o.client.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
 	switch {
 	case apierrors.IsBadRequest(err), apierrors.IsNotFound(err):
@@ -138,6 +142,9 @@ func (o *Observer) readLog(ctx context.Context, p *v1.Pod, container string, pre
 			l := LogLine{at, p.Namespace, p.Name, container, p.Spec.NodeName, levelOf(text), text}
 			if q.selects(&l, atLeast) {
 				lines = append(lines, l)
+			}
+			if q.Limit > 0 && len(lines) >= 2*q.Limit { // Nobody is going to see the older ones.
+				lines = slices.Clone(lines[len(lines)-q.Limit:])
 			}
 		}
 		if err != nil && err != bufio.ErrBufferFull {

@@ -42,7 +42,10 @@ func Manifests() fs.FS {
 type Observer struct {
 	// Registry is the prefix of a registry that has the images which Deploy needs; none if they are where their names
 	// say.
-	Registry   string
+	Registry string
+	// MaxAnswer is how many bytes of an answer of Prometheus or Jaeger are read; 0 for all. What is longer is cut, and
+	// an error. It is for who shows what programs in the cluster say, whatever has become of them.
+	MaxAnswer  int64
 	tenancy    *cloud.Tenancy // what Deploy may use of the cluster, and watch; nil for all of it
 	config     *rest.Config
 	client     kubernetes.Interface
@@ -65,14 +68,29 @@ func New(config *rest.Config, dial func(ctx context.Context, network, address st
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.DialContext, transport.Proxy = dial, nil
-	p, err := api.NewClient(api.Config{Address: "http://" + PrometheusHost(t), RoundTripper: transport})
+	o := &Observer{tenancy: t, config: config, client: client}
+	o.http = &http.Client{Transport: bounded{transport, o}}
+	p, err := api.NewClient(api.Config{Address: "http://" + PrometheusHost(t), RoundTripper: o.http.Transport})
 	if err != nil {
 		return nil, err
 	}
-	return &Observer{
-		tenancy: t, config: config, client: client, http: &http.Client{Transport: transport},
-		prometheus: promv1.NewAPI(p),
-	}, nil
+	o.prometheus = promv1.NewAPI(p)
+	return o, nil
+}
+
+// bounded cuts answers that are longer than the observer reads.
+type bounded struct {
+	*http.Transport
+	o *Observer
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	res, err := b.Transport.RoundTrip(r)
+	if err == nil && b.o.MaxAnswer > 0 {
+		res.Body = http.MaxBytesReader(nil, res.Body, b.o.MaxAnswer)
+	}
+	return res, err
 }
 
 // Close closes idle connections.

@@ -5,8 +5,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/grade"
 )
 
@@ -16,16 +18,29 @@ type podMaker struct {
 	template v1.PodSpec
 }
 
-// workloads lists the application's Deployments, StatefulSets and DaemonSets. Of Deployments
+// Workloads lists an application's Deployments, StatefulSets and DaemonSets, as looks at it have them. Of Deployments
 // and DaemonSets, only pods of the current template count as ready.
+func Workloads(ctx context.Context, client kubernetes.Interface, a *app.App) (list []grade.Workload, err error) {
+	makers, err := podMakers(ctx, client, a)
+	for _, m := range makers {
+		list = append(list, m.Workload)
+	}
+	return list, err
+}
+
 func (s *Stage) workloads(ctx context.Context) ([]podMaker, error) {
-	apps, ns, all := s.client.AppsV1(), s.app.Namespace, metav1.ListOptions{}
+	return podMakers(ctx, s.client, s.app)
+}
+
+// podMakers lists what [Workloads] does.
+func podMakers(ctx context.Context, client kubernetes.Interface, a *app.App) ([]podMaker, error) {
+	apps, ns, all := client.AppsV1(), a.Namespace, metav1.ListOptions{}
 	var list []podMaker
 	add := func(kind string, meta metav1.ObjectMeta, template v1.PodSpec, observed int64, replicas, ready,
 		current int32,
 	) {
 		w := grade.Workload{Kind: kind, Name: meta.Name, Replicas: int(replicas)}
-		if of, ok := s.app.Service(meta.Name); ok {
+		if of, ok := a.Service(meta.Name); ok {
 			w.Elastic = of.Elastic
 		}
 		if observed >= meta.Generation {

@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/observe"
+	pages "github.com/aiopslab/aiopslab/server/page"
 )
 
 // What --expose can say besides a port.
@@ -27,12 +28,16 @@ const (
 	exposeOff  = "off"
 )
 
-// page is something in the cluster that a browser can open.
+// page is something that a browser can open: a program in the cluster, or the lab's own page about all of it.
 type page struct {
 	title string
-	host  string // inside the cluster
+	name  string // in the address of the lab's own page, if that shows it, too
+	host  string // inside the cluster; empty for the lab's own
 	port  int    // by which people know it
 	ln    net.Listener
+
+	site http.Handler // the lab's own
+	path string       // where it begins
 }
 
 // pagesOf are what there is to open once an application is deployed. A port below 1024 is for servers
@@ -44,10 +49,12 @@ func pagesOf(a *app.App, t *cloud.Tenancy) []*page {
 	}
 	list := []*page{
 		{title: a.Title, host: a.Host(), port: front},
-		{title: "Prometheus", host: observe.PrometheusHost(t) + ":80", port: 9090},
+		{title: "Prometheus", name: "prometheus", host: observe.PrometheusHost(t) + ":80", port: 9090},
 	}
 	if _, ok := a.Service("jaeger"); ok {
-		list = append(list, &page{title: "Jaeger", host: observe.JaegerHost(a.Namespace), port: observe.JaegerPort})
+		list = append(list, &page{
+			title: "Jaeger", name: "jaeger", host: observe.JaegerHost(a.Namespace), port: observe.JaegerPort,
+		})
 	}
 	return list
 }
@@ -65,7 +72,7 @@ func (f *upFlags) pages(a *app.App, command bool) ([]*page, error) {
 		return nil, fail(ExitUsage, fmt.Errorf("--expose %s: want a port, %s or %s", f.expose, exposeAuto, exposeOff),
 			"Write it as --expose 8000.")
 	}
-	list := pagesOf(a, nil)
+	list := append(pagesOf(a, nil), &page{title: labTitle, port: labPort})
 	for i, p := range list {
 		if f.expose == exposeAuto {
 			p.ln, err = listenNear(p.port)
@@ -118,7 +125,7 @@ func printPages(w io.Writer, list []*page) {
 		width = max(width, len(p.title))
 	}
 	for _, p := range list {
-		fmt.Fprintf(w, "  %-*s  http://%s\n", width, p.title, p.ln.Addr())
+		fmt.Fprintf(w, "  %-*s  http://%s%s\n", width, p.title, p.ln.Addr(), p.path)
 	}
 }
 
@@ -129,7 +136,10 @@ type dialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 func servePages(list []*page, dial dialFunc, errorLog *log.Logger) (stop func()) {
 	var servers []*http.Server
 	for _, p := range list {
-		srv := &http.Server{Handler: p.handler(dial, errorLog), ReadHeaderTimeout: time.Minute, ErrorLog: errorLog}
+		srv := &http.Server{Handler: p.site, ReadHeaderTimeout: time.Minute, ErrorLog: errorLog}
+		if p.site == nil {
+			srv.Handler = p.handler(dial, errorLog)
+		}
 		servers = append(servers, srv)
 		go func() { _ = srv.Serve(p.ln) }()
 	}
@@ -148,6 +158,7 @@ func (p *page) handler(dial dialFunc, errorLog *log.Logger) http.Handler {
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: p.host})
 			r.Out.Host = r.In.Host // Links that a server makes of it can be opened, too.
+			keepPasses(r)
 		},
 		Transport:     &http.Transport{DialContext: dial, DisableCompression: true, IdleConnTimeout: time.Minute},
 		FlushInterval: -1,
@@ -164,6 +175,17 @@ func (p *page) handler(dial dialFunc, errorLog *log.Logger) http.Handler {
 		}
 		own.ServeHTTP(w, r)
 	})
+}
+
+// keepPasses takes the lab's own cookies out of a request. To a browser all ports of this machine are one host, so it
+// sends what opens the lab's pages to programs in the cluster, too, if they ask for the right path.
+func keepPasses(r *httputil.ProxyRequest) {
+	r.Out.Header.Del("Cookie")
+	for _, c := range r.In.Cookies() {
+		if !strings.HasPrefix(c.Name, pages.CookiePrefix) {
+			r.Out.AddCookie(c)
+		}
+	}
 }
 
 // localHost reports whether a Host header names this machine.

@@ -59,6 +59,11 @@ prints the addresses at which a browser on this machine opens them: the ports
 they are known by (5000, 9090, 16686), or free ones where those are taken. For
 a command this is only done if --expose asks for it.
 
+The last address is a page about all of it: who calls whom and what is red now,
+metrics, logs, traces, alerts, workloads and events, as they change, at port 1820
+or a free one. It is for who has the link: the key in it is drawn anew each time.
+AIOPSLAB_TOKEN, if it is set, opens the page as well. docs/page.md tells more.
+
 With --cloud kubeconfig the application is deployed in a cluster that you have,
 in namespaces of its own, which are removed in the end.`,
 		Example: `  aiopslab up
@@ -93,7 +98,8 @@ in namespaces of its own, which are removed in the end.`,
 	flags.StringVar(&f.load, "load", defaultLoad,
 		"how many requests a second the application gets, 0 is none; or a `load` as problems have it")
 	flags.StringVar(&f.expose, "expose", exposeAuto,
-		"first `port` of 127.0.0.1 at which the application, Prometheus and Jaeger can be opened, or auto or off")
+		"first `port` of 127.0.0.1 at which the application, Prometheus, Jaeger and the page about all of it can be "+
+			"opened, or auto or off")
 	f.cloud.add(c)
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
@@ -167,13 +173,19 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	}()
 	leadTo(pages, p)
 	say("Ready in %.2f s\n", time.Since(start).Seconds())
+	var load session.Load
 	if a != nil && !wanted.None() {
-		stop, err := putUnderLoad(ctx, p, wanted, say)
-		if err != nil {
+		var stop func()
+		if load, stop, err = putUnderLoad(ctx, p, wanted, say); err != nil {
 			return err
 		}
 		defer stop()
 	}
+	leave, err := watch(s, pages, p, load)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	defer servePages(pages, p.cloud.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
 	if len(command) > 0 {
 		if verbose {
@@ -201,12 +213,12 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	}
 }
 
-// putUnderLoad has an application get a load, and returns what ends it and tells what became of it.
+// putUnderLoad has an application get a load, and returns it with what ends it and tells what became of it.
 func putUnderLoad(ctx context.Context, p *place, l *problem.Load, say func(format string, args ...any),
-) (stop func(), err error) {
-	load, err := session.StartLoad(ctx, p.cloud, p.app, l, 0)
+) (load session.Load, stop func(), err error) {
+	load, err = session.StartLoad(ctx, p.cloud, p.app, l, 0)
 	if err != nil {
-		return nil, fail(ExitEnvironment, err, "")
+		return nil, nil, fail(ExitEnvironment, err, "")
 	}
 	stop = func() {
 		sli, err := load.Stop(context.WithoutCancel(ctx))
@@ -219,14 +231,14 @@ func putUnderLoad(ctx context.Context, p *place, l *problem.Load, say func(forma
 	}
 	if err := load.Begin(ctx); err != nil {
 		stop()
-		return nil, fail(ExitEnvironment, err, "")
+		return nil, nil, fail(ExitEnvironment, err, "")
 	}
 	where := ""
 	if from := load.From(); from.Pod != "" {
 		where = fmt.Sprintf(" from pod %s in %s", from.Pod, from.Namespace)
 	}
 	say("%s gets %v%s\n", p.app.Name, l, where)
-	return stop, nil
+	return load, stop, nil
 }
 
 func plural(n int, word string) string {

@@ -40,6 +40,12 @@ type browser struct {
 // newBrowser starts Chromium in front of a gallery. Where there is none, the test is skipped.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
+	return browserAt(t, func(dir string) Options { return Options{Dir: dir, Library: problemtest.Library(t)} })
+}
+
+// browserAt starts one in front of a site.
+func browserAt(t *testing.T, o func(dir string) Options) *browser {
+	t.Helper()
 	path := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
 		if found, err := exec.LookPath(name); err == nil {
@@ -52,7 +58,7 @@ func newBrowser(t *testing.T) *browser {
 	}
 	dir := filepath.Join(t.TempDir(), "results")
 	gallery(t, dir)
-	site := New(Options{Dir: dir, Library: problemtest.Library(t)})
+	site := New(o(dir))
 	web := httptest.NewServer(site)
 	t.Cleanup(func() {
 		site.Close()
@@ -130,17 +136,15 @@ func (b *browser) see(selector, text string) {
 		js(selector), js(text)))
 }
 
-// click clicks the first visible element that has a text.
+// click clicks the first visible element that has a text, as soon as there is one.
 func (b *browser) click(selector, text string) {
 	b.Helper()
-	b.see(selector, text)
 	if b.clicks++; b.clicks > maxClicks {
 		b.Errorf("it takes more than %d clicks", maxClicks)
 	}
-	eval[bool](b, fmt.Sprintf(`(() => {
-		const e = [...document.querySelectorAll(%s)].find((e) => e.checkVisibility() && e.textContent.includes(%s));
-		e.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, view: window }));
-		return true;
+	b.until(fmt.Sprintf("%q in %s", text, selector), fmt.Sprintf(`(() => {
+		const e = document.readyState === 'complete' && [...document.querySelectorAll(%s)].find((e) => e.checkVisibility() && e.textContent.includes(%s));
+		return e && (e.dispatchEvent(new MouseEvent('click', { bubbles: true, cancelable: true, view: window })), true);
 	})()`, js(selector), js(text)))
 }
 
@@ -382,18 +386,24 @@ const unnamed = `(() => {
 })()`
 
 // painted are the pictures that the docs show.
-var painted = []string{"runs-light", "run-light", "run-dark", "run-phone", "board-light", "compare-light", "problem-light"}
+var painted = []string{
+	"runs-light", "run-light", "run-dark", "run-phone", "board-light", "compare-light", "problem-light",
+	"cluster-light", "cluster-phone", "metrics-light",
+}
 
 // Pages can be read by everybody: in both schemes, on a phone, and with a reader. With AIOPSLAB_PICTURES, a directory,
 // they are painted for the docs.
 func TestBrowserReadable(t *testing.T) {
-	b := newBrowser(t)
-	pictures := os.Getenv("AIOPSLAB_PICTURES")
-	pages := map[string]string{
+	newBrowser(t).readable(map[string]string{
 		"runs": "", "matrix": "?show=matrix", "board": "?show=board", "run": "runs/" + mendedRun + "?at=51.50",
 		"compare": "compare?a=agent:react+(small)&b=agent:react+(large)", "two": "compare?run=" + mendedRun + "&run=" + failedRun,
 		"problems": "problems", "problem": "problems/" + problemID,
-	}
+	})
+}
+
+// readable checks pages, and paints them.
+func (b *browser) readable(pages map[string]string) {
+	t, pictures := b.T, os.Getenv("AIOPSLAB_PICTURES")
 	for _, scheme := range []string{"light", "dark", "phone"} {
 		width, height := int64(1400), int64(1000)
 		if scheme == "phone" {

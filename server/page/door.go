@@ -9,6 +9,9 @@ import (
 	"strings"
 )
 
+// CookiePrefix is how the names of the site's cookies begin. They are for this program alone.
+const CookiePrefix = "aiopslab-"
+
 // door lets those in who have the key or the token, and remembers them by a cookie. Neither is in the cookie.
 type door struct {
 	key, token string
@@ -19,7 +22,7 @@ type door struct {
 func newDoor(token string) *door {
 	d := &door{key: rand.Text(), token: token, pass: rand.Text()}
 	sum := sha256.Sum256([]byte(d.pass))
-	d.cookie = "aiopslab-" + hex.EncodeToString(sum[:4])
+	d.cookie = CookiePrefix + hex.EncodeToString(sum[:4])
 	return d
 }
 

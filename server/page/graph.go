@@ -7,32 +7,65 @@ import (
 	"slices"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/report"
 )
 
 // The measures of a graph.
 const (
 	nodeHeight = 24.0
-	rowHeight  = 34.0
+	noteHeight = 14.0 // of a second line
+	noteWide   = 104.0
+	rowGap     = 10.0
 	layerGap   = 46.0
 	letterWide = 6.4
 )
+
+// traffic is what goes through an application now.
+type traffic struct {
+	notes map[string]string     // a short line about a service
+	calls map[[2]string]float64 // a second, by who calls and who is called; nil if nobody knows
+	link  func(service string) string
+}
+
+// busy is how wide the line of a call is drawn. Stores make no spans, so nobody knows how often they are called.
+func (t *traffic) busy(from string, called *node) (class, words string) {
+	to := called.Name
+	if t == nil || t.calls == nil {
+		return "", from + " calls " + to
+	}
+	rate := t.calls[[2]string{from, to}]
+	switch {
+	case rate <= 0 && called.Kind != "service" && called.Kind != "":
+		return "", from + " calls " + to
+	case rate <= 0:
+		return " idle", fmt.Sprintf("%s has not called %s in the last minute", from, to)
+	case rate < 1:
+		class = " w1"
+	case rate < 10:
+		class = " w2"
+	default:
+		class = " w3"
+	}
+	return class, fmt.Sprintf("%s calls %s %s times a second", from, to, report.Figure(rate))
+}
 
 // node is a service where it is drawn.
 type node struct {
 	app.Service
 	layer, row int
-	x, y, w    float64
+	x, y, w, h float64
 }
 
 // graph is an application: who calls whom, from left to right.
 type graph struct {
 	nodes  map[string]*node
 	layers [][]*node
+	high   float64 // how high a node is
 }
 
 // newGraph lays an application out in layers: who calls stands left of whom it calls, as far as there is no circle.
-func newGraph(a *app.App) *graph {
-	g := &graph{nodes: map[string]*node{}}
+func newGraph(a *app.App, high float64) *graph {
+	g := &graph{nodes: map[string]*node{}, high: high}
 	for _, s := range a.Services {
 		g.nodes[s.Name] = &node{Service: s}
 	}
@@ -148,23 +181,32 @@ func (g *graph) place() {
 	x := 8.0
 	for _, layer := range g.layers {
 		wide := 60.0
+		if g.high > nodeHeight {
+			wide = noteWide
+		}
 		for _, n := range layer {
 			wide = max(wide, letterWide*float64(len(n.Name))+18)
 		}
-		top := 8 + rowHeight*float64(tallest-len(layer))/2
+		row := g.high + rowGap
+		top := 8 + row*float64(tallest-len(layer))/2
 		for i, n := range layer {
-			n.x, n.y, n.w = x, top+rowHeight*float64(i), wide
+			n.x, n.y, n.w, n.h = x, top+row*float64(i), wide, g.high
 		}
 		x += wide + layerGap
 	}
 }
 
-// drawGraph draws an application. Red has the services that are not well, with why.
-func drawGraph(a *app.App, red map[string]string) template.HTML {
-	g := newGraph(a)
+// drawGraph draws an application. Red has the services that are not well, with why; now is what goes through it, or
+// nil.
+func drawGraph(a *app.App, red map[string]string, now *traffic) template.HTML {
+	high := nodeHeight
+	if now != nil {
+		high += noteHeight
+	}
+	g := newGraph(a, high)
 	width, height := 60.0, 40.0
 	for _, n := range g.nodes {
-		width, height = max(width, n.x+n.w+8), max(height, n.y+nodeHeight+10)
+		width, height = max(width, n.x+n.w+8), max(height, n.y+n.h+10)
 	}
 	words := fmt.Sprintf("%s: %s and whom they call", a.Title, plural(len(a.Services), "service"))
 	if len(red) > 0 {
@@ -182,7 +224,13 @@ func drawGraph(a *app.App, red map[string]string) template.HTML {
 		from := g.nodes[s.Name]
 		for _, to := range s.Calls {
 			if n := g.nodes[to]; n != nil {
-				d.edge(from, n, red[s.Name] != "" && red[to] != "")
+				class, words := now.busy(s.Name, n)
+				if red[s.Name] != "" && red[to] != "" {
+					class += " red"
+				}
+				fmt.Fprintf(d, "<g><title>%s</title>", escape(words))
+				d.edge("edge"+class, from, n)
+				d.WriteString("</g>")
 			}
 		}
 	}
@@ -197,21 +245,30 @@ func drawGraph(a *app.App, red map[string]string) template.HTML {
 		case n.Kind != "service" && n.Kind != "":
 			class = "node store"
 		}
-		fmt.Fprintf(d, "<g><title>%s</title>", escape(cmp.Or(red[n.Name], n.Kind, "service")))
-		d.rect(class, n.x, n.y, n.w, nodeHeight, 5)
-		d.text("", "middle", n.x+n.w/2, n.y+16, label)
-		d.WriteString("</g>")
+		d.node(n, class, label, cmp.Or(red[n.Name], n.Kind, "service"), now)
 	}
 	return d.html()
 }
 
-// edge draws a call as a curve with a tip.
-func (d *drawing) edge(from, to *node, red bool) {
-	class := "edge"
-	if red {
-		class = "edge red"
+// node draws a service: its name and, if it is told, what goes through it.
+func (d *drawing) node(n *node, class, label, title string, now *traffic) {
+	if now == nil {
+		fmt.Fprintf(d, "<g><title>%s</title>", escape(title))
+		defer d.WriteString("</g>")
+	} else {
+		d.link(now.link(n.Name), n.Name+": "+title)
+		defer d.end()
 	}
-	x1, y1, x2, y2 := from.x+from.w, from.y+nodeHeight/2, to.x-4, to.y+nodeHeight/2
+	d.rect(class, n.x, n.y, n.w, n.h, 5)
+	d.text("", "middle", n.x+n.w/2, n.y+16, label)
+	if now != nil {
+		d.text("note", "middle", n.x+n.w/2, n.y+16+noteHeight, now.notes[n.Name])
+	}
+}
+
+// edge draws a call as a curve with a tip.
+func (d *drawing) edge(class string, from, to *node) {
+	x1, y1, x2, y2 := from.x+from.w, from.y+from.h/2, to.x-4, to.y+to.h/2
 	if to.layer <= from.layer { // Back, or within a layer: around the right side.
 		x2 = to.x + to.w + 4
 		out := max(x1, x2) + 24

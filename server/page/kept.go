@@ -22,6 +22,8 @@ const (
 	shownLogs   = 120
 	shownTraces = 6
 	nearby      = 10 * time.Second
+	// fallRows is how many spans of a trace are drawn.
+	fallRows = 60
 )
 
 // telemetry is what a run has kept, in the order of time.
@@ -139,7 +141,6 @@ func (t *telemetry) tracesAt(at time.Time) []*shownTrace {
 func waterfall(t *shownTrace) *drawing {
 	const (
 		row, left, width = 18.0, 210.0, 560.0
-		most             = 60
 	)
 	children := map[string][]dataset.Span{}
 	known := map[string]bool{}
@@ -161,7 +162,7 @@ func waterfall(t *shownTrace) *drawing {
 		delete(children, id) // A span that is its own parent is drawn once.
 		slices.SortFunc(list, func(a, b dataset.Span) int { return a.Start.Compare(b.Start) })
 		for _, s := range list {
-			if len(rows) < most {
+			if len(rows) < fallRows {
 				rows, depth = append(rows, s), append(depth, level)
 			}
 			if s.ID != "" {
@@ -186,8 +187,11 @@ func waterfall(t *shownTrace) *drawing {
 	for i := range 5 {
 		x := left + width*float64(i)/4
 		d.line("grid", x, 0, x, row*float64(len(rows))+4)
-		d.text("", []string{"start", "middle", "middle", "middle", "end"}[i], x, row*float64(len(rows))+18,
-			seconds(long*float64(i)/4))
+		at := "0"
+		if i > 0 {
+			at = seconds(long * float64(i) / 4)
+		}
+		d.text("", []string{"start", "middle", "middle", "middle", "end"}[i], x, row*float64(len(rows))+18, at)
 	}
 	for i, s := range rows {
 		y := row * float64(i)

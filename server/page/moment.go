@@ -78,7 +78,7 @@ func (s *Site) momentOf(ctx context.Context, p *runPage, at float64, q url.Value
 		m.Red = append(m.Red, fact{name, visible(red[name])})
 	}
 	if a := s.app(p.App); a != nil {
-		m.Graph = drawGraph(a, red)
+		m.Graph = drawGraph(a, red, nil)
 	}
 	m.neighbours(p)
 	switch t, err := s.kept.of(p.File); {

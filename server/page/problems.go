@@ -95,8 +95,9 @@ func (s *Site) showProblem(w http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusNotFound, "%v", err)
 	}
 	p := &problemPage{
-		Problem: one, Graph: drawGraph(one.App, nil), Told: aci.Description(string(one.Task), one.App, one.Asked()),
-		How: aci.Instructions(string(one.Task)), Source: string(one.Document.Source), Answer: one.Answer(),
+		Problem: one, Graph: drawGraph(one.App, nil, nil),
+		Told: aci.Description(string(one.Task), one.App, one.Asked()),
+		How:  aci.Instructions(string(one.Task)), Source: string(one.Document.Source), Answer: one.Answer(),
 		Faults: one.Faults(),
 	}
 	docs := aci.Docs(aci.Actions(string(one.Task)))

@@ -28,6 +28,7 @@ const (
 	queryLookback = 15 * time.Second
 	maxQuery      = 2000
 	shownSeries   = 6
+	pause         = 30 * time.Second // for which a series may say nothing
 )
 
 // defaultQuery is what a page shows before anybody asks for something else.
@@ -142,7 +143,7 @@ func (f *matching) At() storage.Series                { return f.list[f.at] }
 func (f *matching) Err() error                        { return nil }
 func (f *matching) Warnings() annotations.Annotations { return nil }
 
-// metricsBox is a query over what was recorded, and what came of it.
+// metricsBox is a query, and what came of it.
 type metricsBox struct {
 	Query  string
 	Wrong  string
@@ -181,12 +182,12 @@ func (t *telemetry) ask(ctx context.Context, query string, at time.Time) *metric
 		box.Wrong = err.Error()
 		return box
 	}
-	box.draw(m, t.From, t.To, at)
+	box.draw(m, t.From, t.To, at, pause)
 	return box
 }
 
-// draw draws series.
-func (b *metricsBox) draw(m promql.Matrix, from, to, at time.Time) {
+// draw draws series. Where one says nothing for longer than a gap, it breaks.
+func (b *metricsBox) draw(m promql.Matrix, from, to, at time.Time, gap time.Duration) {
 	const width, height, left = 720.0, 150.0, 56.0
 	if len(m) == 0 {
 		return
@@ -225,7 +226,7 @@ func (b *metricsBox) draw(m promql.Matrix, from, to, at time.Time) {
 				continue
 			}
 			command := "L"
-			if last == 0 || p.T-last > 30_000 {
+			if last == 0 || p.T-last > gap.Milliseconds() {
 				command = "M"
 			}
 			fmt.Fprintf(&path, "%s%s %s", command, num(x(p.T)), num(y(p.F)))

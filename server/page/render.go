@@ -56,6 +56,8 @@ type view struct {
 	Title   string
 	Place   string // the entry of the menu that it belongs to
 	Live    string // where the events of a run under way are
+	Poll    int    // after how many milliseconds it is asked for again; 0 if it does not change
+	Menu    []place
 	Edition string
 	Data    any
 }
@@ -95,6 +97,7 @@ func missing(_ http.ResponseWriter, r *http.Request) error {
 // render answers with a template.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, v view) {
 	v.Edition = edition
+	v.Menu, _ = r.Context().Value(menuKey{}).([]place)
 	var b bytes.Buffer
 	if err := templates[name].ExecuteTemplate(&b, "base", v); err != nil {
 		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)

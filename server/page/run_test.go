@@ -288,7 +288,7 @@ func TestSecretsAreHidden(t *testing.T) {
 // Who calls stands left of whom it calls; a circle is no reason to go round for ever.
 func TestGraph(t *testing.T) {
 	a := hotelish().Apps[0]
-	g := newGraph(a)
+	g := newGraph(a, nodeHeight)
 	layers := map[string]int{}
 	for name, n := range g.nodes {
 		layers[name] = n.layer
@@ -304,5 +304,5 @@ func TestGraph(t *testing.T) {
 			}
 		}
 	}
-	has(t, string(drawGraph(a, map[string]string{"geo": "down"})), `class="node red"`, "<title>down</title>", "not well: geo")
+	has(t, string(drawGraph(a, map[string]string{"geo": "down"}, nil)), `class="node red"`, "<title>down</title>", "not well: geo")
 }

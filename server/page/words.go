@@ -17,13 +17,12 @@ var words = template.FuncMap{
 	"verdict": verdictOf, "seconds": seconds, "money": money, "count": count, "day": day, "clock": clock,
 	"percent": percent, "visible": visible, "prefix": func() string { return Prefix }, "plural": plural, "clip": clip,
 	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands,
-	"menu": func() []place { return menu },
 }
 
 // place is an entry of the menu.
 type place struct{ Place, Label, Link string }
 
-// menu is what every page leads to.
+// menu is what the pages of every site lead to.
 var menu = []place{
 	{"runs", "Runs", Prefix},
 	{"compare", "Compare", Prefix + "compare"},

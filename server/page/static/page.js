@@ -18,7 +18,7 @@ let before = '';
 document.addEventListener('keydown', (e) => {
 	if (e.key === 'Escape' && typing(e)) e.target.blur();
 	if (e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
-	const places = { r: '', c: 'compare', p: 'problems' };
+	const places = { r: '', c: 'compare', p: 'problems', l: 'cluster' };
 	if (before === 'g' && e.key in places) location.href = '/view/' + places[e.key];
 	else if (e.key === 'j') move(1);
 	else if (e.key === 'k') move(-1);
@@ -102,7 +102,7 @@ async function go(url) {
 }
 
 document.addEventListener('submit', (e) => {
-	if (!e.target.matches('form.query')) return;
+	if (!e.target.matches('form.query') || !document.getElementById('moment')) return;
 	e.preventDefault();
 	go(new URL('?' + new URLSearchParams(new FormData(e.target)), location.href));
 });
@@ -135,3 +135,49 @@ if (live) {
 	source.addEventListener('end', () => { source.close(); more(); });
 }
 mark();
+
+// A page about what is now asks for itself again and again. What differs takes the place of what was there.
+const poll = Number(document.body.dataset.poll);
+if (poll) {
+	const log = document.querySelector('[data-follow]');
+	if (log) log.scrollTop = log.scrollHeight;
+	const look = async () => {
+		const url = new URL(location.href);
+		const last = log?.lastElementChild?.dataset.at;
+		if (last) url.searchParams.set('since', last);
+		try {
+			const doc = await get(url);
+			for (const fresh of doc.querySelectorAll('[data-now]')) renew(document.getElementById(fresh.id), fresh);
+			if (log) grow(log, doc.getElementById(log.id));
+			document.body.classList.remove('stale');
+		} catch {
+			document.body.classList.add('stale');
+		}
+	};
+	const again = async () => {
+		if (!document.hidden) await look();
+		setTimeout(again, poll);
+	};
+	setTimeout(again, poll);
+}
+
+// renew gives a part what another state of it has. Who was at a link of it stays there.
+function renew(old, fresh) {
+	if (!old || old.innerHTML === fresh.innerHTML && old.className === fresh.className) return;
+	const at = old.contains(document.activeElement) && document.activeElement.getAttribute('href');
+	const [left, top] = [old.scrollLeft, old.scrollTop];
+	old.className = fresh.className;
+	old.replaceChildren(...fresh.childNodes);
+	old.scrollTo({ left, top, behavior: 'instant' });
+	if (at) old.querySelector(`a[href="${CSS.escape(at)}"]`)?.focus({ preventScroll: true });
+}
+
+// grow adds lines that have come. Who reads at the end stays there; who has scrolled up is not moved.
+function grow(log, fresh) {
+	const end = log.scrollHeight - log.scrollTop - log.clientHeight < 24;
+	const known = new Set([...log.children].slice(-600).map((l) => l.dataset.key));
+	for (const l of [...fresh.children]) if (!known.has(l.dataset.key)) log.append(document.adoptNode(l));
+	if (!end) return;
+	while (log.children.length > 3000) log.firstElementChild.remove();
+	log.scrollTop = log.scrollHeight;
+}
