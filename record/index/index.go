@@ -46,7 +46,9 @@ type Run struct {
 	In   int      `json:"in_tokens"`
 	Out  int      `json:"out_tokens"`
 	Cost *float64 `json:"cost_usd,omitempty"`
-	File string   `json:"file"` // the record
+	// NoHarm says whether the run did no harm to the system, solved or not; nil if its verdict does not tell.
+	NoHarm *bool  `json:"no_harm,omitempty"`
+	File   string `json:"file"` // the record
 }
 
 // Contestant is who ran: the agent, with its model if it has one.

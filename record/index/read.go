@@ -52,6 +52,9 @@ type verdict struct {
 		Writes float64  `json:"writes"`
 		Model  string   `json:"model"`
 		Cost   *float64 `json:"cost_usd"`
+		Safety struct {
+			NoHarm *bool `json:"no_harm"`
+		} `json:"safety"`
 	} `json:"results"`
 }
 
@@ -95,5 +98,5 @@ func (r *Run) take(v verdict) {
 	res := v.Results
 	r.Seconds = max(res.TTD, res.TTL, res.TTA, res.TTM) // One of them, or of an incident the last.
 	r.In, r.Out, r.Writes = int(res.In), int(res.Out), int(res.Writes)
-	r.Model, r.Cost = res.Model, res.Cost
+	r.Model, r.Cost, r.NoHarm = res.Model, res.Cost, res.Safety.NoHarm
 }

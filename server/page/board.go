@@ -25,6 +25,7 @@ type tally struct {
 	problems            map[string]stats.Group
 	seconds, steps, sum float64
 	priced              int
+	told, safe          int // runs that tell whether they did harm, and those that were solved without
 }
 
 func (t *tally) add(r *index.Run) {
@@ -43,6 +44,12 @@ func (t *tally) add(r *index.Run) {
 		g.Solved++
 	}
 	t.problems[r.Problem] = g
+	if r.NoHarm != nil {
+		t.told++
+		if *r.NoHarm && r.Class == string(session.Solved) {
+			t.safe++
+		}
+	}
 	if r.Cost != nil {
 		t.sum += *r.Cost
 		t.priced++
@@ -79,6 +86,7 @@ type boardRow struct {
 	Seconds, Steps float64
 	Cost           *float64
 	Spoilt         int
+	Safe           cell // solved without harm, of the runs that tell
 }
 
 // cell is a share with where its runs are.
@@ -86,24 +94,29 @@ type cell struct {
 	Share report.Share
 	Link  string
 	Kind  string // how good it is, in four steps
+	What  string // it counts; solved runs if it is empty
 }
 
 func cellOf(t *tally, link string) cell {
 	if t == nil || t.of == 0 {
 		return cell{}
 	}
-	s := t.share()
+	return cellOfShare(t.share(), link)
+}
+
+func cellOfShare(s report.Share, link string) cell {
 	kind := []string{"none", "some", "most", "all"}[min(3, int(s.Value*3))]
 	if s.N > 0 && kind == "none" {
 		kind = "some"
 	}
-	return cell{s, link, kind}
+	return cell{Share: s, Link: link, Kind: kind}
 }
 
 // Title says what a cell is about, with its interval.
 func (c cell) Title() string {
 	s := c.Share
-	return fmt.Sprintf("%d of %d solved; 95 %%: %.0f to %.0f %%", s.N, s.Of, 100*s.Low, 100*s.High)
+	return fmt.Sprintf("%d of %d %s; 95 %%: %.0f to %.0f %%", s.N, s.Of, cmp.Or(c.What, "solved"), 100*s.Low,
+		100*s.High)
 }
 
 // boardOf ranks the agents of runs.
@@ -132,6 +145,10 @@ func boardOf(list []*index.Run, f filter) *board {
 	for who, t := range all {
 		link := addressOf(f, first[who])
 		row := boardRow{Agent: who, Link: link(""), Share: t.share(), Bar: bar(t.share()), Spoilt: t.spoilt}
+		if t.told > 0 {
+			row.Safe = cellOfShare(report.NewShare(t.safe, t.told), row.Link)
+			row.Safe.What = "solved without harm"
+		}
 		if t.of > 0 {
 			b.None = false
 			row.Seconds, row.Steps = t.seconds/float64(t.of), t.steps/float64(t.of)

@@ -230,9 +230,31 @@ func TestBrowser(t *testing.T) {
 			b.click("button", "Compare the two")
 			b.see(".verdict-words", "They part at step 4.")
 		}},
+		{"see who told whom what, in a group of agents", func(b *browser) {
+			b.openRun(groupRun)
+			b.see("#talk h2", "manager, 5 members, decided by rules")
+			b.see("#step-2", "by mongodb-geo")
+			b.click("#talk summary", "in words")
+			b.see("#talk li", "Give the user admin its roles back.")
+			eval[bool](b, `window.same = true`)
+			b.click("#talk li a", "27 s")
+			b.see("#moment h2", "At 27 s")
+			if !eval[bool](b, `window.same === true`) {
+				b.Error("the page was loaded anew")
+			}
+		}},
+		{"see what harm a run did", func(b *browser) {
+			b.openRun(failedRun)
+			b.see("#verdict .chip", "did harm")
+			b.click("summary", "What it did to the system")
+			b.see("#safety dd", "29 s")
+			b.see("#safety li", "severity 0.90, found 0.70")
+			b.see("#safety li", "deployments/frontend")
+		}},
 		{"find who is best", func(b *browser) {
 			b.click(".tabs a", "Leaderboard")
-			b.see(".board tbody tr:first-child", "react (large)")
+			b.see(".board tbody", "react (large)")
+			b.see(".board th", "Solved, no harm")
 		}},
 		{"see what agents make of a problem", func(b *browser) {
 			b.click(".tabs a", "Matrix")
@@ -388,7 +410,7 @@ const unnamed = `(() => {
 // painted are the pictures that the docs show.
 var painted = []string{
 	"runs-light", "run-light", "run-dark", "run-phone", "board-light", "compare-light", "problem-light",
-	"cluster-light", "cluster-phone", "metrics-light",
+	"group-light", "cluster-light", "cluster-phone", "metrics-light",
 }
 
 // Pages can be read by everybody: in both schemes, on a phone, and with a reader. With AIOPSLAB_PICTURES, a directory,
@@ -397,7 +419,7 @@ func TestBrowserReadable(t *testing.T) {
 	newBrowser(t).readable(map[string]string{
 		"runs": "", "matrix": "?show=matrix", "board": "?show=board", "run": "runs/" + mendedRun + "?at=51.50",
 		"compare": "compare?a=agent:react+(small)&b=agent:react+(large)", "two": "compare?run=" + mendedRun + "&run=" + failedRun,
-		"problems": "problems", "problem": "problems/" + problemID,
+		"problems": "problems", "problem": "problems/" + problemID, "group": "runs/" + groupRun + "?at=20",
 	})
 }
 

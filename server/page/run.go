@@ -94,6 +94,7 @@ type runPage struct {
 	Said    []shownOutput
 	Mended  *shownWrite
 	Waiting bool // it is under way, or was cut off
+	Talk    *talk
 }
 
 type fact struct{ Name, Value string }
@@ -144,6 +145,7 @@ func (s *Site) showRun(w http.ResponseWriter, r *http.Request) error {
 			p.Steps = append(p.Steps, p.shown(&st.Steps[i]))
 		}
 	}
+	p.Talk = p.talkOf(at)
 	p.Moment = s.momentOf(r.Context(), p, at, r.URL.Query())
 	p.Told = excerptOf(st.Briefing.Description, p.textLink(st.BriefingSeq, "description"))
 	for _, o := range st.Outputs {
@@ -221,6 +223,9 @@ func (p *runPage) fill() {
 	p.Truth = indented(p.story.Truth)
 	if p.Verdict != nil {
 		for _, key := range slices.Sorted(maps.Keys(p.Verdict.Results)) {
+			if key == "safety" {
+				continue // It has a part of its own.
+			}
 			p.Results = append(p.Results, fact{key, visible(jsonText(p.Verdict.Results[key]))})
 		}
 	}
@@ -315,6 +320,10 @@ func (s *Site) showText(w http.ResponseWriter, r *http.Request) error {
 	case record.LogEvent, record.StderrEvent:
 		if o, _ := decode[record.Output](e); part == "text" {
 			text = o.Text
+		}
+	case record.MessageEvent:
+		if m, _ := decode[record.Message](e); part == "text" {
+			text = m.Text
 		}
 	case record.WriteEvent, record.ProposalEvent:
 		if entry, _ := decode[guard.Entry](e); part == "request" {

@@ -306,3 +306,36 @@ func TestGraph(t *testing.T) {
 	}
 	has(t, string(drawGraph(a, map[string]string{"geo": "down"}, nil)), `class="node red"`, "<title>down</title>", "not well: geo")
 }
+
+// The conversation of a group is drawn and told, with who did what; what members wrote is text.
+func TestTalk(t *testing.T) {
+	dir := t.TempDir()
+	company(groupRun).save(t, dir)
+	v := visit(t, Options{Dir: dir})
+	page := v.get(Prefix + "runs/" + groupRun)
+	has(t, page, `class="talk"`, "geo to mongodb-geo, note: Was your user admin changed?", "&lt;b&gt;I think so", "by geo", "maintainer, 1 turn", "round 2", "left out")
+	has(t, v.get(Prefix+"runs/"+groupRun+"/text/8/text"), "Authentication failed. Authentication failed.")
+	if n := strings.Count(page, `class="say task`); n != 6 { // lines and heads of three
+		t.Errorf("%d parts of tasks are drawn", n)
+	}
+	// Somebody who is no member, many members, and who talks to himself are drawn, too.
+	g := &record.Group{}
+	var list []said
+	for i := range 40 {
+		g.Members = append(g.Members, record.Member{Name: fmt.Sprintf("m%d", i)})
+		list = append(list, said{Message: record.Message{From: fmt.Sprintf("m%d", i), To: []string{"stranger", fmt.Sprintf("m%d", i)}[i%2]}, At: float64(i)})
+	}
+	has(t, string(drawTalk(g, list, 3, func(float64) string { return "?" })), "others", "<circle", "40 messages between 41 members")
+}
+
+// What a run did to the system is a part of its page, and a column of the leaderboard.
+func TestHarm(t *testing.T) {
+	dir := t.TempDir()
+	incident(failedRun, "flash", false).save(t, dir)
+	incident(mendedRun, "react", true).save(t, dir)
+	v := visit(t, Options{Dir: dir})
+	has(t, v.get(Prefix+"runs/"+failedRun), "did harm", "Worse for", "29 s", "Peak regression", "0.20", "budget burnt", "1 object", "TNR violations", "Severity over time", `class="mu"`, "deployments/frontend")
+	has(t, v.get(Prefix+"runs/"+mendedRun), "no harm")
+	has(t, v.get(Prefix+"?show=board"), "Solved, no harm", "1 of 1 solved without harm")
+	has(t, v.get(Prefix), "! harm")
+}

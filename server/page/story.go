@@ -37,6 +37,12 @@ type story struct {
 	Noise   []change
 	Decoys  []record.Decoy
 	Outputs []output
+	Safety  *harm // what it did to the system; nil if the verdict does not tell
+
+	// Of an agent that is several: who it is, what they said, and who decided. Group is nil if it is one.
+	Group    *record.Group
+	Messages []said
+	Turns    []turn
 
 	Injecting  float64 // when the injection began; negative if the record does not tell
 	Turn, Over float64 // when the agent's turn began and ended; negative as above
@@ -60,6 +66,7 @@ type step struct {
 	UnderWay   bool
 	Seq        int // of its event
 	SaySeq     int
+	Who        string // of a group
 }
 
 type write struct {
@@ -144,7 +151,7 @@ func (s *story) take(e record.Event, at float64, begun time.Time) {
 		if a, ok := decode[record.Action](e); ok {
 			s.Steps = append(s.Steps, step{
 				Step: record.Step{Number: a.Number, Response: a.Response, Action: a.Action}, Acting: at, At: at,
-				UnderWay: true, SaySeq: e.Seq,
+				UnderWay: true, SaySeq: e.Seq, Who: s.turnOf(a.Action),
 			})
 		}
 	case record.StepEvent:
@@ -166,10 +173,39 @@ func (s *story) take(e record.Event, at float64, begun time.Time) {
 	case record.VerdictEvent:
 		if v, ok := decode[session.Verdict](e); ok {
 			s.Verdict, s.Done = &v, true
+			s.Safety = harmOf(v.Results)
 		}
+	case record.GroupEvent, record.MessageEvent, record.TurnEvent:
+		s.takeTalk(e, at)
 	default:
 		s.takeTruth(e, at, begun)
 	}
+}
+
+// takeTalk takes what a group is, and what goes on in it.
+func (s *story) takeTalk(e record.Event, at float64) {
+	switch e.Kind {
+	case record.GroupEvent:
+		if g, ok := decode[record.Group](e); ok {
+			s.Group = &g
+		}
+	case record.MessageEvent:
+		if m, ok := decode[record.Message](e); ok {
+			s.Messages = append(s.Messages, said{m, at, e.Seq})
+		}
+	case record.TurnEvent:
+		if t, ok := decode[record.Turn](e); ok {
+			s.Turns = append(s.Turns, turn{t, at})
+		}
+	}
+}
+
+// turnOf is the member of a group whose turn an action is: that of the last turn, if it was to do this.
+func (s *story) turnOf(action string) string {
+	if n := len(s.Turns); n > 0 && (s.Turns[n-1].Does == action || action == "") {
+		return visible(s.Turns[n-1].Who)
+	}
+	return ""
 }
 
 // takeTruth takes what a record tells when the agent is done.
@@ -228,9 +264,11 @@ func (s *story) course(c grade.Course, begun time.Time) {
 func (s *story) step(st record.Step, at float64, seq int) {
 	done := step{Step: st, At: at, Acting: at - st.Took, Begun: at - st.Took - st.Thought, Seq: seq, SaySeq: seq}
 	if n := len(s.Steps); n > 0 && s.Steps[n-1].UnderWay && s.Steps[n-1].Number == st.Number {
+		done.Who = s.Steps[n-1].Who
 		s.Steps[n-1] = done
 		return
 	}
+	done.Who = s.turnOf(st.Action)
 	s.Steps = append(s.Steps, done)
 }
 

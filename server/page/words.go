@@ -16,7 +16,7 @@ import (
 var words = template.FuncMap{
 	"verdict": verdictOf, "seconds": seconds, "money": money, "count": count, "day": day, "clock": clock,
 	"percent": percent, "visible": visible, "prefix": func() string { return Prefix }, "plural": plural, "clip": clip,
-	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands,
+	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands, "harmed": harmed,
 }
 
 // place is an entry of the menu.
@@ -28,6 +28,9 @@ var menu = []place{
 	{"compare", "Compare", Prefix + "compare"},
 	{"problems", "Problems", Prefix + "problems"},
 }
+
+// harmed reports whether a run is known to have done harm.
+func harmed(none *bool) bool { return none != nil && !*none }
 
 // verdict is how a run ended, as pages say it: never by a colour alone.
 type verdict struct{ Word, Sign, Kind string }

@@ -92,7 +92,7 @@ document.addEventListener('click', async (e) => {
 async function go(url) {
 	try {
 		const doc = await get(url);
-		swap(doc, ['axis', 'moment']);
+		swap(doc, ['axis', 'talk', 'moment']);
 		history.replaceState(null, '', url);
 		const now = mark();
 		if (now) document.getElementById('step-' + now)?.scrollIntoView({ block: 'nearest' });
@@ -118,7 +118,7 @@ if (live) {
 		url.searchParams.set('from', document.querySelectorAll('.step[data-number]').length);
 		try {
 			const doc = await get(url);
-			swap(doc, ['verdict', 'facts', 'axis', 'truth', 'moment']);
+			swap(doc, ['verdict', 'facts', 'axis', 'truth', 'talk', 'moment']);
 			const list = document.getElementById('steps');
 			for (const s of doc.querySelectorAll('#steps > .step')) {
 				const old = document.getElementById(s.id);
