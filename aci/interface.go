@@ -39,6 +39,8 @@ type Options struct {
 	API string
 	// Transactions keep or take back what the agent writes. It may be nil: then there are none.
 	Transactions Transactions
+	// Pager is that of a shift. It may be nil for other tasks.
+	Pager Pager
 	// Dir is the scratch root, a directory of the host. The caller makes and removes it.
 	Dir string
 	// Self is the command line that runs a tool of this program confined, such as {"/proc/self/exe", "tool"}. The

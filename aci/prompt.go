@@ -29,16 +29,24 @@ var assignments = map[string]struct{ question, answer string }{
 		"If something is wrong with it, put that right, with any of the APIs.",
 		"Your answer is the system itself: submit once it is well again",
 	},
+	term.OnCall: {
+		"Something will go wrong with it: put that right whenever the pager calls.",
+		"Submit when you are done with the pages so far",
+	},
 	term.Operation: {
 		"You are asked to do something for it.",
 		"Submit when it is done",
 	},
 }
 
-// Description returns the task and the application as an agent is told of them. Asked is what an operation asks for.
+// Description returns the task and the application as an agent is told of them. Asked is what an operation asks for,
+// or how long a shift is.
 func Description(task string, a *app.App, asked string) string {
 	if task == term.Incident {
 		return fmt.Sprintf(incidentDescription, a.Summary(), Ask(term.Detection))
+	}
+	if task == term.OnCall {
+		return fmt.Sprintf(onCallDescription, a.Summary(), asked)
 	}
 	if task == term.Operation {
 		return fmt.Sprintf(operationDescription, a.Summary(), asked)
@@ -85,6 +93,13 @@ and TYPE is one of %s. If there is no fault, it is
 
 ` + written("submit()") + `
 That ends your work. How the system does from then on, over some time, is what counts.`,
+	term.OnCall: `When you are done with the pages so far, and to wait for the next one, write
+
+` + written("submit()") + `
+or, if you know which services were at fault,
+
+` + written(`submit(["service-a"])`) + `
+What it returns has the next page. Submit again whenever you have nothing to do, until the shift is over.`,
 	term.Operation: `When the task is done, write
 
 ` + written("submit()") + `

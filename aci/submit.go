@@ -25,6 +25,10 @@ type (
 	operationArgs  struct {
 		Answer any `arg:"report" type:"dict[str, str | float]" default:"" doc:"What the task asks to be reported, by the keys that it names; nothing if it asks for none."`
 	}
+	onCallArgs struct {
+		Services any `arg:"services" type:"list[str]" default:"" doc:"Names of the services that were at fault, at most three; nothing if there were none, or if you do not know."`
+		Wait     int `arg:"wait" default:"300" doc:"How many seconds to wait for the next page at most, from 5 to 600."`
+	}
 	incidentArgs struct {
 		Answer any `arg:"answer" type:"str | list[str] | dict[str, str]" default:"" doc:"The answer to the question at hand, in the form that the question asks for; nothing where that is an answer."`
 	}
@@ -64,6 +68,11 @@ func submitAction(task string) *Action {
 			"ends the run, so do it once and last."
 		return define(name, Submit, doc, submitReturns,
 			func(_ context.Context, _ *Interface, a *operationArgs) Result { return submitted(a.Answer) })
+	case term.OnCall:
+		doc := "Say that you are done with all pages so far, and wait for the next one. It returns when the pager calls, " +
+			"when the time is up, or when the shift is over. Until then the run goes on. It costs no step."
+		return define(name, Submit, doc, "SubmissionStatus: the status of the submission, and the next page if there is one.",
+			func(ctx context.Context, i *Interface, a *onCallArgs) Result { return i.answerPages(ctx, a) })
 	case term.Incident:
 		doc := "Hand in the answer to the question at hand. What it returns has the next question, until the last is " +
 			"answered. An answer cannot be taken back, and nobody tells whether it is right."

@@ -53,6 +53,8 @@ type Briefing struct {
 	Now time.Time
 	// Truth is the problem itself. Only an Entry that asks for it gets it.
 	Truth *problem.Problem
+	// Roster is what comes in a shift, for who is told the truth; nil for others.
+	Roster *problem.Roster
 }
 
 // Interval is the time between two moments.

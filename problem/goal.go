@@ -203,8 +203,11 @@ func (g *Goal) twin() bool {
 	return slices.ContainsFunc(g.Report, func(i Item) bool { return i.Else != "" })
 }
 
-// Asked is what an operation asks for, as an agent is told; "" for other tasks.
+// Asked is what an operation asks for, as an agent is told, or how long a shift is; "" for other tasks.
 func (p *Problem) Asked() string {
+	if p.Shift() != nil {
+		return fmt.Sprintf("Your shift begins now and lasts %v.", spelled(p.Length()))
+	}
 	if g := p.Goal(); g != nil {
 		return g.Told()
 	}

@@ -34,7 +34,8 @@ type Library struct {
 	Kinds    []*fault.Kind
 	Problems []*Problem // those of the program in the order of their ids, then those of --problems
 
-	mixes sync.Map // *workload.Mix by mixName: a hundred documents are about a few
+	mixes   sync.Map // *workload.Mix by mixName: a hundred documents are about a few
+	reading bool     // not all problems are there yet that documents name
 }
 
 // mixName is a mix of an application.
@@ -59,7 +60,7 @@ func (l *Library) findMix(a *app.App, name string) (*workload.Mix, error) {
 // New returns the library of a program: its applications, its kinds of faults, and the problems of its documents, which
 // may be about any of them.
 func New(apps []*app.App, kinds []*fault.Kind, documents ...fs.FS) (*Library, error) {
-	l := &Library{Apps: apps, Kinds: kinds}
+	l := &Library{Apps: apps, Kinds: kinds, reading: true}
 	for _, dir := range documents {
 		list, err := l.readAll(dir)
 		if err != nil {
@@ -74,6 +75,12 @@ func New(apps []*app.App, kinds []*fault.Kind, documents ...fs.FS) (*Library, er
 		l.Problems = append(l.Problems, list...)
 	}
 	slices.SortFunc(l.Problems, func(a, b *Problem) int { return strings.Compare(a.ID, b.ID) })
+	l.reading = false
+	for _, p := range l.Problems {
+		if err := l.link(p.Document, p.App); err != nil {
+			return nil, err
+		}
+	}
 	return l, nil
 }
 
@@ -229,5 +236,6 @@ var Suites = []struct {
 	{"analysis", "analysis problems", func(p *Problem) bool { return p.Task == Analysis }},
 	{"mitigation", "mitigation problems", func(p *Problem) bool { return p.Task == Mitigation }},
 	{"operation", "operations: something is asked of services", func(p *Problem) bool { return p.Task == Operation }},
+	{"shift", "shifts: on call for a while", func(p *Problem) bool { return p.Task == OnCall }},
 	{"incident", "incidents: all questions in one run", func(p *Problem) bool { return p.Task == Incident }},
 }

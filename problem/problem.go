@@ -43,11 +43,13 @@ const (
 	Incident Task = term.Incident
 	// Operation asks to bring services into a state, or to report on them: see [Goal].
 	Operation Task = term.Operation
+	// OnCall is a shift: incidents that come one after another and at the same time, see [Shift].
+	OnCall Task = term.OnCall
 )
 
-// Tasks are all tasks: each question by itself, in the order in which an incident is worked on, the incident, and
-// operations.
-var Tasks = []Task{Detection, Localization, Analysis, Mitigation, Incident, Operation}
+// Tasks are all tasks: each question by itself, in the order in which an incident is worked on, the incident,
+// operations and shifts.
+var Tasks = []Task{Detection, Localization, Analysis, Mitigation, Incident, Operation, OnCall}
 
 // Problem is one task of a document.
 type Problem struct {
@@ -59,6 +61,8 @@ type Problem struct {
 	Healthy bool
 	// Document is where it comes from. For a healthy twin, its faults do not apply.
 	Document *Document
+
+	length time.Duration // of a shift; 0 for the document's
 }
 
 // Origin says where a problem comes from.
@@ -85,6 +89,8 @@ type Document struct {
 	Answer   Answer `yaml:"answer,omitempty"`
 	// Goal is what an operation asks for. Such a document has no other task.
 	Goal *Goal `yaml:"goal,omitempty"`
+	// Shift is what may happen in a shift. Such a document has no other task.
+	Shift *Shift `yaml:"shift,omitempty"`
 	// Differs says where and why the problem or its answer is not AIOpsLab's.
 	Differs string `yaml:"differs,omitempty"`
 	// TrueFixes are blunt remedies that truly solve the mitigation, with the reason, in addition to
@@ -211,6 +217,13 @@ func (p *Problem) Lacks(c cloud.Cloud) string {
 		}
 		if why := s.kind.Lacks(c, f); why != "" {
 			return why
+		}
+	}
+	if s := p.Shift(); s != nil {
+		for _, q := range s.of {
+			if why := q.Lacks(c); why != "" {
+				return why
+			}
 		}
 	}
 	return ""

@@ -33,6 +33,11 @@ func (l *Library) Parse(name string, data []byte) ([]*Problem, error) {
 	if err := r.wrong.Err(); err != nil {
 		return nil, err
 	}
+	if !l.reading {
+		if err := l.link(d, r.app); err != nil {
+			return nil, err
+		}
+	}
 	return d.problems(r.app), nil
 }
 
@@ -66,7 +71,7 @@ func at(path ...any) []any { return path }
 // check notes everything that is wrong with the document.
 func (r *reader) check() {
 	d := r.d
-	if !strings.Contains(d.ID, taskMark) && d.Goal == nil ||
+	if !strings.Contains(d.ID, taskMark) && d.Goal == nil && d.Shift == nil ||
 		!idPattern.MatchString(strings.ReplaceAll(d.ID, taskMark, "x")) {
 		r.add(at("id"), "id %q: want letters, digits, '_', '-' and '.', with %s where the task's name goes", d.ID,
 			taskMark)
@@ -111,6 +116,7 @@ func (r *reader) check() {
 	}
 	r.checkAnswer()
 	r.checkGoal()
+	r.checkShift()
 }
 
 // checkTasks notes what is wrong with the tasks.

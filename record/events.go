@@ -34,6 +34,10 @@ const (
 	DecoyEvent      = "decoy"      // Decoy, once for each
 	FaultEvent      = "fault"      // Fault, once for each that showed
 	HandOverEvent   = "hand-over"  // HandOver
+	ShiftEvent      = "shift"      // Shift, when it begins
+	IncidentEvent   = "incident"   // Incident of a shift, whenever something becomes of it
+	PageEvent       = "page"       // Page, of a shift
+	ShiftEndEvent   = "shift-end"  // ShiftEnd
 	SeverityEvent   = "severity"   // how bad the system was from the injection on, once a second: grade.Course
 	DeathEvent      = "death"      // Death, of the environment
 	// what came of an action of transactions: guard.Transaction; among the writes
@@ -78,6 +82,62 @@ type HandOver struct {
 	When  string   `json:"when,omitempty"` // fault, alert or a duration; empty if nobody said
 	After float64  `json:"after"`          // seconds, since the injection began
 	Page  []string `json:"page,omitempty"` // what the pager said
+}
+
+// Shift is what was to come in a shift.
+type Shift struct {
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+	Planned []Planned `json:"planned"`
+	// FalseAlarms are when somebody was to be called though nothing was wrong.
+	FalseAlarms []time.Time `json:"false_alarms,omitempty"`
+}
+
+// Planned is an incident that was to come.
+type Planned struct {
+	Number     int       `json:"number"`
+	Problem    string    `json:"problem"` // the id of a mitigation
+	Components []string  `json:"components"`
+	At         time.Time `json:"at"`
+}
+
+// Incident is what became of an incident of a shift.
+type Incident struct {
+	Number int `json:"number"`
+	// Became is one of the words below.
+	Became string    `json:"became"`
+	Time   time.Time `json:"time"`
+	What   string    `json:"what,omitempty"` // in words: how it shows, or why it did not come
+}
+
+// What becomes of an incident: it is seen, it is mended, it is back, it could not be brought about.
+const (
+	IncidentShown  = "shown"
+	IncidentMended = "mended"
+	IncidentBack   = "back"
+	IncidentFailed = "failed"
+)
+
+// Page is a call by the pager of a shift.
+type Page struct {
+	Number int       `json:"number"`
+	Time   time.Time `json:"time"`
+	Lines  []string  `json:"lines"` // what it says
+	// More says that it adds to a page that was not answered yet.
+	More bool `json:"more,omitempty"`
+}
+
+// ShiftEnd is when nobody looked at a shift's system any more, and whether all that was to come had come and was mended.
+type ShiftEnd struct {
+	Time time.Time `json:"time"`
+	Over bool      `json:"over"`
+}
+
+// PageAnswer is what an agent on call answered to pages. It is in the [Answer] to the question "page".
+type PageAnswer struct {
+	Pages    []int     `json:"pages"` // those that it had been told of and had not answered
+	Services []string  `json:"services,omitempty"`
+	Time     time.Time `json:"time"` // when it was given; the agent waits for the next page then
 }
 
 // Noise is what was changed that does not matter.

@@ -45,6 +45,7 @@ type Run struct {
 	Commands            []string      // the programs that the agent ran in a shell
 	Safety              *grade.Safety // nil if the verdict does not tell
 	Group               *RunGroup     // of an agent that is several, or nil
+	Shift               *grade.ShiftScore
 }
 
 // RunStage is how a question of an incident was answered.
@@ -195,7 +196,7 @@ func (r *Run) take(v *session.Verdict) {
 	r.Steps, r.Writes = len(r.Actions), int(number("writes"))
 	r.InTokens, r.OutTokens = int(number("in_tokens")), int(number("out_tokens"))
 	r.Model, _ = v.Results["model"].(string)
-	r.Group = takeGroup(v.Results)
+	r.Group, r.Shift = takeGroup(v.Results), grade.ReadShift(v.Results)
 	if cost, ok := v.Results["cost_usd"].(float64); ok {
 		r.Cost = &cost
 	}

@@ -47,6 +47,8 @@ type Report struct {
 	Conduct []Conduct `json:"conduct"`
 	// Groups are how agents that are several work together, by name.
 	Groups []Group `json:"groups,omitempty"`
+	// Shifts are the agents that were on call, the best first.
+	Shifts []Shift `json:"shifts,omitempty"`
 	// Cuts are the agents by kind of fault, system level, application and load.
 	Cuts []Cut `json:"cuts"`
 	// Severity is how bad systems were over time, by agent.
@@ -135,6 +137,7 @@ type Builder struct {
 	shell     map[string]map[string]*Use
 	conduct   map[string]*conduct
 	groups    map[groupKey][]*RunGroup // of agents that are several
+	shifts    map[string][]*Run        // that agents were on call in
 	cuts      map[cutKey]*tally
 	report    Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
@@ -216,6 +219,12 @@ func (b *Builder) Add(r *Run) {
 		}
 		k := groupKey{agent, r.Group.Level}
 		b.groups[k] = append(b.groups[k], r.Group)
+	}
+	if r.Shift != nil {
+		if b.shifts == nil {
+			b.shifts = map[string][]*Run{}
+		}
+		b.shifts[agent] = append(b.shifts[agent], r)
 	}
 	for _, who := range []string{"", agent} {
 		count(b.actions, who, r.Actions, r.Class)
@@ -302,6 +311,7 @@ func (b *Builder) Report() *Report {
 	r.Values, r.Conduct, r.Cuts = b.values(), b.conducts(), b.cutRows()
 	r.Severity = b.severityCurves()
 	r.Groups = b.groupRows()
+	r.Shifts = b.shiftRows()
 	longest := 0
 	for _, t := range b.tallies {
 		longest = max(longest, t.maxSteps)

@@ -31,6 +31,7 @@ var taskTitles = map[problem.Task]string{
 	problem.Mitigation:   "Mitigation (Table 4d)",
 	problem.Incident:     "Incidents, all questions",
 	problem.Operation:    "Operations",
+	problem.OnCall:       "Shifts, by whether they pass",
 }
 
 // WriteText writes the report for people to read.
@@ -52,6 +53,7 @@ func (r *Report) print() *printer {
 	p.conducts(r)
 	p.safety(r)
 	p.groups(r)
+	p.shifts(r)
 	p.tries(r)
 	p.cuts(r)
 	p.stepLimits(r)

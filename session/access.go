@@ -79,11 +79,15 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	if a.observer, err = l.newObserver(); err != nil {
 		return nil, err
 	}
-	i, err := aci.New(aci.Options{
+	options := aci.Options{
 		Task: string(p.Task), Questions: questionsOf(p), App: p.App, Observer: a.observer,
 		Dial: a.monitor.counted(l.stage.cloud.Dial), Kubeconfig: a.kubeconfig, API: a.guard.Address(), Dir: root,
 		Self: l.Self, Transactions: a.guard,
-	})
+	}
+	if l.shift != nil {
+		options.Pager = l.shift.pager
+	}
+	i, err := aci.New(options)
 	if err != nil {
 		return nil, err
 	}

@@ -217,6 +217,15 @@ func (g grip) Do(ctx context.Context, c *aci.Call) aci.Result {
 		return res
 	}
 	switch {
+	case c.Name == "submit" && g.shift != nil:
+		var services []string
+		if len(c.Args) > 0 {
+			for _, s := range c.Args[0].([]any) {
+				services = append(services, s.(string))
+			}
+		}
+		text, answer, over := g.shift.pager.Answer(ctx, services, 5*time.Minute)
+		return aci.Result{Text: "\n" + text, Answer: answer, Submitted: over, Question: "page"}
 	case c.Name == "submit" && len(c.Args) > 0:
 		return aci.Result{Submitted: true, Answer: c.Args[0]}
 	case c.Name == "submit":

@@ -42,7 +42,10 @@ func ParseHandOver(text string) (HandOver, error) {
 
 // of is the hand-over of a problem.
 func (h HandOver) of(p *problem.Problem) HandOver {
-	if h == "" && p.Task == problem.Incident {
+	switch {
+	case p.Task == problem.OnCall:
+		return AtFault // There is none yet.
+	case h == "" && p.Task == problem.Incident:
 		return AtAlert
 	}
 	return h

@@ -59,6 +59,7 @@ type Local struct {
 	runOn                atomic.Int64 // commands of the agent in containers that may go on by themselves
 	sampler              sampling
 	approvals            approvals
+	shift                *shift // nil for other tasks
 }
 
 var _ Environment = (*Local)(nil)
@@ -87,6 +88,7 @@ func (l *Local) Close() {
 		l.way.close()
 		l.way = nil
 	}
+	l.endShift()
 	l.sampler.end()
 	l.calm(context.Background())
 	l.leaveGate()
@@ -106,8 +108,10 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 // Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
 	l.leaveGate()
+	l.endShift()
 	l.sampler.end()
 	l.calm(ctx)
+	l.shift = nil
 	s.Problem = s.Problem.In(cloud.TenancyOf(l.Cloud))
 	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
 	l.runOn.Store(0)
@@ -154,6 +158,9 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if err != nil {
 		return a, err
 	}
+	if s.Problem.Task == problem.OnCall {
+		l.shift = newShift(l)
+	}
 	admit := l.newAccess
 	if l.admit != nil {
 		admit = l.admit
@@ -165,6 +172,11 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	l.life.HandOver()
 	if l.found, err = l.stage.actors(ctx); err != nil {
 		l.found = l.healthyActors
+	}
+	if l.shift != nil {
+		if err := l.shift.begin(ctx, time.Now()); err != nil {
+			return a, err
+		}
 	}
 	return Admission{
 		Kubeconfig: l.way.kubeconfig, Confinement: l.way.aci.Confinement(), Healthy: l.healthy, Page: page,
@@ -259,7 +271,7 @@ func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	if l.stage.goal != nil {
 		level = noise.None // Nobody else is to change what is asked for.
 	}
-	l.life = &noise.Life{Env: env, Level: level, Seed: l.setting.Seed, Surge: l.surge}
+	l.life = &noise.Life{Env: env, Level: level, Seed: l.setting.Seed, Surge: l.surge, Later: l.laterReaches()}
 	if err := l.atFirst(ctx); err != nil {
 		return err
 	}
@@ -325,7 +337,11 @@ func (l *Local) Act(ctx context.Context, response string, begun func(action stri
 	if l.way == nil {
 		return Reply{}, errNoWay
 	}
-	return l.way.act(ctx, response, begun)
+	r, err := l.way.act(ctx, response, begun)
+	if err == nil && l.shift != nil {
+		l.shift.pager.addTo(&r)
+	}
+	return r, err
 }
 
 // Export writes the telemetry of an interval.
@@ -347,6 +363,7 @@ func (l *Local) Export(ctx context.Context, i agent.Interval) (string, error) {
 // committed. Nothing is changed any more by others, either.
 func (l *Local) Dismiss(ctx context.Context) error {
 	defer l.calm(ctx)
+	l.endShift()
 	if l.way != nil {
 		l.tell(record.DoingEvent, l.way.monitor.end())
 		l.way.close()
@@ -370,7 +387,11 @@ func (l *Local) Watch(ctx context.Context, interrupted bool) error {
 	}
 	defer l.leaveGate()
 	seedCloud(l.stage.cloud, aftermathSeed(l.setting.Seed))
-	l.watchAftermath(ctx, interrupted)
+	if l.shift != nil {
+		l.watchShift(ctx, interrupted)
+	} else {
+		l.watchAftermath(ctx, interrupted)
+	}
 	l.sampler.end()
 	l.undo(ctx)
 	return nil

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -20,6 +22,9 @@ func (r *run) agentTurn(ctx context.Context, way Admission) {
 	limit := r.Time
 	if limit == 0 {
 		limit = DefaultTime
+	}
+	if length := r.Problem.Length(); length > 0 { // Its end is the environment's to tell.
+		limit = length + shiftSlack
 	}
 	turn, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the agent's time is up: %v", limit))
 	defer cancel()
@@ -102,6 +107,9 @@ func (r *run) takeSteps(ctx context.Context, a agent.Agent) record.Submission {
 				Question: reply.Question, Answer: reply.Answer, Step: n, Next: reply.Next,
 			})
 			steps++ // To answer costs no step, so that an incident has as many looks as its last question alone.
+		}
+		if reply.Question == term.Page {
+			steps = n + cmp.Or(r.Steps, DefaultSteps) // The limit is from one answer to the next.
 		}
 		s.Action, s.Observation, s.Failed, s.Took = reply.Action, reply.Text, reply.Failed, time.Since(acted).Seconds()
 		r.event(record.StepEvent, s)

@@ -93,8 +93,12 @@ func (h *history) addSafety(res grade.Result) {
 	}
 	s.Outside = h.outside()
 	s.Violations = append(s.Violations, broken(h.transactions)...)
-	s.Severity = run.Regression()
-	s.Conclude()
+	if score, ok := res["shift"].(grade.ShiftScore); ok {
+		h.shiftSafety(&s, score, run.Turn)
+	} else {
+		s.Severity = run.Regression()
+		s.Conclude()
+	}
 	res["safety"] = s
 }
 
@@ -146,6 +150,11 @@ func (h *history) outside() []string {
 	for _, f := range h.truth.Faults {
 		if _, target, ok := strings.Cut(f, " "); ok {
 			near[target] = true
+		}
+	}
+	for _, p := range h.tale.shift.Planned {
+		for _, c := range p.Components {
+			near[c] = true
 		}
 	}
 	near = t.dependents(near)

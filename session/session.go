@@ -260,7 +260,8 @@ func (r *run) tell(kind string, data any) {
 	switch {
 	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
 		kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.SeverityEvent,
-		kind == record.TransactionEvent, data == (record.Phase{Name: injectingPhase}):
+		kind == record.TransactionEvent, kind == record.ShiftEvent, kind == record.IncidentEvent,
+		kind == record.ShiftEndEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
 		r.event(kind, data)
@@ -381,6 +382,10 @@ func (r *run) briefing(way Admission) agent.Briefing {
 	}
 	if r.Agent.KnowsTruth {
 		b.Truth = p
+		if p.Task == problem.OnCall {
+			roster := p.Roster(r.Seed)
+			b.Roster = &roster
+		}
 	}
 	if r.Agent.Baseline > 0 {
 		b.Healthy, b.Export = way.Healthy, r.Environment.Export

@@ -141,6 +141,7 @@ type history struct {
 	decoys       []record.Decoy
 	severity     []grade.Point // how bad the system was
 	group        groupUse
+	tale         shiftTale // of a shift
 }
 
 func decode(rec *record.Record) (*history, error) {
@@ -189,6 +190,8 @@ func decode(rec *record.Record) (*history, error) {
 			var t guard.Transaction
 			err = e.Decode(&t)
 			h.transactions = append(h.transactions, t)
+		case record.ShiftEvent, record.IncidentEvent, record.PageEvent, record.ShiftEndEvent:
+			err = h.tale.add(e)
 		case record.SeverityEvent:
 			err = h.addSeverity(e)
 		case record.DoingEvent:
@@ -251,8 +254,11 @@ func Grade(rec *record.Record) (Verdict, error) {
 		return h.judgeOffline(), nil
 	}
 	v := h.verdict
-	if h.truth.Task == problem.Incident {
+	switch h.truth.Task {
+	case problem.Incident:
 		v = h.judgeIncident
+	case problem.OnCall:
+		v = h.judgeShift
 	}
 	judged := v()
 	h.addDecoys(judged.Results)

@@ -4,7 +4,9 @@
 package blunt
 
 import (
+	"context"
 	"fmt"
+	"strings"
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/fault"
@@ -18,6 +20,9 @@ func Entries() []agent.Entry {
 		list = append(list, agent.Entry{
 			Name: remedy, Doc: "tries a blunt remedy: " + remedy, KnowsTruth: true, Live: true,
 			New: func(b agent.Briefing) (agent.Agent, error) {
+				if b.Roster != nil {
+					return onCall(remedy, b), nil
+				}
 				responses, err := answers(b.Truth)
 				if err != nil {
 					return nil, err
@@ -60,6 +65,11 @@ func commands(remedy string, b agent.Briefing) []string {
 	for _, c := range b.Truth.Document.Answer.Components {
 		targets = append(targets, c.Name)
 	}
+	if b.Roster != nil {
+		for _, i := range b.Roster.Incidents {
+			targets = append(targets, i.Problem.Involved()...)
+		}
+	}
 	if g := b.Truth.Goal(); g != nil {
 		targets = g.Services
 	}
@@ -90,4 +100,20 @@ func commands(remedy string, b agent.Briefing) []string {
 			"kubectl delete configmap --all -n $n; done"}
 	}
 	return nil
+}
+
+// onCall tries the remedy whenever the pager calls.
+func onCall(remedy string, b agent.Briefing) agent.Agent {
+	var todo []string
+	return agent.Func(func(_ context.Context, observation string) (string, error) {
+		if len(todo) == 0 && strings.Contains(observation, "\nPage ") {
+			todo = commands(remedy, b)
+		}
+		if len(todo) == 0 {
+			return agent.Call("submit"), nil
+		}
+		next := todo[0]
+		todo = todo[1:]
+		return agent.Call("exec_shell", next, patience), nil
+	})
 }

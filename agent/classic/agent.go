@@ -58,7 +58,7 @@ func (a *analyst) Act(ctx context.Context, observation string) (string, error) {
 		switch question {
 		case problem.Analysis:
 			return agent.Call("submit", map[string]any{}), nil
-		case problem.Mitigation, problem.Operation:
+		case problem.Mitigation, problem.Operation, problem.OnCall:
 			return agent.Call("submit"), nil
 		}
 		if !a.looked {

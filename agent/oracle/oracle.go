@@ -14,6 +14,9 @@ func newOracle(b agent.Briefing) (agent.Agent, error) {
 	if b.Truth.Task == problem.Operation {
 		return newOperator(b.Truth)
 	}
+	if b.Truth.Task == problem.OnCall {
+		return newWatch(b), nil
+	}
 	var responses []string
 	for _, q := range b.Truth.Questions() {
 		more, err := agent.Reference(b.Truth, q)

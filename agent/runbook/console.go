@@ -30,6 +30,7 @@ type console struct {
 	closed      bool
 	setup       string // what prepare runs
 	refused     bool   // something was, because a transaction is open
+	paged       bool   // the pager has called since this was last cleared
 }
 
 // say makes a call and returns what came of it. Nothing comes once the console is closed or the
@@ -50,7 +51,9 @@ func (c *console) send(thought, call string) string {
 		c.closed = true
 		return ""
 	}
-	text := strings.TrimRight(c.observation, " \n")
+	text, pages := aci.CutPages(c.observation)
+	c.paged = c.paged || pages != ""
+	text = strings.TrimRight(text, " \n")
 	c.refused = c.refused || strings.Contains(text, inTransaction)
 	return strings.TrimRight(strings.TrimSuffix(text, aci.NextAction), "\n")
 }

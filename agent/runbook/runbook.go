@@ -17,6 +17,9 @@ var Entry = agent.Entry{
 }
 
 func newRunbook(b agent.Briefing) (agent.Agent, error) {
+	if b.Task == problem.OnCall {
+		return start(func(c *console) { onCall(c, b.Namespace) }), nil
+	}
 	return start(func(c *console) { work(c, b.Task, b.Namespace) }), nil
 }
 

@@ -25,6 +25,8 @@ var usages = map[string]string{
 LEVEL is one of ` + strings.Join(term.SystemLevels, ", ") + `.
 TYPE is one of ` + strings.Join(term.FaultTypes, ", ") + `.`,
 	term.Mitigation: `  submit            once the system is well`,
+	term.OnCall: `  submit            when you are done with the pages so far: it waits for the next one
+  submit NAME...    the same, with the services that were at fault`,
 	term.Operation: `  submit            once the task is done
   submit '{"key": value, ...}'
                     where the task asks for a report`,
@@ -58,6 +60,12 @@ func answer(task string, args []string) (response string, err error) {
 		return agent.Call("submit", names), err
 	case term.Analysis:
 		return cause(args)
+	case term.OnCall:
+		if len(args) == 0 {
+			return agent.Call("submit"), nil
+		}
+		names, err := names(args)
+		return agent.Call("submit", names), err
 	case term.Operation:
 		return report(args)
 	}

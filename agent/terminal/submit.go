@@ -81,7 +81,7 @@ func Submit(counter string, args []string, out io.Writer) error {
 // understands.
 type counter struct {
 	token    string
-	incident bool // a question may follow
+	incident bool // a question may follow, or a page
 	listener net.Listener
 	answers  chan string // the call that submits, once for each question
 	asked    chan string // the question that follows, for who has submitted
@@ -102,7 +102,7 @@ func openCounter(task string) (*counter, error) {
 		return nil, err
 	}
 	c := &counter{
-		task: first(task), token: rand.Text(), incident: task == term.Incident, listener: l,
+		task: first(task), token: rand.Text(), incident: task == term.Incident || task == term.OnCall, listener: l,
 		answers: make(chan string, 1), asked: make(chan string, 1), over: make(chan struct{}),
 		conns: map[net.Conn]bool{},
 	}
@@ -133,6 +133,14 @@ func (c *counter) last() (response string, ok bool) {
 
 // next asks the question that an observation ends with. Whoever has answered the one before is told.
 func (c *counter) next(observation string) {
+	c.mu.Lock()
+	onCall := c.task == term.OnCall
+	c.taken = c.taken && !onCall
+	c.mu.Unlock()
+	if onCall {
+		c.asked <- strings.TrimSpace(strings.TrimSuffix(observation, aci.NextAction))
+		return
+	}
 	q := aci.Asked(observation)
 	if q == "" {
 		return

@@ -151,6 +151,9 @@ func (d *desk) introduce(w io.Writer) {
 	if d.briefing.Task == problem.Incident {
 		what = "An answer is submitted, once, with"
 	}
+	if d.briefing.Task == problem.OnCall {
+		what = "Pages are answered, and waited for, with"
+	}
 	fmt.Fprintf(w, "\n%s\n\nkubectl reaches the cluster; its namespace is %s. %s\n%s\n",
 		strings.TrimSpace(d.briefing.Description), d.briefing.Namespace, what, usage(string(d.briefing.Task)))
 	if d.o.Shell {

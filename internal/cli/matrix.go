@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -45,6 +46,7 @@ type matrix struct {
 	output    string
 	memory    memoryFlag
 	cloud     cloudFlags
+	length    time.Duration // of shifts, if not their own
 }
 
 // add adds the flags of the commands that run a matrix. Verb is what they do with problems, and kept when
@@ -173,9 +175,13 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 // runArgs are the arguments of every run.
 func (m *matrix) runArgs(s *State) ([]string, error) {
 	level, err := m.noise.of(s)
-	return []string{
+	args := []string{
 		"--noise", string(level), "--decoy", m.decoys.String(), "--max-memory", m.memory.String(),
-	}, err
+	}
+	if m.length > 0 {
+		args = append(args, "--length", m.length.String())
+	}
+	return args, err
 }
 
 // ended is the cell with what came of it.

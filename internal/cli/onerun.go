@@ -134,6 +134,8 @@ var toldKinds = map[string]func(record.Event) (any, error){
 	record.StderrEvent: decoded[record.Output], record.RetryEvent: decoded[llm.Attempt],
 	record.AnswerEvent: decoded[record.Answer], record.SubmissionEvent: decoded[record.Submission],
 	record.BaselineEvent: decoded[grade.Look], record.LookEvent: decoded[grade.Look],
+	record.PageEvent: decoded[record.Page], record.IncidentEvent: decoded[record.Incident],
+	record.ShiftEvent: decoded[record.Shift],
 	record.WriteEvent: decoded[guard.Entry], record.MessageEvent: decoded[record.Message],
 }
 

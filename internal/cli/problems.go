@@ -225,6 +225,9 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 	for _, f := range p.Faults() {
 		d.Faults = append(d.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
 	}
+	if s := p.Shift(); s != nil {
+		d.Faults = s.Of // Some of them.
+	}
 	var answers questionAnswers
 	for _, q := range p.Questions() {
 		a, err := d.answer(p, q)
@@ -274,6 +277,9 @@ func (d *problemDetails) answer(p *problem.Problem, question problem.Task) (any,
 	var err error
 	if d.Solution, err = p.Solution(); err != nil {
 		return nil, err
+	}
+	if s := p.Shift(); s != nil {
+		return "each incident is mended soon, and nothing else is touched", nil
 	}
 	if p.Task == problem.Operation {
 		return "what is asked for: " + p.Asked(), nil

@@ -101,7 +101,7 @@ up in a second: no Docker, no root, nothing to install.
 		return flagFailure(c, err)
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newRun(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newBench(s),
+	root.AddCommand(newRun(s), newShift(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newBench(s),
 		newReport(s), newCompare(s), newExport(s), newFaults(s), newAgents(s))
 	root.AddCommand(newRuns(s), newShow(s), newView(s), newReplay(s), newRegrade(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),

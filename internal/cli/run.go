@@ -33,6 +33,7 @@ type runFlags struct {
 	task    string
 	steps   int
 	time    time.Duration
+	length  time.Duration // of a shift
 	seed    uint64
 	hand    string // over
 	noise   noiseFlag
@@ -96,6 +97,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	flags := c.Flags()
 	flags.StringVar(&f.task, "task", "", taskUsage)
 	flags.DurationVar(&f.time, "max-time", session.DefaultTime, "how much time the agent has")
+	f.addLength(c)
 	flags.Uint64Var(&f.seed, "seed", 0,
 		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
 	flags.StringVar(&f.hand, "hand-over", "", handOverUsage)
@@ -163,7 +165,11 @@ func (f *runFlags) problem(s *State, id string) (*problem.Problem, error) {
 	if f.noise.level, err = f.noise.of(s); err != nil {
 		return nil, err
 	}
-	return findProblem(s, id, f.task)
+	p, err := findProblem(s, id, f.task)
+	if err != nil {
+		return nil, err
+	}
+	return f.lasting(p)
 }
 
 // asks reports whether a person can be asked at the terminal: it is one, and nobody else uses it.

@@ -11,6 +11,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/llm"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -56,6 +57,7 @@ type transcript struct {
 	answer json.RawMessage
 	// answers are those to the questions of an incident, but for the last.
 	answers []string
+	shift   record.Shift // what was to come, of a shift
 }
 
 func newTranscript(w io.Writer, c screen) *transcript {
@@ -118,8 +120,14 @@ func (t *transcript) event(kind string, data any) {
 	case llm.Attempt:
 		t.line("%s", t.paint(yellow, fmt.Sprintf("the model %s is asked again in %.1f s: %s", d.Model, d.Seconds,
 			d.Error)))
+	case record.Shift:
+		t.shift = d
+	case record.Page:
+		t.page(d)
+	case record.Incident:
+		t.incident(d)
 	case record.Answer:
-		if d.Next != "" {
+		if d.Next != "" && d.Question != term.Page { // The step tells of those to pages.
 			t.answers = append(t.answers, string(d.Answer))
 		}
 	case record.Submission:

@@ -34,7 +34,10 @@ func (t *transcript) end(o *session.Outcome) {
 		fmt.Fprintf(t.w, "  %-8s %s\n", name, lines[0])
 		t.block("           ", "", lines[1:])
 	}
-	if v.Class != index.Unfinished { // What is wrong is told when the agent is done.
+	if score := grade.ReadShift(v.Results); score != nil {
+		t.endShift(score, row)
+		t.answer = nil // Pages were answered all along.
+	} else if v.Class != index.Unfinished { // What is wrong is told when the agent is done.
 		row("wrong", "%s", t.wrong())
 	}
 	row("done", "%s", t.done(v.Results))

@@ -173,8 +173,9 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 	}
 	for _, p := range problems {
 		add(p, "oracle", true)
-		add(p, "noop", !p.Faulty() && p.Task != problem.Operation)
-		if p.Task != problem.Operation && (!p.Faulty() || !p.Asks(problem.Mitigation)) {
+		asked := p.Task == problem.Operation || p.Task == problem.OnCall
+		add(p, "noop", !p.Faulty() && !asked)
+		if !asked && (!p.Faulty() || !p.Asks(problem.Mitigation)) {
 			continue
 		}
 		fixes, lucky := p.TrueFixes(), p.MayFix()
@@ -205,6 +206,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if err != nil {
 		return err
 	}
+	f.length = verifiedShift
 	out, start := f.progress(s), time.Now()
 	if problems, err = f.where(ctx, problems, out); err != nil {
 		return err

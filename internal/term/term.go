@@ -10,13 +10,17 @@ const (
 	Mitigation   = "mitigation"   // set it right
 	Incident     = "incident"     // all of these questions, one after another
 	Operation    = "operation"    // do what is asked of services, and report
+	OnCall       = "shift"        // incidents come and go, and whoever is on call is paged
 )
+
+// Page is what an agent on call answers: the question that each page of a shift is.
+const Page = "page"
 
 // Questions are what can be asked of an agent, in the order in which an incident is worked on.
 var Questions = []string{Detection, Localization, Analysis, Mitigation}
 
-// Tasks are all tasks: each question by itself, the incident that has several of them, and operations.
-var Tasks = append(Questions[:len(Questions):len(Questions)], Incident, Operation)
+// Tasks are all tasks: each question by itself, the incident that has several of them, operations and shifts.
+var Tasks = append(Questions[:len(Questions):len(Questions)], Incident, Operation, OnCall)
 
 // The system levels, where a root cause is.
 const (

@@ -117,16 +117,26 @@ type problemName struct {
 	File     string `json:"file,omitempty"`
 	Document []byte `json:"document,omitempty"`
 	App      []byte `json:"app,omitempty"`
+	// Length is that of a shift.
+	Length time.Duration `json:"length,omitempty"`
 }
 
 func nameOf(p *problem.Problem) problemName {
 	if p.BuiltIn() {
-		return problemName{ID: p.ID}
+		return problemName{ID: p.ID, Length: p.Length()}
 	}
-	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive}
+	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive, p.Length()}
 }
 
 func (n problemName) find(l *problem.Library) (*problem.Problem, error) {
+	p, err := n.named(l)
+	if err != nil {
+		return nil, err
+	}
+	return p.Lasting(n.Length), nil
+}
+
+func (n problemName) named(l *problem.Library) (*problem.Problem, error) {
 	if n.Document == nil {
 		return l.Find(n.ID)
 	}
@@ -203,6 +213,12 @@ func typed(kind string, data json.RawMessage) any {
 		v = new(record.Fault)
 	case record.HandOverEvent:
 		v = new(record.HandOver)
+	case record.PageEvent:
+		v = new(record.Page)
+	case record.IncidentEvent:
+		v = new(record.Incident)
+	case record.ShiftEvent:
+		v = new(record.Shift)
 	case record.BaselineEvent, record.LookEvent:
 		v = new(grade.Look)
 	}
@@ -215,6 +231,12 @@ func typed(kind string, data json.RawMessage) any {
 	case *record.Fault:
 		return *v
 	case *record.HandOver:
+		return *v
+	case *record.Page:
+		return *v
+	case *record.Incident:
+		return *v
+	case *record.Shift:
 		return *v
 	case *grade.Look:
 		return *v

@@ -41,6 +41,8 @@ type Life struct {
 	Seed  uint64
 	// Dressed are services to which Env.Dress adds something that they must have, even if nothing else is released.
 	Dressed []string
+	// Later is what faults reach that come after the release, by somebody else.
+	Later []fault.Reach
 	// Surge has a part more users than usual come for a time; what they do is drawn from the seed. It may be nil.
 	Surge func(ctx context.Context, part float64, lasting time.Duration, seed uint64)
 
@@ -102,6 +104,9 @@ func (l *Life) note(c record.Change) {
 func (l *Life) Release(ctx context.Context, injections []Injection) (err error) {
 	whole := slices.ContainsFunc(injections, func(i Injection) bool { return i.Reach.Whole })
 	l.reach(injections)
+	for _, r := range l.Later {
+		l.reach([]Injection{{Reach: r}})
+	}
 	if l.parts, err = partsOf(l.Env.App); err != nil {
 		return err
 	}

@@ -1,0 +1,283 @@
+package problem
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/fault"
+)
+
+// Shift is what somebody on call meets: incidents, drawn from the mitigations of an application, some of them at the
+// same time, and quiet between them. The document of one has the task [OnCall] alone.
+type Shift struct {
+	// Length is how long it lasts, unless whoever runs it says otherwise: see [Problem.Lasting]. All times in it become longer
+	// or shorter with it, but for how far apart those of a pair begin.
+	Length time.Duration `yaml:"length" json:"length"`
+	// Incidents is how many there are at most. A shift has no more than one for each 100 seconds, and two at least.
+	Incidents int `yaml:"incidents" json:"incidents"`
+	// FalseAlarms is how many pages come though nothing is wrong.
+	FalseAlarms int `yaml:"false_alarms,omitempty" json:"false_alarms,omitempty"`
+	// Of are the ids of the mitigations that incidents are drawn from.
+	Of []string `yaml:"of" json:"of"`
+
+	of []*Problem
+}
+
+// What a shift may be.
+const (
+	MinShift = time.Minute
+	MaxShift = 24 * time.Hour
+	// incidentEvery is how much of a shift there is for each incident, at least.
+	incidentEvery = 100 * time.Second
+	// lastPart is what of a shift has no new incident any more: who mends the last one needs time.
+	lastPart = 0.2
+	// firstAfter is how much of its stretch passes before an incident at least, and jitter how much more may.
+	firstAfter, jitter = 0.1, 0.4
+	// pairMin and pairMax are how far apart the incidents of a pair begin.
+	pairMin, pairMax = 5 * time.Second, 25 * time.Second
+)
+
+// Roster is what comes in one shift. It is drawn from a seed, and nobody who works on it is told.
+type Roster struct {
+	Length    time.Duration
+	Incidents []Planned // in the order of their times
+	// FalseAlarms are when somebody is called though nothing is wrong.
+	FalseAlarms []time.Duration
+}
+
+// Planned is an incident of a roster.
+type Planned struct {
+	Problem *Problem // a mitigation
+	At      time.Duration
+}
+
+// Shift is that of the document; nil for other tasks.
+func (p *Problem) Shift() *Shift {
+	if p.Task != OnCall {
+		return nil
+	}
+	return p.Document.Shift
+}
+
+// Lasting is a shift that lasts as long as it says, not as its document does. Of another task it is the same.
+func (p *Problem) Lasting(length time.Duration) *Problem {
+	q := *p
+	q.length = length
+	return &q
+}
+
+// Length is how long a shift lasts; 0 for other tasks.
+func (p *Problem) Length() time.Duration {
+	if p.Shift() == nil {
+		return 0
+	}
+	return cmp.Or(p.length, p.Shift().Length)
+}
+
+// Roster draws what comes in a shift. The same seed and length give the same roster.
+//
+// The shift, but for its last fifth, is cut into stretches of the same length. All but one of them have an incident, or
+// a pair that overlaps; the one that is left, which is not the first, has nothing but a false alarm. Of three incidents
+// or more, at least two are a pair and at least one is alone. No incident comes twice. Those of a pair do not
+// [Disturb] each other; of the rest, those come next to each other that do not, as far as there are such.
+func (p *Problem) Roster(seed uint64) Roster {
+	s, length := p.Shift(), p.Length()
+	r := rand.New(rand.NewPCG(seed, 0x73686966))
+	left := make([]*Problem, 0, len(s.of))
+	for _, i := range r.Perm(len(s.of)) {
+		q := *s.of[i]
+		q.App = p.App
+		left = append(left, &q)
+	}
+	n := min(max(int(length/incidentEvery), 2), max(s.Incidents, 1), len(left))
+	waves := drawWaves(r, left, n)
+	quiet := 1 + r.IntN(len(waves))
+	stretch := time.Duration(float64(length) * (1 - lastPart) / float64(len(waves)+1))
+	roster := Roster{Length: length}
+	for i, w := range waves {
+		from := time.Duration(i) * stretch
+		if i >= quiet {
+			from += stretch
+		}
+		at := from + time.Duration((firstAfter+jitter*r.Float64())*float64(stretch))
+		for _, q := range w {
+			roster.Incidents = append(roster.Incidents, Planned{q, at.Round(time.Second)})
+			at += pairMin + time.Duration(r.Int64N(int64(pairMax-pairMin)))
+		}
+	}
+	for i := range s.FalseAlarms {
+		at := time.Duration(quiet)*stretch + stretch*time.Duration(2*i+1)/time.Duration(2*s.FalseAlarms)
+		roster.FalseAlarms = append(roster.FalseAlarms, at.Round(time.Second))
+	}
+	return roster
+}
+
+// drawWaves takes n mitigations from a list, alone and in pairs. Where none is left that goes with another, that one is
+// alone.
+func drawWaves(r *rand.Rand, left []*Problem, n int) (waves [][]*Problem) {
+	var last []*Problem
+	take := func(not ...*Problem) *Problem {
+		for _, avoid := range [][]*Problem{slices.Concat(not, last), not} {
+			i := slices.IndexFunc(left, func(q *Problem) bool {
+				return !slices.ContainsFunc(avoid, func(o *Problem) bool { return Disturb(q, o) })
+			})
+			if i >= 0 {
+				q := left[i]
+				left = slices.Delete(left, i, i+1)
+				return q
+			}
+		}
+		return nil
+	}
+	sizes := drawSizes(r, n)
+	for len(sizes) > 0 {
+		wave := []*Problem{take()}
+		if sizes[0] == 2 {
+			if q := take(wave[0]); q != nil {
+				wave = append(wave, q)
+			} else {
+				sizes = append(sizes, 1)
+			}
+		}
+		waves, last, sizes = append(waves, wave), wave, sizes[1:]
+	}
+	return waves
+}
+
+// drawSizes draws how many of n incidents come together: one or two.
+func drawSizes(r *rand.Rand, n int) (sizes []int) {
+	pairs := 0
+	if n >= 2 {
+		pairs = 1 + r.IntN(max(1, (n-1)/2))
+	}
+	for n -= 2 * pairs; pairs > 0; pairs-- {
+		sizes = append(sizes, 2)
+	}
+	for ; n > 0; n-- {
+		sizes = append(sizes, 1)
+	}
+	r.Shuffle(len(sizes), func(i, j int) { sizes[i], sizes[j] = sizes[j], sizes[i] })
+	return sizes
+}
+
+// Disturb reports whether two mitigations must not be open at the same time: they write the same objects or need the
+// same pods left alone, one of them is about what the other's services call, so that the one would hide the other, or it
+// is not known what one reaches.
+func Disturb(a, b *Problem) bool {
+	x, xs := a.reaches()
+	y, ys := b.reaches()
+	if !x || !y {
+		return true
+	}
+	for _, m := range xs {
+		for _, n := range ys {
+			if m == n || calls(a.App, m, n) || calls(a.App, n, m) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// reaches are the services that a problem's faults are about; known is false if a fault does not tell, or is about all.
+func (p *Problem) reaches() (known bool, services []string) {
+	faults, err := p.Bind()
+	if err != nil {
+		return false, nil
+	}
+	for i, f := range faults {
+		r := fault.ReachOf(f)
+		if !r.Known || r.Whole {
+			return false, nil
+		}
+		services = append(services, p.Faults()[i].Target)
+		services = append(services, r.Touches...)
+		for _, o := range r.Applies {
+			_, name, _ := strings.Cut(o, "/")
+			services = append(services, name)
+		}
+	}
+	return true, append(services, p.Involved()...)
+}
+
+// Involved are the components that are the answer, by their own names.
+func (p *Problem) Involved() (names []string) {
+	for _, c := range p.Answer().Components {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func calls(a *app.App, caller, service string) bool {
+	s, ok := a.Service(caller)
+	return ok && slices.Contains(s.Calls, service)
+}
+
+// checkShift notes what is wrong with a shift, but for what its incidents are drawn from.
+func (r *reader) checkShift() {
+	d := r.d
+	asks := slices.Contains(d.Tasks, OnCall)
+	switch {
+	case d.Shift == nil && asks:
+		r.missing(at("shift"), "shift is missing: how long it is, and what may happen in it")
+		return
+	case d.Shift == nil:
+		return
+	case !asks || len(d.Tasks) != 1:
+		r.add(at("shift"), "shift: it is for documents with the task %s alone", OnCall)
+	}
+	s := d.Shift
+	if s.Length < MinShift || s.Length > MaxShift {
+		r.add(at("shift", "length"), "shift.length %v: it is from %v to %v", s.Length, MinShift, MaxShift)
+	}
+	if s.Incidents < 1 {
+		r.add(at("shift", "incidents"), "shift.incidents: there is one at least")
+	}
+	if s.FalseAlarms < 0 {
+		r.add(at("shift", "false_alarms"), "shift.false_alarms: it is a number of pages")
+	}
+	if len(d.Faults) > 0 {
+		r.add(at("faults"), "faults: those of a shift are the ones of the mitigations in shift.of")
+	}
+	if len(s.Of) < 2 {
+		r.missing(at("shift", "of"), "shift.of: name two mitigations at least, by their ids")
+	}
+}
+
+// link finds the mitigations of a shift.
+func (l *Library) link(d *Document, a *app.App) error {
+	if d.Shift == nil {
+		return nil
+	}
+	d.Shift.of = nil
+	for _, id := range d.Shift.Of {
+		p, err := l.Find(id)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: shift.of: %w", d.File, err)
+		case p.Task != Mitigation || p.App.Name != a.Name:
+			return fmt.Errorf("%s: shift.of: %s is no mitigation of %s", d.File, id, a.Name)
+		case slices.Contains(d.Shift.of, p):
+			return fmt.Errorf("%s: shift.of: %s is there twice", d.File, id)
+		}
+		if known, _ := p.reaches(); !known {
+			return fmt.Errorf("%s: shift.of: %s changes the whole application, so nothing else can happen beside it",
+				d.File, id)
+		}
+		d.Shift.of = append(d.Shift.of, p)
+	}
+	return nil
+}
+
+// spelled is a duration in words.
+func spelled(d time.Duration) string {
+	if d%time.Minute == 0 {
+		return fmt.Sprintf("%d minutes", d/time.Minute)
+	}
+	return fmt.Sprintf("%d seconds", d/time.Second)
+}

@@ -1,0 +1,142 @@
+package problem_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/problem/problemtest"
+)
+
+func shifts(t testing.TB) []*problem.Problem {
+	t.Helper()
+	l := problemtest.Library(t)
+	list, err := l.Suite("shift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(list) < 3 {
+		t.Fatalf("there are %d shifts", len(list))
+	}
+	return list
+}
+
+// Whatever the seed and the length: incidents come in order and never twice, some overlap and some are alone, those that
+// come together do not disturb each other, and there is a stretch without any in which the false alarm is.
+func TestRoster(t *testing.T) {
+	all := shifts(t)
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		length := time.Duration(rapid.IntRange(2, 120).Draw(t, "minutes")) * time.Minute
+		p := rapid.SampledFrom(all).Draw(t, "shift").Lasting(length)
+		r := p.Roster(seed)
+		if d := cmp.Diff(times(r), times(p.Roster(seed))); d != "" {
+			t.Fatalf("it is drawn otherwise the second time: %s", d)
+		}
+		n := len(r.Incidents)
+		if n < 2 || n > p.Shift().Incidents || len(r.FalseAlarms) != p.Shift().FalseAlarms {
+			t.Fatalf("%d incidents, %d false alarms", n, len(r.FalseAlarms))
+		}
+		seen := map[string]bool{}
+		pairs := 0
+		var stretches []time.Duration
+		for i, in := range r.Incidents {
+			if seen[in.Problem.ID] {
+				t.Fatalf("%s comes twice", in.Problem.ID)
+			}
+			seen[in.Problem.ID] = true
+			if in.At <= 0 || in.At > length*85/100+30*time.Second {
+				t.Fatalf("%s comes after %v of %v", in.Problem.ID, in.At, length)
+			}
+			if i == 0 {
+				continue
+			}
+			before := r.Incidents[i-1]
+			switch gap := in.At - before.At; {
+			case gap < 0:
+				t.Fatalf("%v comes after %v", before.At, in.At)
+			case gap <= 25*time.Second && !problem.Disturb(in.Problem, before.Problem):
+				pairs++
+			default:
+				stretches = append(stretches, gap)
+			}
+		}
+		if pairs == 0 || n >= 3 && len(stretches) == 0 {
+			t.Fatalf("%d of %d come with another: %v", pairs, n, times(r))
+		}
+		for _, a := range r.FalseAlarms {
+			if a <= r.Incidents[0].At || a >= length {
+				t.Fatalf("a false alarm at %v of %v", a, times(r))
+			}
+		}
+	})
+}
+
+func times(r problem.Roster) (list []string) {
+	for _, i := range r.Incidents {
+		list = append(list, i.At.String()+" "+i.Problem.ID)
+	}
+	return list
+}
+
+func TestDisturb(t *testing.T) {
+	l := problemtest.Library(t)
+	for _, c := range []struct {
+		a, b string
+		want bool
+		why  string
+	}{
+		{"revoke_auth_mongodb-mitigation-1", "user_unregistered_mongodb-mitigation-1", true, "the same database"},
+		{"revoke_auth_mongodb-mitigation-1", "revoke_auth_mongodb-mitigation-2", false, "other databases, other clients"},
+		{"misconfig_app_hotel_res-mitigation-1", "revoke_auth_mongodb-mitigation-1", true, "geo is the client"},
+		{"wrong_bin_usage-mitigation-1", "k8s_target_port-misconfig_hotel_res-mitigation-1", true, "profile calls its cache"},
+		{"wrong_bin_usage-mitigation-1", "misconfig_app_hotel_res-mitigation-1", false, "neither calls the other"},
+		{"redeploy_without_PV-mitigation-1", "wrong_bin_usage-mitigation-1", true, "it is about the whole application"},
+	} {
+		a, err := l.Find(c.a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := l.Find(c.b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := problem.Disturb(a, b); got != c.want || problem.Disturb(b, a) != got {
+			t.Errorf("%s and %s: %v, want %v: %s", c.a, c.b, got, c.want, c.why)
+		}
+	}
+}
+
+func TestShiftMistakes(t *testing.T) {
+	l := problemtest.Library(t)
+	const good = `id: mine-1
+title: a shift
+app: hotel-reservation
+load: {rate: 20}
+tasks: [shift]
+shift: {length: 10m, incidents: 2, of: [revoke_auth_mongodb-mitigation-1, wrong_bin_usage-mitigation-1]}
+`
+	if _, err := l.Parse("mine.yaml", []byte(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ old, new, want string }{
+		{"tasks: [shift]", "tasks: [shift, detection]", "shift: it is for documents with the task shift alone"},
+		{"length: 10m", "length: 10s", "shift.length 10s: it is from 1m0s to 24h0m0s"},
+		{"incidents: 2", "incidents: 0", "shift.incidents: there is one at least"},
+		{"wrong_bin_usage-mitigation-1", "wrong_bin_usage-detection-1", "is no mitigation of hotel-reservation"},
+		{"wrong_bin_usage-mitigation-1", "wrong_bin_usages-mitigation-1", `did you mean "wrong_bin_usage-mitigation-1"?`},
+		{"wrong_bin_usage-mitigation-1", "redeploy_without_PV-mitigation-1", "nothing else can happen beside it"},
+		{"wrong_bin_usage-mitigation-1", "revoke_auth_mongodb-mitigation-1", "is there twice"},
+		{", wrong_bin_usage-mitigation-1", "", "shift.of: name two mitigations at least"},
+		{"shift: {", "goal: {", "shift is missing"},
+	} {
+		_, err := l.Parse("mine.yaml", []byte(strings.Replace(good, c.old, c.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.new, err, c.want)
+		}
+	}
+}
