@@ -96,6 +96,9 @@ func briefing(o Options) string {
 	if o.Task == term.Incident {
 		submit = "The tool submit hands in the answer to the question at hand, and returns the next one."
 	}
+	if o.Task == term.OnCall {
+		submit = "The tool submit answers the pages so far and waits for the next one, until the shift is over."
+	}
 	return aci.Description(o.Task, o.App, o.Asked) + `
 
 Use the tools of this server to look at the system and to change it; nothing else reaches it. exec_shell is a shell with kubectl and helm.
