@@ -84,7 +84,7 @@ func (p *Problem) Length() time.Duration {
 // The shift, but for its last fifth, is cut into stretches of the same length. All but one of them have an incident, or
 // a pair that overlaps; the one that is left, which is not the first, has nothing but a false alarm. Of three incidents
 // or more, at least two are a pair and at least one is alone. No incident comes twice. Those of a pair do not
-// [Disturb] each other; of the rest, those come next to each other that do not, as far as there are such.
+// [Disturb] each other; where all do, there is no pair.
 func (p *Problem) Roster(seed uint64) Roster {
 	s, length := p.Shift(), p.Length()
 	r := rand.New(rand.NewPCG(seed, 0x73686966))
@@ -117,52 +117,38 @@ func (p *Problem) Roster(seed uint64) Roster {
 	return roster
 }
 
-// drawWaves takes n mitigations from a list, alone and in pairs. Where none is left that goes with another, that one is
-// alone.
+// drawWaves takes n mitigations from a list, alone and in pairs, in a drawn order. Pairs are found first: those that are
+// left may all disturb each other.
 func drawWaves(r *rand.Rand, left []*Problem, n int) (waves [][]*Problem) {
-	var last []*Problem
-	take := func(not ...*Problem) *Problem {
-		for _, avoid := range [][]*Problem{slices.Concat(not, last), not} {
-			i := slices.IndexFunc(left, func(q *Problem) bool {
-				return !slices.ContainsFunc(avoid, func(o *Problem) bool { return Disturb(q, o) })
-			})
-			if i >= 0 {
-				q := left[i]
-				left = slices.Delete(left, i, i+1)
-				return q
-			}
-		}
-		return nil
-	}
-	sizes := drawSizes(r, n)
-	for len(sizes) > 0 {
-		wave := []*Problem{take()}
-		if sizes[0] == 2 {
-			if q := take(wave[0]); q != nil {
-				wave = append(wave, q)
-			} else {
-				sizes = append(sizes, 1)
-			}
-		}
-		waves, last, sizes = append(waves, wave), wave, sizes[1:]
-	}
-	return waves
-}
-
-// drawSizes draws how many of n incidents come together: one or two.
-func drawSizes(r *rand.Rand, n int) (sizes []int) {
 	pairs := 0
 	if n >= 2 {
 		pairs = 1 + r.IntN(max(1, (n-1)/2))
 	}
-	for n -= 2 * pairs; pairs > 0; pairs-- {
-		sizes = append(sizes, 2)
+	for ; pairs > 0; pairs-- {
+		pair := takePair(&left)
+		if pair == nil {
+			break
+		}
+		waves, n = append(waves, pair), n-2
 	}
-	for ; n > 0; n-- {
-		sizes = append(sizes, 1)
+	for _, p := range left[:n] {
+		waves = append(waves, []*Problem{p})
 	}
-	r.Shuffle(len(sizes), func(i, j int) { sizes[i], sizes[j] = sizes[j], sizes[i] })
-	return sizes
+	r.Shuffle(len(waves), func(i, j int) { waves[i], waves[j] = waves[j], waves[i] })
+	return waves
+}
+
+// takePair takes the first two of a list that do not disturb each other; nil if there are none.
+func takePair(list *[]*Problem) []*Problem {
+	for i, a := range *list {
+		for j := i + 1; j < len(*list); j++ {
+			if b := (*list)[j]; !Disturb(a, b) {
+				*list = slices.Delete(slices.Delete(*list, j, j+1), i, i+1)
+				return []*Problem{a, b}
+			}
+		}
+	}
+	return nil
 }
 
 // Disturb reports whether two mitigations must not be open at the same time: they write the same objects or need the
