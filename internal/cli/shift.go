@@ -39,14 +39,14 @@ const defaultShift = "hotel-reservation"
 func newShift(s *State) *cobra.Command {
 	f := &runFlags{time: session.DefaultTime}
 	c := &cobra.Command{
-		Use:   "shift [APP|DOCUMENT]",
+		Use:   "shift [NAME]",
 		Short: "Have an agent on call for a while, and score the shift",
 		Long: `Have an agent on call for an application: incidents come, alone and overlapping,
 harmless changes go on between them, and a pager calls, sometimes by mistake.
 The agent is told what the pager says and no more. One score says how the shift
 went: users' minutes lost, pages answered, incidents mended, harm done, cost.
 
-APP is an application that has a shift, DOCUMENT the id of a shift that
+NAME is an application that has a shift, the id of a shift that
 'aiopslab problems --task shift' lists, or a YAML file; without one it is
 ` + defaultShift + `. What comes and when is drawn from the seed. A shorter shift
 has the same in less time, and fewer incidents. Time is real. docs/shifts.md
