@@ -69,9 +69,10 @@ func submitAction(task string) *Action {
 		return define(name, Submit, doc, submitReturns,
 			func(_ context.Context, _ *Interface, a *operationArgs) Result { return submitted(a.Answer) })
 	case term.OnCall:
-		doc := "Say that you are done with all pages so far, and wait for the next one. It returns when the pager calls, " +
-			"when the time is up, or when the shift is over. Until then the run goes on. It costs no step."
-		return define(name, Submit, doc, "SubmissionStatus: the status of the submission, and the next page if there is one.",
+		doc := "Say that you are done with all pages so far, and wait for the next one. It returns when the pager " +
+			"calls, when the time is up, or when the shift is over. Until then the run goes on. It costs no step."
+		returns := "SubmissionStatus: the status of the submission, and the next page if there is one."
+		return define(name, Submit, doc, returns,
 			func(ctx context.Context, i *Interface, a *onCallArgs) Result { return i.answerPages(ctx, a) })
 	case term.Incident:
 		doc := "Hand in the answer to the question at hand. What it returns has the next question, until the last is " +

@@ -127,8 +127,8 @@ type ShiftScore struct {
 type IncidentScore struct {
 	ShiftIncident
 	Mended bool `json:"mended"` // and stayed so
-	// Seconds are from when somebody was called, or from when it showed if nobody was, until it was mended for good; nil
-	// if it was not.
+	// Seconds are from when somebody was called, or from when it showed if nobody was, until it was mended for good;
+	// nil if it was not.
 	Seconds *float64 `json:"seconds"`
 }
 
@@ -136,10 +136,12 @@ type IncidentScore struct {
 //
 //	100 · mended · served · (0.8 + 0.2 · answered) · care · thrift
 //
-// Each factor is from 0 to 1. So who mends nothing has nothing, whatever else it does; who mends all at once has 100 but
-// for what users lost before somebody was called.
+// Each factor is from 0 to 1. So who mends nothing has nothing, whatever else it does; who mends all at once has 100
+// but for what users lost before somebody was called.
 func (r ShiftRun) Score() ShiftScore {
-	s := ShiftScore{From: r.From, To: r.To, Incidents: len(r.Incidents), Pages: len(r.Pages), Cost: r.Cost, Needless: []string{}}
+	s := ShiftScore{
+		From: r.From, To: r.To, Incidents: len(r.Incidents), Pages: len(r.Pages), Cost: r.Cost, Needless: []string{},
+	}
 	r.mending(&s)
 	r.serving(&s)
 	r.paging(&s)

@@ -15,8 +15,8 @@ import (
 // Shift is what somebody on call meets: incidents, drawn from the mitigations of an application, some of them at the
 // same time, and quiet between them. The document of one has the task [OnCall] alone.
 type Shift struct {
-	// Length is how long it lasts, unless whoever runs it says otherwise: see [Problem.Lasting]. All times in it become longer
-	// or shorter with it, but for how far apart those of a pair begin.
+	// Length is how long it lasts, unless whoever runs it says otherwise: see [Problem.Lasting]. All times in it become
+	// longer or shorter with it, but for how far apart those of a pair begin.
 	Length time.Duration `yaml:"length" json:"length"`
 	// Incidents is how many there are at most. A shift has no more than one for each 100 seconds, and two at least.
 	Incidents int `yaml:"incidents" json:"incidents"`
@@ -117,8 +117,8 @@ func (p *Problem) Roster(seed uint64) Roster {
 	return roster
 }
 
-// drawWaves takes n mitigations from a list, alone and in pairs, in a drawn order. Pairs are found first: those that are
-// left may all disturb each other.
+// drawWaves takes n mitigations from a list, alone and in pairs, in a drawn order. Pairs are found first: those that
+// are left may all disturb each other.
 func drawWaves(r *rand.Rand, left []*Problem, n int) (waves [][]*Problem) {
 	pairs := 0
 	if n >= 2 {
@@ -152,8 +152,8 @@ func takePair(list *[]*Problem) []*Problem {
 }
 
 // Disturb reports whether two mitigations must not be open at the same time: they write the same objects or need the
-// same pods left alone, one of them is about what the other's services call, so that the one would hide the other, or it
-// is not known what one reaches.
+// same pods left alone, one of them is about what the other's services call, so that the one would hide the other, or
+// it is not known what one reaches.
 func Disturb(a, b *Problem) bool {
 	x, xs := a.reaches()
 	y, ys := b.reaches()

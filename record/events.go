@@ -127,7 +127,8 @@ type Page struct {
 	More bool `json:"more,omitempty"`
 }
 
-// ShiftEnd is when nobody looked at a shift's system any more, and whether all that was to come had come and was mended.
+// ShiftEnd is when nobody looked at a shift's system any more, and whether all that was to come had come and was
+// mended.
 type ShiftEnd struct {
 	Time time.Time `json:"time"`
 	Over bool      `json:"over"`

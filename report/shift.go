@@ -80,8 +80,8 @@ func (p *printer) shifts(r *Report) {
 		return
 	}
 	rows := [][]string{{
-		"AGENT", "SHIFTS", "SCORE", "MINUTES LOST", "PAGES RIGHT", "MENDED", "TO MEND (s)", "NEEDLESS WRITES", "WORSE (s)",
-		"STEPS", "TOKENS", "COST ($)",
+		"AGENT", "SHIFTS", "SCORE", "MINUTES LOST", "PAGES RIGHT", "MENDED", "TO MEND (s)", "NEEDLESS WRITES",
+		"WORSE (s)", "STEPS", "TOKENS", "COST ($)",
 	}}
 	for _, s := range r.Shifts {
 		number := func(x *float64, format string) string {

@@ -13,8 +13,8 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// This file is about shifts: while the agent has its turn, incidents come as the roster has them, each is looked at until
-// it is mended, and the pager calls. One goroutine does all of it, a look a second, so that faults are asked one after
+// This file is about shifts: while the agent has its turn, incidents come as the roster has them, each is looked at
+// until it is mended, and the pager calls. One goroutine does all of it, a look a second, so that faults are asked one after
 // another.
 
 const (
@@ -279,8 +279,8 @@ func (s *shift) allDone() bool {
 	})
 }
 
-// watchPager calls when somebody would be called: an alert fires that did not before; users have been failed for a while;
-// an incident stands for long, and nobody was called; or somebody is mistaken.
+// watchPager calls when somebody would be called: an alert fires that did not before; users have been failed for a
+// while; an incident stands for long, and nobody was called; or somebody is mistaken.
 func (s *shift) watchPager(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, alarmTimeout)
 	defer cancel()

@@ -30,8 +30,8 @@ const (
 	early = 2 * time.Second
 	// mistaken is how long after the time of a false alarm a page is one.
 	mistaken = 10 * time.Second
-	// again is how soon after its time something is solved that is solved once more if the pager calls later: it may have
-	// been solved before it came.
+	// again is how soon after its time something is solved that is solved once more if the pager calls later: it may
+	// have been solved before it came.
 	again = 45 * time.Second
 )
 

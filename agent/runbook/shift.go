@@ -35,8 +35,8 @@ func onCall(c *console, namespace string) {
 	}
 }
 
-// handle looks for what is wrong and sets it right, and again if the pager calls meanwhile. It returns who was at fault,
-// and what to say.
+// handle looks for what is wrong and sets it right, and again if the pager calls meanwhile. It returns who was at
+// fault, and what to say.
 func handle(c *console, namespace string) (named []string, thought string) {
 	for range maxRounds {
 		c.paged, c.looks = false, 0

@@ -101,8 +101,8 @@ up in a second: no Docker, no root, nothing to install.
 		return flagFailure(c, err)
 	})
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newRun(s), newShift(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s), newBench(s),
-		newReport(s), newCompare(s), newExport(s), newFaults(s), newAgents(s))
+	root.AddCommand(newRun(s), newShift(s), newPlay(s), newProblems(s), newDescribe(s), newVerify(s), newAudit(s),
+		newBench(s), newReport(s), newCompare(s), newExport(s), newFaults(s), newAgents(s))
 	root.AddCommand(newRuns(s), newShow(s), newView(s), newReplay(s), newRegrade(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
 		newAdopt(s), newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))

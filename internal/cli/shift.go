@@ -81,7 +81,8 @@ tells more.`,
 	flags.StringVar(&f.agent, "agent", defaultAgent, "who is on call: a `name` of 'aiopslab agents', or exec:COMMAND")
 	completeFlag(c, "agent", func() []string { return agentNames(s) })
 	f.addLength(c)
-	flags.IntVar(&f.steps, "max-steps", session.DefaultSteps, "how many steps the agent has from one answer to the next")
+	flags.IntVar(&f.steps, "max-steps", session.DefaultSteps,
+		"how many steps the agent has from one answer to the next")
 	flags.Uint64Var(&f.seed, "seed", 0,
 		"what is left to chance is drawn from this `number`; by default $"+seedVariable+", or a new one for each run")
 	f.noise.add(c)
