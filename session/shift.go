@@ -14,8 +14,8 @@ import (
 )
 
 // This file is about shifts: while the agent has its turn, incidents come as the roster has them, each is looked at
-// until it is mended, and the pager calls. One goroutine does all of it, a look a second, so that faults are asked one after
-// another.
+// until it is mended, and the pager calls. One goroutine does all of it, a look a second, so that faults are asked one
+// after another.
 
 const (
 	// shiftSlack is how long after the end of a shift an agent may take to hear of it.
