@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/record"
@@ -21,6 +22,9 @@ type Live struct {
 	cancel   context.CancelFunc
 
 	environment Environment
+
+	mu   sync.Mutex
+	halt context.CancelCauseFunc // ends the command that is under way; nil if there is none
 
 	// Of the goroutine of the run.
 	current request
@@ -120,6 +124,16 @@ func (l *Live) ask(r request) (Turn, error) {
 	}
 }
 
+// Interrupt ends the command of the step that is under way, if there is one, as Ctrl-C does. Who waits for the step gets
+// what came of it by then.
+func (l *Live) Interrupt() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.halt != nil {
+		l.halt(errInterrupted)
+	}
+}
+
 // Cancel ends the run. It is graded as it stands.
 func (l *Live) Cancel() { l.cancel() }
 
@@ -150,17 +164,30 @@ func (s seat) Act(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// errCancelled is why a command ends whose caller does not want it any more.
-var errCancelled = errors.New("its caller cancelled it")
+// errCancelled is why a command ends whose caller does not want it any more, errInterrupted why one ends that was
+// interrupted.
+var (
+	errCancelled   = errors.New("its caller cancelled it")
+	errInterrupted = errors.New("it was interrupted")
+)
 
 // acting is the context of the action that was asked for last: it ends with the caller's.
 func (s seat) acting(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(s.l.current.ctx, func() { cancel(errCancelled) })
+	s.l.interruptible(cancel)
 	return ctx, func() {
+		s.l.interruptible(nil)
 		stop()
 		cancel(nil)
 	}
+}
+
+// interruptible says how to end the command that is under way; nil if there is none any more.
+func (l *Live) interruptible(halt context.CancelCauseFunc) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.halt = halt
 }
 
 // Close is called when the agent's turn is over.

@@ -29,8 +29,18 @@ func (s stubborn) Act(ctx context.Context, response string, _ func(string)) (Rep
 	return Reply{Action: "exec_shell", Text: context.Cause(ctx).Error(), Failed: true}, nil
 }
 
-// Who cancels a step ends its command. The run goes on, and the record has the step.
+// Who cancels a step, or interrupts it, ends its command. The run goes on, and the record has the step.
 func TestCancelledStep(t *testing.T) {
+	t.Run("cancelled", func(t *testing.T) {
+		brokenOff(t, "its caller cancelled it", func(_ *Live, cancel func()) { cancel() })
+	})
+	t.Run("interrupted", func(t *testing.T) {
+		brokenOff(t, "it was interrupted", func(l *Live, _ func()) { l.Interrupt() })
+	})
+}
+
+func brokenOff(t *testing.T, why string, end func(l *Live, cancel func())) {
+	t.Helper()
 	log, err := record.Create(filepath.Join(t.TempDir(), "r.jsonl"), record.Run{ID: "r"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,9 +61,11 @@ func TestCancelledStep(t *testing.T) {
 		over <- s
 	}()
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	l.Interrupt() // Nothing is under way.
 	go func() {
 		<-way.begun
-		cancel()
+		end(l, cancel)
 	}()
 	if turn, err := l.Step(ctx, "exec_shell"); err == nil && !turn.Failed { // Either may be known first.
 		t.Error("a step that was cancelled succeeded")
@@ -65,7 +77,7 @@ func TestCancelledStep(t *testing.T) {
 	if s := <-over; !s.Submitted {
 		t.Errorf("%+v", s)
 	}
-	if len(steps) != 2 || steps[0].Observation != "its caller cancelled it" || !steps[0].Failed || steps[1].Failed {
+	if len(steps) != 2 || steps[0].Observation != why || !steps[0].Failed || steps[1].Failed {
 		t.Errorf("%+v", steps)
 	}
 }

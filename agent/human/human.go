@@ -8,14 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
-	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
 const prompt = "> "
@@ -30,19 +28,19 @@ func Entry(in io.Reader, show, out io.Writer) agent.Entry {
 }
 
 type person struct {
-	actions []*aci.Action
-	show    io.Writer // what there is to see
-	out     io.Writer // prompts and hints
-	read    func() (string, error)
-	page    func(text string) // shows a text on a terminal; nil elsewhere
-	began   bool
-	intro   string
+	Lines
+	show  io.Writer // what there is to see
+	out   io.Writer // prompts and hints
+	read  func() (string, error)
+	page  func(text string) // shows a text on a terminal; nil elsewhere
+	began bool
+	intro string
 }
 
 func newPerson(b agent.Briefing, in io.Reader, show, out io.Writer) *person {
-	p := &person{actions: b.Actions, show: show, out: out, intro: introduction(b)}
+	p := &person{Lines: b.Actions, show: show, out: out, intro: introduction(b)}
 	if f, ok := in.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		p.read = terminalReader(f, out, p.complete)
+		p.read = terminalReader(f, out, p.Complete)
 		p.page = func(text string) { newPager(f, show).print(text) }
 		return p
 	}
@@ -61,16 +59,7 @@ func newPerson(b agent.Briefing, in io.Reader, show, out io.Writer) *person {
 func introduction(b agent.Briefing) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "\n%s\n\n", strings.TrimSpace(b.Description))
-	fmt.Fprintln(&text, "Type a command for the shell, or one of these calls ('help NAME' tells more of one):")
-	text.WriteString(signatures(b.Actions))
-	return text.String()
-}
-
-func signatures(actions []*aci.Action) string {
-	var text strings.Builder
-	for _, a := range actions {
-		fmt.Fprintf(&text, "  %s\n", a.Signature())
-	}
+	text.WriteString(Lines(b.Actions).Help())
 	return text.String()
 }
 
@@ -87,12 +76,12 @@ func (p *person) Act(ctx context.Context, observation string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if answer := p.explain(line); answer != "" {
+		if answer := p.Explain(line); answer != "" {
 			fmt.Fprintln(p.out, answer)
 			continue
 		}
 		if line != "" {
-			return p.response(line), nil
+			return p.Response(line), nil
 		}
 	}
 }
@@ -127,93 +116,6 @@ func (p *person) line(ctx context.Context) (string, error) {
 		}
 		return strings.TrimSpace(i.line), i.err
 	}
-}
-
-// callForm is a line that is written as a call. No command of a shell looks like it.
-var callForm = regexp.MustCompile(`^([A-Za-z_]\w*)\s*\(\s*\S.*\)\s*$|^([A-Za-z_]\w*)\s*\(\s*\)\s*$`)
-
-// explain answers a line that is a question, or a call that is mistyped; it costs no step. It is empty
-// for a line that can be taken as a step.
-func (p *person) explain(line string) string {
-	words := strings.Fields(line)
-	if len(words) == 0 {
-		return ""
-	}
-	if words[0] == "help" && len(words) == 1 {
-		return "A line is a command for the shell, or one of these calls ('help NAME' tells more of one):\n" +
-			signatures(p.actions)
-	}
-	if words[0] == "help" && len(words) == 2 {
-		if a := p.action(words[1]); a != nil {
-			return a.Text()
-		}
-		return ""
-	}
-	if a := p.action(words[0]); a != nil && !strings.Contains(line, "(") {
-		return fmt.Sprintf("%s is a call; write it as %s", a.Name, a.Signature())
-	}
-	m := callForm.FindStringSubmatch(line)
-	if m == nil {
-		return ""
-	}
-	name := m[1] + m[2]
-	if p.action(name) != nil {
-		return ""
-	}
-	var names []string
-	for _, a := range p.actions {
-		names = append(names, a.Name)
-	}
-	if near := strict.Nearest(name, names); near != "" {
-		return fmt.Sprintf("There is no call %s; did you mean %s?", name, p.action(near).Signature())
-	}
-	return fmt.Sprintf("There is no call %s; 'help' lists those there are.", name)
-}
-
-func (p *person) action(name string) *aci.Action {
-	for _, a := range p.actions {
-		if a.Name == name {
-			return a
-		}
-	}
-	return nil
-}
-
-// response makes a call of a line: an action if it is written as one, else a command.
-func (p *person) response(line string) string {
-	name, _, isCall := strings.Cut(line, "(")
-	if isCall && p.action(strings.TrimSpace(name)) != nil {
-		return "```\n" + line + "\n```"
-	}
-	return agent.Call("exec_shell", line)
-}
-
-// complete completes the first word of a line that names an action.
-func (p *person) complete(line string) string {
-	var found []string
-	for _, a := range p.actions {
-		if line != "" && strings.HasPrefix(a.Name+"(", line) {
-			found = append(found, a.Name+"(")
-		}
-	}
-	if len(found) == 1 {
-		return found[0]
-	}
-	return commonPrefix(found, line)
-}
-
-// commonPrefix is the longest text that all candidates begin with, or line if there is none.
-func commonPrefix(candidates []string, line string) string {
-	if len(candidates) == 0 {
-		return line
-	}
-	prefix := candidates[0]
-	for _, c := range candidates[1:] {
-		for !strings.HasPrefix(c, prefix) {
-			prefix = prefix[:len(prefix)-1]
-		}
-	}
-	return prefix
 }
 
 // terminalReader reads lines that can be edited. The terminal is in raw mode only while a line is
