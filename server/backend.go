@@ -44,9 +44,13 @@ type Run interface {
 	Wait(ctx context.Context) (*session.Outcome, error)
 }
 
+// interrupter is a run whose command under way can be ended, as Ctrl-C does.
+type interrupter interface{ Interrupt() }
+
 var (
-	_ Run = (*session.Live)(nil)
-	_ Run = (*solo)(nil)
+	_ Run         = (*session.Live)(nil)
+	_ interrupter = (*session.Live)(nil)
+	_ Run         = (*solo)(nil)
 )
 
 // errOwnAgent is the error of a step that somebody else is to take.

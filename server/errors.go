@@ -29,6 +29,9 @@ type failure struct {
 
 func (f *failure) Error() string { return f.detail }
 
+// Status is for pages, which answer with it too.
+func (f *failure) Status() int { return f.status }
+
 func fail(status int, format string, args ...any) error {
 	return &failure{status, fmt.Sprintf(format, args...)}
 }

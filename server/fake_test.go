@@ -120,6 +120,31 @@ type fakeRun struct {
 	done     chan struct{}
 	outcome  *session.Outcome
 	err      error
+
+	mu   sync.Mutex
+	halt context.CancelFunc // of the action under way
+}
+
+// Interrupt ends the action under way.
+func (r *fakeRun) Interrupt() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.halt != nil {
+		r.halt()
+	}
+}
+
+// during does what an action does, until it is interrupted.
+func (r *fakeRun) during(ctx context.Context) {
+	if r.backend.during == nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r.mu.Lock()
+	r.halt = cancel
+	r.mu.Unlock()
+	r.backend.during(ctx)
 }
 
 func (r *fakeRun) run(ctx context.Context) {
@@ -200,9 +225,7 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 			q.reply <- session.Turn{Over: true}
 			return steps, record.Submission{Class: string(session.AgentFailed), Reason: q.err.Error()}
 		}
-		if r.backend.during != nil {
-			r.backend.during(ctx)
-		}
+		r.during(ctx)
 		step := record.Step{Number: len(steps) + 1, Response: q.response}
 		call, err := aci.Parse(q.response)
 		switch {

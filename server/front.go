@@ -101,6 +101,9 @@ func NewFront(o Options) *Front {
 		return fail(http.StatusNotFound, "there is no %s; GET /openapi.json tells what there is", r.URL.Path)
 	}))
 	f.handler = f.protect(plainErrors(mux))
+	if o.Pages != nil {
+		o.Pages.Host(people{f})
+	}
 	return f
 }
 

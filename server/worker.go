@@ -45,6 +45,7 @@ func NewWorker(b Backend) *Worker {
 	})
 	session("GET /sessions/{id}/record", (*hosted).serveRecord)
 	session("GET /sessions/{id}/archive", (*hosted).serveArchive)
+	session("POST /sessions/{id}/interrupt", (*hosted).serveInterrupt)
 	w.mux.Handle("POST /envs", handler(w.stage))
 	w.mux.Handle("POST /envs/{id}/reset", handler(w.reset))
 	w.mux.Handle("POST /envs/{id}/step", handler(w.step))
@@ -182,4 +183,15 @@ func (h *hosted) serveArchive(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, h.archive)
+}
+
+// serveInterrupt ends the command that the step at hand runs, for the front. The step is done then, and counts.
+func (h *hosted) serveInterrupt(w http.ResponseWriter, r *http.Request) error {
+	if _, err := h.briefing(r.Context()); err != nil {
+		return err
+	}
+	if i, ok := h.run.(interrupter); ok {
+		i.Interrupt()
+	}
+	return writeJSON(w, http.StatusOK, h.info())
 }

@@ -124,8 +124,8 @@ func (l *Live) ask(r request) (Turn, error) {
 	}
 }
 
-// Interrupt ends the command of the step that is under way, if there is one, as Ctrl-C does. Who waits for the step gets
-// what came of it by then.
+// Interrupt ends the command of the step that is under way, if there is one, as Ctrl-C does. Who waits for the step
+// gets what came of it by then.
 func (l *Live) Interrupt() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

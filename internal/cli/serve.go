@@ -56,8 +56,8 @@ func newServe(s *State) *cobra.Command {
 		Long: `Serve the lab over HTTP: sessions whose agent is the caller, agents that are run
 on demand, environments for training, which OpenEnv's clients can use as well, and
 AIOpsLab's own endpoints. The server describes itself at /openapi.json;
-docs/server.md tells more. For people it has pages about the runs, at the link that
-it prints; see docs/page.md.
+docs/server.md tells more. For people it has pages about the runs, and incidents to
+work on in a browser, at the link that it prints; see docs/page.md.
 
 Every session has a process and a cluster of its own or, with --cloud kubeconfig,
 namespaces in a cluster that you have, where there are none for training. With

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"os/exec"
@@ -35,6 +36,8 @@ type browser struct {
 	url    string
 	dir    string
 	clicks int
+
+	sessions *fakeSessions
 }
 
 // newBrowser starts Chromium in front of a gallery. Where there is none, the test is skipped.
@@ -59,6 +62,8 @@ func browserAt(t *testing.T, o func(dir string) Options) *browser {
 	dir := filepath.Join(t.TempDir(), "results")
 	gallery(t, dir)
 	site := New(o(dir))
+	sessions := &fakeSessions{t: t, dir: dir, only: "revoke_auth_mongodb-detection-1"}
+	site.Host(sessions)
 	web := httptest.NewServer(site)
 	t.Cleanup(func() {
 		site.Close()
@@ -70,7 +75,7 @@ func browserAt(t *testing.T, o func(dir string) Options) *browser {
 	t.Cleanup(stop)
 	ctx, cancel := chromedp.NewContext(all)
 	t.Cleanup(cancel)
-	b := &browser{T: t, ctx: ctx, site: site, url: web.URL, dir: dir}
+	b := &browser{T: t, ctx: ctx, site: site, url: web.URL, dir: dir, sessions: sessions}
 	b.open(site.Link())
 	return b
 }
@@ -271,6 +276,21 @@ func TestBrowser(t *testing.T) {
 			b.click(".truth summary", "What is wrong")
 			b.see(".truth li", "revoke_auth")
 		}},
+		{"play an incident to its verdict", func(b *browser) {
+			b.click("nav a", "Play")
+			b.see("h2", "A new incident")
+			eval[bool](b, `(document.getElementById('w-name').value = 'Ada', true)`)
+			b.click("button", "Begin")
+			b.see(".xterm-rows", "It is your turn")
+			b.keyboard("kubectl get pods\r")
+			b.see(".xterm-rows", "geo-7c8d9f6b5-4kq9z")
+			b.see("#standing dd", "1 of 100")
+			b.click("label.pick", "Yes")
+			b.click("#answer button", "Hand in")
+			b.see("#verdict", "the answer is right")
+			b.see("#verdict a", "See the whole run")
+			b.see(".xterm-rows", "The verdict: solved")
+		}},
 		{"go by keys alone", func(b *browser) {
 			b.press("/")
 			b.until("the search", `document.activeElement.id === 'q'`)
@@ -411,16 +431,20 @@ const unnamed = `(() => {
 var painted = []string{
 	"runs-light", "run-light", "run-dark", "run-phone", "board-light", "compare-light", "problem-light",
 	"group-light", "cluster-light", "cluster-phone", "metrics-light",
+	"game-light", "game-dark", "people-light",
 }
 
 // Pages can be read by everybody: in both schemes, on a phone, and with a reader. With AIOPSLAB_PICTURES, a directory,
 // they are painted for the docs.
 func TestBrowserReadable(t *testing.T) {
-	newBrowser(t).readable(map[string]string{
+	b := newBrowser(t)
+	pages := map[string]string{
 		"runs": "", "matrix": "?show=matrix", "board": "?show=board", "run": "runs/" + mendedRun + "?at=51.50",
 		"compare": "compare?a=agent:react+(small)&b=agent:react+(large)", "two": "compare?run=" + mendedRun + "&run=" + failedRun,
 		"problems": "problems", "problem": "problems/" + problemID, "group": "runs/" + groupRun + "?at=20",
-	})
+	}
+	maps.Copy(pages, galleryOfGames(b))
+	b.readable(pages)
 }
 
 // readable checks pages, and paints them.
@@ -446,6 +470,9 @@ func (b *browser) readable(pages map[string]string) {
 		for _, name := range sortedKeys(pages) {
 			b.open(Prefix + pages[name])
 			b.until("the page", `document.readyState === 'complete'`)
+			if strings.HasPrefix(pages[name], "play/") {
+				b.until("the prompt", `[...document.querySelectorAll('.xterm-rows > div')].map((e) => e.textContent.trim()).filter(Boolean).at(-1)?.endsWith('$')`)
+			}
 			for _, check := range []string{contrast, unnamed} {
 				if bad := eval[[]string](b, check); len(bad) > 0 {
 					t.Errorf("%s, %s:\n%s", name, scheme, strings.Join(bad, "\n"))

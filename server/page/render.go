@@ -38,15 +38,19 @@ var templates = func() map[string]*template.Template {
 	return byName
 }()
 
-// edition changes with the style and the script, so that browsers can keep them for as long as they are the same.
+// edition changes with styles and scripts, so that browsers can keep them for as long as they are the same.
 var edition = func() string {
 	sum := sha256.New()
-	for _, name := range []string{"static/style.css", "static/page.js"} {
-		b, err := static.ReadFile(name)
-		if err != nil {
-			panic(err)
+	err := fs.WalkDir(static, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
 		}
+		b, err := static.ReadFile(name)
 		sum.Write(b)
+		return err
+	})
+	if err != nil {
+		panic(err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:6])
 }()
@@ -58,6 +62,7 @@ type view struct {
 	Live    string // where the events of a run under way are
 	Poll    int    // after how many milliseconds it is asked for again; 0 if it does not change
 	Menu    []place
+	Script  string // one more than all pages have
 	Edition string
 	Data    any
 }
@@ -82,11 +87,22 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		return
 	}
-	status := http.StatusInternalServerError
-	if f, ok := errors.AsType[*failure](err); ok {
-		status = f.status
-	}
+	status := statusOf(err)
 	render(w, r, status, "wrong", view{Title: http.StatusText(status), Data: err.Error()})
+}
+
+// statusOf is what an error is answered with.
+func statusOf(err error) int {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f.status
+	}
+	if f, ok := errors.AsType[interface {
+		error
+		Status() int
+	}](err); ok {
+		return f.Status()
+	}
+	return http.StatusInternalServerError
 }
 
 // missing answers what nobody else does.
@@ -125,6 +141,7 @@ func send(w http.ResponseWriter, r *http.Request, status int, text []byte) {
 
 var types = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+	".txt": "text/plain; charset=utf-8",
 }
 
 // serveStatic answers with the style, the script or the icon. There is nothing in them that is not in the program.

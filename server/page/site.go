@@ -42,6 +42,9 @@ type Site struct {
 
 	through *through // nil without a cluster
 
+	sessions Sessions // what people work on; nil where there is nothing but records
+	games    games
+
 	ctx   context.Context // of what goes on behind requests
 	close context.CancelFunc
 	once  sync.Once
@@ -65,7 +68,7 @@ func New(o Options) *Site {
 	return s
 }
 
-// Close ends the streams of runs that are under way.
+// Close ends the streams of runs that are under way, and leaves games to their sessions.
 func (s *Site) Close() { s.once.Do(s.close) }
 
 // Link is the path of the first page with the key in it, for who starts the server.
@@ -91,6 +94,13 @@ func (s *Site) routes() map[string]handler {
 		"GET " + clusterPath + "/logs":                  s.showLogs,
 		"GET " + clusterPath + "/traces":                s.showTraces,
 		"GET " + clusterPath + "/own/{to}":              s.showOwn,
+		"GET " + Prefix + "play":                        s.play,
+		"POST " + Prefix + "play":                       s.beginGame,
+		"GET " + Prefix + "play/{id}":                   s.showGame,
+		"POST " + Prefix + "play/{id}":                  s.actInGame,
+		"POST " + Prefix + "play/{id}/interrupt":        s.interruptGame,
+		"GET " + Prefix + "play/{id}/terminal":          s.openTerminal,
+		"GET " + Prefix + "play/{id}/text/{step}":       s.textOfStep,
 		"GET " + Prefix:                                 missing,
 	}
 }

@@ -27,6 +27,7 @@ var menu = []place{
 	{"runs", "Runs", Prefix},
 	{"compare", "Compare", Prefix + "compare"},
 	{"problems", "Problems", Prefix + "problems"},
+	{"play", "Play", Prefix + "play"},
 }
 
 // harmed reports whether a run is known to have done harm.

@@ -18,7 +18,7 @@ let before = '';
 document.addEventListener('keydown', (e) => {
 	if (e.key === 'Escape' && typing(e)) e.target.blur();
 	if (e.ctrlKey || e.metaKey || e.altKey || typing(e)) return;
-	const places = { r: '', c: 'compare', p: 'problems', l: 'cluster' };
+	const places = { r: '', c: 'compare', p: 'problems', l: 'cluster', y: 'play' };
 	if (before === 'g' && e.key in places) location.href = '/view/' + places[e.key];
 	else if (e.key === 'j') move(1);
 	else if (e.key === 'k') move(-1);
