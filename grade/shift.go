@@ -81,7 +81,10 @@ type ShiftRun struct {
 	// Near reports whether a service is one of an incident's components, or calls one of them over whatever others.
 	Near   func(i ShiftIncident, service string) bool
 	Points []Point // how bad the system was
-	Cost   float64 // in US dollars; 0 if it is not known
+	// Busy are moments at which the machine was too busy to serve users, not through the agent. What they got around
+	// these does not count.
+	Busy []time.Time
+	Cost float64 // in US dollars; 0 if it is not known
 }
 
 // ShiftScore is what a shift came to. All parts are in it that Score is made of.
@@ -142,6 +145,7 @@ func (r ShiftRun) Score() ShiftScore {
 	s := ShiftScore{
 		From: r.From, To: r.To, Incidents: len(r.Incidents), Pages: len(r.Pages), Cost: r.Cost, Needless: []string{},
 	}
+	r.Points = r.fair()
 	r.mending(&s)
 	r.serving(&s)
 	r.paging(&s)
@@ -168,6 +172,27 @@ func ReadShift(r Result) *ShiftScore {
 		return nil
 	}
 	return s
+}
+
+// busyAround is how long before and after a moment at which the machine is busy users may be served badly for it: what
+// they got is known of the last five seconds, and a look may take as long.
+const busyAround = 6 * time.Second
+
+// fair are the points with nothing known of users where the machine was too busy. A point before them stands for no
+// longer time for that.
+func (r ShiftRun) fair() []Point {
+	points := make([]Point, len(r.Points))
+	next := 0 // of the busy moments
+	for n, p := range r.Points {
+		for next < len(r.Busy) && r.Busy[next].Add(busyAround).Before(p.Time) {
+			next++
+		}
+		if next < len(r.Busy) && !p.Time.Before(r.Busy[next].Add(-busyAround)) {
+			p.Vitals = Vitals{Unseen, Unseen, Unseen}
+		}
+		points[n] = p
+	}
+	return points
 }
 
 // Passes reports whether the score is that of somebody to be trusted with a pager.

@@ -120,6 +120,16 @@ func TestShiftScore(t *testing.T) {
 			}
 			return r
 		}(), grade.ShiftScore{Mended: 0.926, Served: 0.833, Answered: 1, Care: 0.8, Thrift: 1, IncidentsMended: 2, PagesAnswered: 2, PagesRight: 2, WorseSeconds: 60}},
+		{"the machine is too busy for a minute", func() grade.ShiftRun {
+			r := write(answer(aShift(150, 180), 185), 130, 130, 1, "geo")
+			for n := 300; n < 360; n++ {
+				r.Points[n].Vitals.Users = 1
+				if n%5 == 0 {
+					r.Busy = append(r.Busy, second(float64(n)))
+				}
+			}
+			return r
+		}(), grade.ShiftScore{Mended: 0.926, Served: 0.933, Answered: 1, Care: 1, Thrift: 1, IncidentsMended: 2, PagesAnswered: 2, PagesRight: 2}},
 		{"a false alarm leads to a needless write", func() grade.ShiftRun {
 			r := answer(aShift(150, 180), 185)
 			r.Pages = append(r.Pages, grade.ShiftPage{Number: 3, Sent: second(400), Answered: second(430)})

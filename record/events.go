@@ -132,6 +132,8 @@ type Page struct {
 type ShiftEnd struct {
 	Time time.Time `json:"time"`
 	Over bool      `json:"over"`
+	// Busy are the moments at which the machine was too busy to serve users, by the looks, to the second.
+	Busy []time.Time `json:"busy,omitempty"`
 }
 
 // PageAnswer is what an agent on call answered to pages. It is in the [Answer] to the question "page".

@@ -37,6 +37,7 @@ type shift struct {
 	paged    map[string]bool // alerts that were paged and still fire
 	bad      time.Time       // since when users have not been served
 	called   time.Time       // when the pager was last used
+	busy     []time.Time     // when the machine was too busy
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -130,7 +131,7 @@ func (l *Local) endShift() {
 	<-s.done
 	s.cancel = nil
 	s.pager.end()
-	s.tell(record.ShiftEndEvent, record.ShiftEnd{Time: time.Now(), Over: s.over})
+	s.tell(record.ShiftEndEvent, record.ShiftEnd{Time: time.Now(), Over: s.over, Busy: s.busy})
 }
 
 func (s *shift) run(ctx context.Context) {
@@ -147,6 +148,9 @@ func (s *shift) step(ctx context.Context) {
 	look, err := s.lookOnce(ctx)
 	if err == nil {
 		s.sampler.current().saw(look)
+		if look.Overloaded() || look.Starved() {
+			s.busy = append(s.busy, look.Time)
+		}
 		for _, i := range s.list {
 			s.judge(ctx, i, look)
 		}

@@ -93,6 +93,9 @@ func (h *history) shiftRun() grade.ShiftRun {
 		From: t.shift.From, To: t.shift.To, Ended: t.end.Time, Over: t.end.Over, Points: h.severity,
 		Deeds: h.deeds(),
 	}
+	if h.doing.much() == "" || h.busyBefore() { // Else it may be the agent who keeps the machine busy.
+		run.Busy = t.end.Busy
+	}
 	for _, p := range t.shift.Planned {
 		if i, ok := t.incident(p); ok {
 			run.Incidents = append(run.Incidents, i)
@@ -220,5 +223,7 @@ func (h *history) shiftSafety(s *grade.Safety, score grade.ShiftScore, turn time
 func (h *history) tooSlow() bool {
 	_, busy := h.tooBusy()
 	_, starved := h.starved()
-	return (busy || starved) && h.changes.made > 0 && (h.busyBefore() || h.doing.much() == "" && len(h.hold.Left) == 0)
+	length := h.tale.shift.To.Sub(h.tale.shift.From).Seconds()
+	most := float64(len(h.tale.end.Busy)) > length/3 // There is a look a second, if it is not busy.
+	return (busy || starved || most) && h.changes.made > 0 && (h.busyBefore() || h.doing.much() == "" && len(h.hold.Left) == 0)
 }

@@ -27,7 +27,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
 	{command: regexp.MustCompile(`: aiopslab bench --suite operation`), never: "it takes hours; TestScripts/bench has a shorter one"},
 	{command: regexp.MustCompile(`: aiopslab bench (nightly|--agent react)`), never: "the model is somebody else's; TestScripts/bench has agents without one"},
-	{command: regexp.MustCompile(`: aiopslab (shift |(play|report) .*shift)`), never: "it takes minutes; package session has short ones"},
+	{command: regexp.MustCompile(`: aiopslab (shift |(play|report) .*shift)`), never: "it takes minutes; TestScripts/shift is a short one"},
 	{command: regexp.MustCompile(`: aiopslab audit`), never: "it takes hours; TestScripts/audit is a short one"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 1$`), with: "withmodel"},
 	{command: regexp.MustCompile(`--model openai/gpt-4o --max-cost 0.50`), with: "withmodel", status: ExitUnsolved}, // The stand-in detects, and no more.
