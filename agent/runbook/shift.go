@@ -10,6 +10,9 @@ import (
 // maxRounds is how often the system is looked at for one page: another one may come meanwhile.
 const maxRounds = 3
 
+// roundLooks is how many calls another round takes, at least: there are so many from one answer to the next.
+const roundLooks = 14
+
 // onCall waits for pages, and does with each what is done about an incident.
 func onCall(c *console, namespace string) {
 	c.prepare("First I set up a few helpers, which keep of long outputs what matters.")
@@ -38,8 +41,9 @@ func onCall(c *console, namespace string) {
 // handle looks for what is wrong and sets it right, and again if the pager calls meanwhile. It returns who was at
 // fault, and what to say.
 func handle(c *console, namespace string) (named []string, thought string) {
+	c.looks = 0
 	for range maxRounds {
-		c.paged, c.looks = false, 0
+		c.paged = false
 		i := &investigation{console: c, system: newSystem(namespace), task: problem.Mitigation}
 		i.investigate()
 		for _, f := range i.causes() {
@@ -58,7 +62,7 @@ func handle(c *console, namespace string) (named []string, thought string) {
 		default:
 			thought = "I have done what I can. I wait for the next page."
 		}
-		if !c.paged {
+		if !c.paged || c.left() < roundLooks {
 			break
 		}
 	}

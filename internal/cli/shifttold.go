@@ -57,7 +57,7 @@ func (t *transcript) endShift(s *grade.ShiftScore, row func(name, format string,
 			mended, after = at(i.Open[len(i.Open)-1].To), fmt.Sprintf("%.0f s", *i.Seconds)
 		}
 		if i.Shown.IsZero() {
-			mended = "held back by another"
+			mended = "did not come"
 		}
 		fmt.Fprintf(w, "  %d\t%s\t%s\t%s\t%s\t%s\n", i.Number, i.Problem, at(i.Shown), at(i.Called), mended, after)
 	}
