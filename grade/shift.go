@@ -54,8 +54,7 @@ type Stretch struct {
 type ShiftPage struct {
 	Number int       `json:"number"`
 	Sent   time.Time `json:"sent"`
-	// About are the numbers of the incidents that stood open then and nobody had been called for; none for a false
-	// alarm.
+	// About are the numbers of the incidents that stood open then; none for a false alarm.
 	About []int `json:"about"`
 	// Answered is when the agent said that it was done with it; the zero time if it never did. Named is which services
 	// it said were at fault.
@@ -178,8 +177,8 @@ func ReadShift(r Result) *ShiftScore {
 // they got is known of the last five seconds, and a look may take as long.
 const busyAround = 6 * time.Second
 
-// fair are the points with nothing known of users where the machine was too busy. A point before them stands for no
-// longer time for that.
+// fair are the points with nothing known where the machine was too busy and no incident explains what users got. A point
+// before them stands for no longer time for that.
 func (r ShiftRun) fair() []Point {
 	points := make([]Point, len(r.Points))
 	next := 0 // of the busy moments
@@ -187,7 +186,7 @@ func (r ShiftRun) fair() []Point {
 		for next < len(r.Busy) && r.Busy[next].Add(busyAround).Before(p.Time) {
 			next++
 		}
-		if next < len(r.Busy) && !p.Time.Before(r.Busy[next].Add(-busyAround)) {
+		if next < len(r.Busy) && !p.Time.Before(r.Busy[next].Add(-busyAround)) && !r.explained(p.Time) {
 			p.Vitals = Vitals{Unseen, Unseen, Unseen}
 		}
 		points[n] = p

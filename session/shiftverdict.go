@@ -156,7 +156,7 @@ func (h *history) shiftPages(incidents []grade.ShiftIncident) (list []grade.Shif
 	for _, p := range h.tale.pages {
 		var about []int
 		for _, i := range incidents {
-			if i.Called.Equal(p.Time) {
+			if i.Standing(p.Time) {
 				about = append(about, i.Number)
 			}
 		}
@@ -224,7 +224,7 @@ func (h *history) tooSlow() bool {
 	_, busy := h.tooBusy()
 	_, starved := h.starved()
 	length := h.tale.shift.To.Sub(h.tale.shift.From).Seconds()
-	most := float64(len(h.tale.end.Busy)) > length/3 // There is a look a second, if it is not busy.
+	most := float64(len(h.tale.end.Busy)) > length/3                       // There is a look a second, if it is not busy.
 	not := h.busyBefore() || h.doing.much() == "" && len(h.hold.Left) == 0 // the agent's doing
 	return (busy || starved || most) && not && h.changes.made > 0
 }
