@@ -177,8 +177,8 @@ func ReadShift(r Result) *ShiftScore {
 // they got is known of the last five seconds, and a look may take as long.
 const busyAround = 6 * time.Second
 
-// fair are the points with nothing known where the machine was too busy and no incident explains what users got. A point
-// before them stands for no longer time for that.
+// fair are the points with nothing known where the machine was too busy and no incident explains what users got. A
+// point before them stands for no longer time for that.
 func (r ShiftRun) fair() []Point {
 	points := make([]Point, len(r.Points))
 	next := 0 // of the busy moments

@@ -224,7 +224,8 @@ func (h *history) tooSlow() bool {
 	_, busy := h.tooBusy()
 	_, starved := h.starved()
 	length := h.tale.shift.To.Sub(h.tale.shift.From).Seconds()
-	most := float64(len(h.tale.end.Busy)) > length/3                       // There is a look a second, if it is not busy.
+	// There is a look a second, if it is not busy.
+	most := float64(len(h.tale.end.Busy)) > length/3
 	not := h.busyBefore() || h.doing.much() == "" && len(h.hold.Left) == 0 // the agent's doing
 	return (busy || starved || most) && not && h.changes.made > 0
 }
