@@ -268,6 +268,7 @@ func TestBrowser(t *testing.T) {
 		}},
 		{"learn what a problem is, and only then what is wrong", func(b *browser) {
 			b.click("nav a", "Problems")
+			b.see("h1", "Problems") // The first page has rows of that name, too.
 			b.click("a.row", problemID)
 			b.see(".graph text", "mongodb-geo")
 			if eval[bool](b, `document.querySelector('.truth pre').checkVisibility()`) {

@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
+	"github.com/aiopslab/aiopslab/record"
 )
 
 // fakeSessions are sessions without a cluster: actions are answered by canned texts, and the answer decides.
@@ -21,7 +22,7 @@ type fakeSessions struct {
 	dir  string        // of the records; empty for none
 	gate chan struct{} // if set, a session is set up when it is closed
 	full int           // place in the line, if all places are taken
-	only string        // what the ids of the problems that can be run begin with
+	only string        // id of the problem that can be run, if it is one alone
 
 	mu   sync.Mutex
 	list map[string]*fakeSession
@@ -39,7 +40,7 @@ type fakeSession struct {
 }
 
 func (f *fakeSessions) Lacks(p *problem.Problem) string {
-	if !strings.HasPrefix(p.ID, f.only) {
+	if f.only != "" && p.ID != f.only {
 		return "it is another one"
 	}
 	return ""
@@ -180,6 +181,7 @@ func (s *fakeSession) end(f *fakeSessions, id string, right bool, why string) {
 	s.ended = Ended{s.Problem, class, why, map[string]any{"TTD": 42.5, "steps": s.steps.Load(), "success": right}}
 	if f.dir != "" {
 		m := newMade(id, s.Name)
+		m.event(30, record.StepEvent, record.Step{Number: 1, Response: "```\nexec_shell(\"kubectl get pods\")\n```"})
 		m.ended(s.Problem, class, why, s.ended.Results).save(f.t, f.dir)
 	}
 	close(s.done)
