@@ -197,6 +197,7 @@ func TestPager(t *testing.T) {
 		if diff := cmp.Diff([]int{}, answer.(record.PageAnswer).Pages); diff != "" || text != "Page 2:\n    c" {
 			t.Errorf("%s %s", text, diff)
 		}
+		synctest.Wait() // The pager tells the record after it has told the agent.
 		p.end()
 		if text, answer, over = p.Answer(t.Context(), nil, time.Minute); text != shiftOver || !over {
 			t.Errorf("after the end: %s, %v", text, over)
