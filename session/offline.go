@@ -46,7 +46,7 @@ func OfflineProblem(id string, task problem.Task, a *app.App, faults []problem.F
 const offlineNotice = `
 
 The incident is over, and there is no cluster any more. You have what was recorded of the system until somebody was
-called: metrics, logs, traces, and who calls whom. The APIs take the end of that for now.`
+called: metrics, logs, traces, and who calls whom. To the APIs, the end of that is the present.`
 
 // Prepare gives the agent what was recorded.
 func (o *Offline) Prepare(_ context.Context, set Setting, tell Tell) (_ Admission, err error) {
