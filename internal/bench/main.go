@@ -111,7 +111,7 @@ func mainRun() error {
 	}
 	if *list {
 		for _, b := range benches {
-			fmt.Printf("%-8s%s\n", b.name, b.what)
+			fmt.Printf("%-10s%s\n", b.name, b.what)
 		}
 		return nil
 	}

@@ -14,7 +14,8 @@ const (
 	heartbeat = 15 * time.Second
 )
 
-// follow tells, as server-sent events, when there is more of a run. What there is, the page asks for: it is what the
+// follow tells, as server-sent events, that there may be more of a run than when the page was made, and whenever there
+// is more. What there is, the page asks for: it is what the
 // record has by then, in which the truth comes last.
 func (s *Site) follow(w http.ResponseWriter, r *http.Request) error {
 	run, err := s.shelf.find(r.PathValue("id"))
@@ -36,7 +37,6 @@ func (s *Site) follow(w http.ResponseWriter, r *http.Request) error {
 			return nil //nolint:nilerr // It is gone.
 		}
 		if info.Size() != size {
-			first := size < 0
 			size = info.Size()
 			st, err := s.read.story(run.File)
 			done := err == nil && st.Done
@@ -44,10 +44,8 @@ func (s *Site) follow(w http.ResponseWriter, r *http.Request) error {
 			if done {
 				kind = "end"
 			}
-			if !first || done {
-				if _, err := fmt.Fprintf(w, "event: %s\ndata: %d\n\n", kind, size); err != nil {
-					return nil //nolint:nilerr // They are gone.
-				}
+			if _, err := fmt.Fprintf(w, "event: %s\ndata: %d\n\n", kind, size); err != nil {
+				return nil //nolint:nilerr // They are gone.
 			}
 			if c.Flush() != nil || done {
 				return nil

@@ -369,6 +369,8 @@ func TestTerminal(t *testing.T) {
 	see(heard, "RequestErrors")
 	p.keys(conn, "submit Yes\r")
 	see(heard, "submit is a call")
+	p.keys(conn, "clear\r") // It is no step.
+	see(heard, clearScreen)
 	p.keys(conn, "\x1b[200~cat <<E\rmany\rE\x1b[201~\r")
 	eventually(t, "the pasted lines as one step", func() bool { return p.sessions.last.steps.Load() == 4 })
 	p.keys(conn, "sleep 100\r")
@@ -393,10 +395,14 @@ func TestTerminal(t *testing.T) {
 	p.keys(again, "\x1b[A\x1b[A\r") // The line before the last.
 	see(back, "did exec_shell")
 	p.keys(again, "submit(\"Yes\")\r")
-	see(back, "The verdict: ")
-	see(heard, "The verdict: ")
+	const verdict = "\x1b[32mThe verdict is "
+	see(back, verdict)
+	see(heard, verdict)
 	p.keys(again, "ls\r")
 	see(back, "your turn is over")
+	if _, rest, _ := strings.Cut(back(), verdict); strings.Contains(rest, " $ ") {
+		t.Errorf("who is done is asked for more: %q", rest)
+	}
 }
 
 // A terminal belongs to this server's own pages and to those who were let in, there are some of it, and nothing that is

@@ -235,6 +235,8 @@ type screen struct {
 const (
 	ctrlC, ctrlD = 0x03, 0x04
 	deleteLine   = "\x0b\x15"
+	// clearScreen is what a terminal does for 'clear'.
+	clearScreen = "\x1b[2J\x1b[H"
 )
 
 // listen takes what is typed, as bytes, and what size the terminal has, as a text.
@@ -356,9 +358,10 @@ func (t *terminal) catchUp() news {
 		case standGrading:
 			t.show("\n" + green("Your turn is over.") + " The verdict is being reached.\n")
 		case standOver:
+			t.edit.SetPrompt("")
 			if verdict != nil {
 				v := verdictOf(verdict.Class)
-				t.show("\n" + green("The verdict: "+v.Word+".") + " " + clip(verdict.Why) + "\n")
+				t.show("\n" + green("The verdict is "+v.Word+":") + " " + clip(verdict.Why) + "\n")
 			} else {
 				t.show("\nThere is no verdict: " + clip(wrong) + "\n")
 			}
@@ -437,16 +440,26 @@ func (t *terminal) await(ctx context.Context) {
 	}
 }
 
+// prompt asks for a line, or for the rest of what is being pasted. When all is over, there is nothing to ask for.
+func (t *terminal) prompt(pasting bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case t.said == standOver:
+		t.edit.SetPrompt("")
+	case pasting:
+		t.edit.SetPrompt("> ")
+	default:
+		t.edit.SetPrompt(green(t.game.app.Name) + " $ ")
+	}
+}
+
 // line reads one, or several that were pasted together.
 func (t *terminal) line() (string, error) {
 	var pasted []string
 	size := 0
 	for {
-		prompt := green(t.game.app.Name) + " $ "
-		if len(pasted) > 0 {
-			prompt = "> "
-		}
-		t.edit.SetPrompt(prompt)
+		t.prompt(len(pasted) > 0)
 		line, err := t.edit.ReadLine()
 		if errors.Is(err, term.ErrPasteIndicator) {
 			if size += len(line) + 1; size <= maxKeys {
@@ -473,6 +486,10 @@ func (t *terminal) actions() human.Lines {
 
 // do takes the step that a line asks for, or answers it if it is a question.
 func (t *terminal) do(ctx context.Context, line string) {
+	if line == "clear" {
+		t.show(clearScreen)
+		return
+	}
 	lines := t.actions()
 	if answer := lines.Explain(line); answer != "" && lines != nil {
 		t.show(strings.TrimRight(answer, "\n") + "\n")

@@ -165,7 +165,7 @@ func (e *Environment) ask(ctx context.Context, c *call, method string, params, r
 			return e.Err()
 		case <-cancelled:
 			cancelled = nil
-			_ = e.send(0, "cancel", cancelParams{id})
+			_ = e.send(0, "cancel", cancelParams{id, context.Cause(ctx).Error()})
 		}
 	}
 }

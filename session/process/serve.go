@@ -81,7 +81,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, h Host) error {
 			if err := json.Unmarshal(r.Params, &p); err != nil {
 				return err
 			}
-			s.cancel(p.ID)
+			s.cancel(p.ID, errors.New(p.Why))
 			return nil
 		}
 		ctx, done := context.WithCancelCause(ctx)
@@ -90,7 +90,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, h Host) error {
 		s.mu.Unlock()
 		running.Go(func() {
 			s.answer(ctx, r)
-			s.cancel(r.ID)
+			s.cancel(r.ID, nil)
 		})
 		return nil
 	})
@@ -113,14 +113,12 @@ type server struct {
 	cancels map[int]context.CancelCauseFunc
 }
 
-// errCancelled is why a request ends that the supervisor has given up.
-var errCancelled = errors.New("the supervisor has cancelled it")
-
-func (s *server) cancel(id int) {
+// cancel ends a request that the supervisor has given up, or that is done.
+func (s *server) cancel(id int, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stop := s.cancels[id]; stop != nil {
-		stop(errCancelled)
+		stop(why)
 		delete(s.cancels, id)
 	}
 }

@@ -127,8 +127,8 @@ func TestServeCancelled(t *testing.T) {
 	}})
 	w.send(`{"id":3,"method":"open","params":{}}`)
 	<-begun
-	w.send(`{"id":4,"method":"cancel","params":{"id":3}}`)
-	if m := w.answer(); m.ID != 3 || m.Error == nil || m.Error.Text != errCancelled.Error() {
+	w.send(`{"id":4,"method":"cancel","params":{"id":3,"why":"it was interrupted"}}`)
+	if m := w.answer(); m.ID != 3 || m.Error == nil || m.Error.Text != "it was interrupted" {
 		t.Errorf("%+v", m)
 	}
 	<-ended

@@ -106,7 +106,8 @@ type (
 		Interrupted bool `json:"interrupted"`
 	}
 	cancelParams struct {
-		ID int `json:"id"`
+		ID  int    `json:"id"`
+		Why string `json:"why"`
 	}
 )
 
