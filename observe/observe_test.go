@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -69,6 +70,24 @@ func TestAlerts(t *testing.T) {
 	}
 	if all, err := o.Alerts(t.Context(), ""); err != nil || len(all) != 3 {
 		t.Errorf("all: %v, %v", all, err)
+	}
+}
+
+// An answer without end is not read: there is an error that says so.
+func TestMaxAnswer(t *testing.T) {
+	o := fake(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.Context().Err() == nil {
+			if _, err := io.WriteString(w, strings.Repeat("[", 4096)); err != nil {
+				return
+			}
+		}
+	}))
+	o.MaxAnswer = 64 << 10
+	if _, err := o.Alerts(t.Context(), "shop"); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("Prometheus: %v", err)
+	}
+	if _, err := o.Jaeger("shop").Services(t.Context()); err == nil || !strings.Contains(err.Error(), "too large") {
+		t.Errorf("Jaeger: %v", err)
 	}
 }
 

@@ -86,7 +86,7 @@ func TestPagesFlag(t *testing.T) {
 func TestPagesHandler(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
-		_, _ = io.WriteString(w, r.Method+" "+r.Host+r.RequestURI+" "+string(b))
+		_, _ = io.WriteString(w, r.Method+" "+r.Host+r.RequestURI+" "+string(b)+r.Header.Get("Cookie"))
 	}))
 	defer inside.Close()
 	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -113,6 +113,7 @@ func TestPagesHandler(t *testing.T) {
 		{"a page of the web reads", h, "GET", "127.0.0.1:8000", map[string]string{"Sec-Fetch-Site": "cross-site"}, 200, ""},
 		{"a page of the web writes", h, "POST", "127.0.0.1:8000", map[string]string{"Sec-Fetch-Site": "cross-site"}, 403, ""},
 		{"its own page writes", h, "POST", "127.0.0.1:8000", map[string]string{"Sec-Fetch-Site": "same-origin"}, 200, ""},
+		{"with cookies, of which some are the lab's", h, "GET", "127.0.0.1:8000", map[string]string{"Cookie": "a=1; aiopslab-0a1b2c3d=secret; b=2"}, 200, "d texta=1; b=2"},
 		{"nobody is there", away, "GET", "127.0.0.1:8000", nil, 502, "Shop does not answer at gone.test:80: "},
 	} {
 		t.Run(c.name, func(t *testing.T) {
