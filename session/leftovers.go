@@ -52,7 +52,7 @@ type actors struct {
 }
 
 // morePods is how many pods more than before are no mere change of the application.
-const morePods = 10
+const morePods = manyReplicas
 
 // actors lists what acts by itself.
 func (s *Stage) actors(ctx context.Context) (actors, error) {
