@@ -125,7 +125,11 @@ func (a *axis) users() {
 	}
 	a.text("", "end", axisLeft-8, successY+8, "100\u202f%")
 	if len(a.s.Samples)+len(a.s.Course) == 0 {
-		a.text("", "start", axisLeft+6, successY+successH/2+4, "what users got is told when the agent is done")
+		text := "what users got is told when the agent is done"
+		if a.s.Done {
+			text = "what users got is not recorded"
+		}
+		a.text("", "start", axisLeft+6, successY+successH/2+4, text)
 		return
 	}
 	if len(a.s.Samples) > 0 {

@@ -131,6 +131,10 @@ func TestUnderWay(t *testing.T) {
 	if rest := v.get(Prefix + "runs/run-1?from=2"); strings.Contains(rest, "slept") || !strings.Contains(rest, "no call") {
 		t.Error("a step is there that was not asked for, or one is not that was")
 	}
+	m.ended("p-mitigation-1", "agent", "no", nil).save(t, dir) // Nobody has looked at its users.
+	over := v.get(Prefix + "runs/run-1")
+	has(t, over, "what users got is not recorded")
+	lacks(t, over, "told when the agent is done")
 }
 
 // A stream tells that there is more at once, since there may be more than when the page was made, whenever there is, and
