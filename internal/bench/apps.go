@@ -15,19 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/cloud"
-	"github.com/aiopslab/aiopslab/image/consul"
-	"github.com/aiopslab/aiopslab/image/jaeger"
-	"github.com/aiopslab/aiopslab/image/kubestatemetrics"
-	"github.com/aiopslab/aiopslab/image/memcached"
-	"github.com/aiopslab/aiopslab/image/mongo"
-	"github.com/aiopslab/aiopslab/image/prometheus"
-	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/internal/bench/measure"
 	"github.com/aiopslab/aiopslab/internal/manifest"
-	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/workload"
 )
@@ -40,16 +34,9 @@ const (
 	socialFor = 5 * time.Minute  // of load, until memory is read
 )
 
-func appImages() []kit.Image {
-	return []kit.Image{
-		consul.Image(nil), hotel.Image(nil), social.Image(nil), mongo.Image(nil), memcached.Image(nil),
-		redis.Image(nil), jaeger.Image(), prometheus.Image(nil), kubestatemetrics.Image(),
-	}
-}
-
 // benchApps deploys the applications, and drives as much load through one as it holds.
 func benchApps(ctx context.Context, r *run) error {
-	c, kube, err := r.embed(ctx, appImages()...)
+	c, kube, err := r.embed(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,6 +52,8 @@ func benchApps(ctx context.Context, r *run) error {
 	}{
 		{hotel.App(), "/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=37.7854&lon=-122.4005", 3},
 		{social.App(), "/wrk2-api/home-timeline/read?user_id=1&start=0&stop=10", 4},
+		{sockshop.App(), "/catalogue", 3},
+		{astronomy.App(), "/api/products", 5},
 	} {
 		took := measure.Of("s")
 		for round := range r.rounds {
@@ -242,8 +231,7 @@ func send(ctx context.Context, c cloud.Cloud, a *app.App, rate float64, d time.D
 	return g.Snapshot().Window("whole").Total, err
 }
 
-// benchSocial watches the memory of the larger application under load for a while, and what the
-// smaller one needs by default.
+// benchSocial watches the memory of an application under load for a while, and what the others need by default.
 func benchSocial(ctx context.Context, r *run) error {
 	for _, t := range []struct {
 		app    string
@@ -253,6 +241,8 @@ func benchSocial(ctx context.Context, r *run) error {
 	}{
 		{"social-network", "50", socialFor, measure.AtMost(700)},
 		{"hotel-reservation", "10", time.Minute, measure.Target{}},
+		{"sock-shop", "10", time.Minute, measure.Target{}},
+		{"astronomy-shop", "10", time.Minute, measure.AtMost(800)},
 	} {
 		if err := r.watchApp(ctx, t.app, t.load, t.length, t.target); err != nil {
 			return err

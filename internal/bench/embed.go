@@ -7,22 +7,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/aiopslab/aiopslab/cloud/embedded"
-	"github.com/aiopslab/aiopslab/image/coredns"
-	"github.com/aiopslab/aiopslab/image/metricsserver"
-	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/internal/builtin/images"
 	"github.com/aiopslab/aiopslab/kit"
-	"github.com/aiopslab/aiopslab/shell"
 )
 
-// embed starts a cluster in this process, with a few images and the given ones, for what cannot be
-// seen from outside.
-func (r *run) embed(ctx context.Context, images ...kit.Image) (*embedded.Cloud, kubernetes.Interface, error) {
-	registry := kit.NewRegistry(append(images, coredns.Image(), metricsserver.Image(), nginx.Image(shell.Tools()))...)
+// embed starts a cluster in this process, with some images more than the lab has, for what cannot be seen from outside.
+func (r *run) embed(ctx context.Context, more ...kit.Image) (*embedded.Cloud, kubernetes.Interface, error) {
 	dir, err := os.MkdirTemp(r.dir, "embedded-")
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := embedded.Start(ctx, embedded.Options{Images: registry, Dir: dir})
+	c, err := embedded.Start(ctx, embedded.Options{Images: kit.NewRegistry(append(images.All(), more...)...), Dir: dir})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -54,7 +54,7 @@ func benchPast(ctx context.Context, r *run) error {
 // benchPastOf resets a cluster to the same application without and with a past, by turns, and puts it under the same
 // load.
 func (r *run) benchPastOf(ctx context.Context, a *app.App) error {
-	c, _, err := r.embed(ctx, appImages()...)
+	c, _, err := r.embed(ctx)
 	if err != nil {
 		return err
 	}
