@@ -53,6 +53,35 @@ CREATE TABLE sock (id VARCHAR(40) NOT NULL, name VARCHAR(20), price FLOAT, PRIMA
 INSERT INTO sock VALUES ('a', 'Nerd; leg', 7.99), ('b', 'Holy', 99.99);
 `
 
+// A user that the variables have made is not made again by a script that would make it only if it is not there.
+func TestUserOfTheVariables(t *testing.T) {
+	m, _ := start(t, map[string]string{
+		"MYSQL_ROOT_PASSWORD": "fake", "MYSQL_DATABASE": "socks", "MYSQL_USER": "reader", "MYSQL_PASSWORD": "given",
+	}, strings.Replace(shop, "CREATE USER", "CREATE USER IF NOT EXISTS", 1))
+	m.WaitListen(":3306")
+	if err := open(t, m, "reader", "given").Ping(); err != nil {
+		t.Error(err)
+	}
+	var e *mysql.MySQLError
+	if err := open(t, m, "reader", "it's; secret").Ping(); !errors.As(err, &e) || e.Number != 1045 {
+		t.Errorf("the script's password: %v", err)
+	}
+	root := open(t, m, "root", "fake")
+	for _, s := range []string{
+		"ALTER USER IF EXISTS 'nobody' IDENTIFIED BY 'x'", "ALTER USER 'reader'@'%' IDENTIFIED BY 'new'",
+	} {
+		if _, err := root.Exec(s); err != nil {
+			t.Errorf("%s: %v", s, err)
+		}
+	}
+	if err := open(t, m, "reader", "given").Ping(); !errors.As(err, &e) || e.Number != 1045 {
+		t.Errorf("the password before: %v", err)
+	}
+	if err := open(t, m, "reader", "new").Ping(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestServer(t *testing.T) {
 	m, _ := start(t, map[string]string{"MYSQL_ROOT_PASSWORD": "fake", "MYSQL_DATABASE": "socks"}, shop)
 	m.WaitListen(":3306")
@@ -114,7 +143,7 @@ func TestServer(t *testing.T) {
 		t.Error("a transaction that was idle for too long is committed")
 	}
 
-	client := m.Start(Image(nil).Programs["/usr/bin/mysql"], "mysql", "-uroot", "--password=fake", "socks", "-e",
+	client := m.Start(Image(nil).Programs["/usr/bin/mysql"], "mysql", "-uroot", "-pfake", "socks", "-e",
 		"SHOW TABLES; SELECT @@version_comment")
 	if code := client.Wait(); code != 0 || !strings.Contains(client.Stdout.String(), "sock\n") ||
 		strings.Contains(client.Stdout.String(), "TiDB") {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,7 +48,14 @@ func parse(env *kit.Env, port string) (o options, err error) {
 	f.BoolVarP(&o.vertical, "vertical", "E", false, "a line for each column")
 	f.BoolP("batch", "B", false, "columns with tabs between them")
 	f.Bool("comments", false, "keep comments")
-	if err := f.Parse(env.Args[1:]); err != nil {
+	args := slices.Clone(env.Args[1:])
+	for i, a := range args {
+		if password, ok := strings.CutPrefix(a, "-p"); ok && password != "" {
+			args[i] = "--password=" + password
+		}
+	}
+	if err := f.Parse(args); err != nil {
+		fmt.Fprintf(env.Stderr, "mysql: %v\n", err)
 		return o, kit.Exit(1)
 	}
 	if o.password == "\x00" {

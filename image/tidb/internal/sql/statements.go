@@ -215,7 +215,7 @@ func (s *session) dropDatabase(r *reader) ([]kv.Statement, error) {
 // users translates what is said about a user.
 func (s *session) users(r *reader) ([]kv.Statement, error) {
 	verb := r.list[0]
-	_ = r.take("IF", "NOT", "EXISTS") || r.take("IF", "EXISTS")
+	maybe := r.take("IF", "NOT", "EXISTS") || r.take("IF", "EXISTS")
 	t := r.peek()
 	if !t.name() && t.kind != text {
 		return nil, syntaxError("a user is missing", t.text)
@@ -245,13 +245,15 @@ func (s *session) users(r *reader) ([]kv.Statement, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known == verb.is("CREATE") {
+	if known == verb.is("CREATE") && !maybe {
 		return nil, mysql.NewError(mysql.ER_CANNOT_USER, fmt.Sprintf("Operation %s USER failed for '%s'@'%%'",
 			strings.ToUpper(verb.text), user))
 	}
-	return []kv.Statement{{
-		SQL: `INSERT OR REPLACE INTO "#users" VALUES (?, ?)`, Args: []kv.Value{{V: user}, {V: password}},
-	}}, nil
+	statement := `INSERT OR IGNORE INTO "#users" VALUES (?1, ?2)`
+	if verb.is("ALTER") {
+		statement = `UPDATE "#users" SET password = ?2 WHERE user = ?1`
+	}
+	return []kv.Statement{{SQL: statement, Args: []kv.Value{{V: user}, {V: password}}}}, nil
 }
 
 // set changes variables of the session.
