@@ -55,6 +55,10 @@ type Service struct {
 	Ask  ask.Question
 	Port int
 
+	// Secret is the name of the Secret with what clients of a store log in with, under username and password. Ask gets
+	// it by [ask.LoginOf]. It is empty for services that nobody logs in to, or not so.
+	Secret string
+
 	// Elastic says that the application itself scales the service: to no pods while nobody needs it, and up again when
 	// somebody does. So none is as good as some. It has no Kubernetes Service; Ask is asked at the frontend, which has
 	// it started.

@@ -130,6 +130,12 @@ func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]m
 			p.env[e.Name] = files["Secret/"+ref.Name][ref.Key]
 		}
 	}
+	p.spec.Args = slices.Clone(c.Args)
+	for i := range p.spec.Args {
+		for name, value := range p.env {
+			p.spec.Args[i] = strings.ReplaceAll(p.spec.Args[i], "$("+name+")", value)
+		}
+	}
 	mount(p.Machine, spec.Volumes, c, files)
 	d.pods[dep.Name] = p
 	for i, before := range spec.InitContainers {

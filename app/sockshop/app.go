@@ -23,7 +23,7 @@ func App() *app.App {
 		of("shipping", "rabbitmq"),
 		of("queue-master", "rabbitmq"),
 		of("user", "user-db"),
-		{Name: "catalogue-db", Kind: "infrastructure", Port: 3306},
+		{Name: "catalogue-db", Kind: "infrastructure", Port: 3306, Secret: "catalogue-db"},
 		{Name: "carts-db", Kind: "mongodb"},
 		{Name: "orders-db", Kind: "mongodb"},
 		{Name: "user-db", Kind: "mongodb"},

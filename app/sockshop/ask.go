@@ -3,6 +3,8 @@ package sockshop
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -60,11 +62,17 @@ func told(status int, text string) func(int, []byte) error {
 	}
 }
 
+// accessDenied is MySQL's error for a login that is not right.
+const accessDenied = 1045
+
 // theSocks asks the database for what the catalogue has there.
 func theSocks(ctx context.Context, dial ask.Dial, address string) error {
 	c, err := mysql.ParseDSN(defaultDSN)
 	if err != nil {
 		return err
+	}
+	if l, ok := ask.LoginOf(ctx); ok {
+		c.User, c.Passwd = l.User, l.Password
 	}
 	c.Addr, c.DialFunc, c.Logger = address, dial, &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(c)
@@ -75,6 +83,9 @@ func theSocks(ctx context.Context, dial ask.Dial, address string) error {
 	defer db.Close()
 	var n int
 	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM sock").Scan(&n); err != nil {
+		if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == accessDenied {
+			return fmt.Errorf("%w: %s", ask.ErrRefused, e.Message)
+		}
 		return err
 	}
 	if n != len(socks) {

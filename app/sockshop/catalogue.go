@@ -36,6 +36,9 @@ const (
 	fileCost = 400 * time.Microsecond
 	pageSize = 10
 
+	// connLife is how long a connection to the database is kept: who is not let in any more finds out soon.
+	connLife = 5 * time.Second
+
 	defaultDSN = "catalogue_user:default_password@tcp(catalogue-db:3306)/socksdb"
 )
 
@@ -118,7 +121,7 @@ func openSQL(s *service.Service, dsn string) (*sql.DB, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(16)
 	db.SetMaxIdleConns(8)
-	db.SetConnMaxLifetime(time.Minute)
+	db.SetConnMaxLifetime(connLife)
 	return db, nil
 }
 
