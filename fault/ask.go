@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aiopslab/aiopslab/app"
 	questions "github.com/aiopslab/aiopslab/app/ask"
 )
 
@@ -24,6 +25,31 @@ func Ask(ctx context.Context, e *Env, name string) error {
 		return nil
 	}
 	return ask(ctx, e, name, askTimeout)
+}
+
+// AskLike asks a Service of the application's namespace, on a port, what only one of its services can answer.
+func AskLike(ctx context.Context, e *Env, service, at string, port int) error {
+	s, ok := e.App.Service(service)
+	if !ok {
+		return fmt.Errorf("%s has no service %s", e.App.Name, service)
+	}
+	return askAt(ctx, e, s, fmt.Sprintf("%s.%s:%d", at, e.App.Namespace, port), askTimeout)
+}
+
+// askAt asks whoever is at an address what only a service can answer.
+func askAt(ctx context.Context, e *Env, s app.Service, address string, timeout time.Duration) error {
+	question := s.Ask
+	if question == nil {
+		question = questions.Of(s.Kind)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
+	defer cancel()
+	if _, given := questions.LoginOf(ctx); s.Secret != "" && !given {
+		if login, err := loginOf(ctx, e, s.Secret); err == nil { // Without one it is asked as it was deployed.
+			ctx = questions.WithLogin(ctx, login)
+		}
+	}
+	return explain(ctx, question(ctx, e.Dial, address))
 }
 
 // ask asks a service something that only it can answer, on a new connection through its Kubernetes
@@ -44,13 +70,7 @@ func ask(ctx context.Context, e *Env, name string, timeout time.Duration) error 
 	if !ok {
 		return nil // It is not there to be called.
 	}
-	question := s.Ask
-	if question == nil {
-		question = questions.Of(s.Kind)
-	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
-	defer cancel()
-	return explain(ctx, question(ctx, e.Dial, fmt.Sprintf("%s.%s:%d", at, e.App.Namespace, port)))
+	return askAt(ctx, e, s, fmt.Sprintf("%s.%s:%d", at, e.App.Namespace, port), timeout)
 }
 
 // explain says that time was up rather than what happened then.

@@ -40,6 +40,8 @@ type Env struct {
 	Guest bool
 	// Load is what the application's users get at the moment. It fails if that cannot be known.
 	Load func(ctx context.Context) (*workload.Snapshot, error)
+	// Seed is what a fault draws from, such as a password. See [Env.draw].
+	Seed uint64
 	// Injected is when the injection of faults began. Faults have not touched a pod that has been ready since
 	// before then, however young it is. The zero time means that this is not known.
 	Injected time.Time

@@ -22,6 +22,8 @@ func Kinds() []*Kind {
 		authMissMongoDB(),
 		revokeAuth(),
 		storageUserUnregistered(),
+		leakedCredential(),
+		hostileClient(),
 		misconfigApp(),
 		missingRights(),
 		wrongStoreAddress(),

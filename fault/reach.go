@@ -50,6 +50,8 @@ var (
 	_ Reaching = (*tlsRequired)(nil)
 	_ Reaching = (*revoked)(nil)
 	_ Reaching = (*unregistered)(nil)
+	_ Reaching = (*leaked)(nil)
+	_ Reaching = (*hostile)(nil)
 	_ Reaching = (*disturbed)(nil)
 	_ Reaching = (*wrongCluster)(nil)
 	_ Reaching = (*unauthorised)(nil)
@@ -84,6 +86,12 @@ func (f *revoked) Reach() Reach { return Reach{Touches: append([]string{f.server
 
 // Reach implements [Reaching].
 func (f *unregistered) Reach() Reach { return Reach{Touches: append([]string{f.server}, f.clients...)} }
+
+// Reach implements [Reaching].
+func (f *leaked) Reach() Reach { return Reach{Touches: append([]string{f.store}, f.clients...)} }
+
+// Reach implements [Reaching]. Nothing of the application is changed.
+func (f *hostile) Reach() Reach { return Reach{} }
 
 // Reach implements [Reaching].
 func (f *disturbed) Reach() Reach {

@@ -61,6 +61,8 @@ type Look struct {
 	Serving []Serving `json:"serving,omitempty"`
 	// Operated is how the services are that an operation is about.
 	Operated []Operated `json:"operated,omitempty"`
+	// Spent is what users got since the turn of an agent began that has an operation with a budget.
+	Spent *Spent `json:"spent,omitempty"`
 	// Late is how late the load sent its requests in the last few seconds, at the 99th percentile. See Overloaded.
 	Late time.Duration `json:"late"`
 	// Waited is the part of the last few seconds of its work in which the lab waited for a processor that another

@@ -39,6 +39,30 @@ type Operated struct {
 	Used   float64       `json:"used"`
 	P99    time.Duration `json:"p99"`
 	Scaler *Scaler       `json:"scaler,omitempty"`
+	// Bounded and Probed say that all containers have requests and limits, and readiness probes.
+	Bounded bool `json:"bounded,omitempty"`
+	Probed  bool `json:"probed,omitempty"`
+	// Wrong is what is wrong with what a service that was to be added answers; "" if nothing is.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+// Spent is what users got since the agent's turn began.
+type Spent struct {
+	Requests int64 `json:"requests"`
+	Failed   int64 `json:"failed"`
+}
+
+// overspent says that more requests have failed than a goal allows, or "".
+func overspent(g *problem.Goal, l Look) string {
+	switch s := l.Spent; {
+	case g.Budget == 0:
+	case s == nil:
+		return "it is not known how many requests have failed"
+	case float64(s.Failed) > g.Budget*float64(s.Requests):
+		return fmt.Sprintf("%d of %d requests have failed since the agent's turn began, more than %.0f %%", s.Failed,
+			s.Requests, 100*g.Budget)
+	}
+	return ""
 }
 
 // Scaler is a HorizontalPodAutoscaler.
@@ -60,10 +84,17 @@ func (s *Scaler) sensible() bool {
 		s.Target >= minTarget && s.Target <= maxTarget
 }
 
-// Unmet lists the conditions of a goal that do not hold in a look, for an agent whose turn began at a time.
-func Unmet(g *problem.Goal, began time.Time, l Look) []string {
+// Unmet lists the conditions of a goal that do not hold in a look, for an agent whose turn began at a time. The
+// baseline is the application before.
+func Unmet(g *problem.Goal, began time.Time, baseline, l Look) []string {
 	var list []string
+	if s := overspent(g, l); s != "" {
+		list = append(list, s)
+	}
 	for _, w := range g.Want {
+		if w.Like != "" {
+			list = append(list, added(w, baseline, l)...)
+		}
 		if len(w.Together) > 0 {
 			list = append(list, together(w, l)...)
 			continue
@@ -107,6 +138,12 @@ func unmet(w problem.Want, began time.Time, o *Operated) (list []string) {
 	}
 	if w.Restarted && (o.Oldest.IsZero() || o.Oldest.Before(began.Truncate(time.Second))) {
 		add("has a pod that was not restarted")
+	}
+	if w.Bounded && !o.Bounded {
+		add("has a container without requests and limits of CPU and memory")
+	}
+	if w.Probed && !o.Probed {
+		add("has a container without a readiness probe")
 	}
 	if w.Autoscaled && !o.Scaler.sensible() {
 		add("has no autoscaler that works, with more pods at most than at least and a target between %d %% and %d %%",
@@ -162,7 +199,7 @@ func Achieved(g *problem.Goal, began time.Time, baseline Look, looks []Look, hol
 		if looks[i].Time.Before(began.Add(g.Rises)) {
 			return false
 		}
-		if len(Complaints(baseline, looks[i])) > 0 || len(Unmet(g, began, looks[i])) > 0 {
+		if len(Complaints(baseline, looks[i])) > 0 || len(Unmet(g, began, baseline, looks[i])) > 0 {
 			return false
 		}
 		if looks[len(looks)-1].Time.Sub(looks[i].Time) >= hold {
@@ -179,7 +216,7 @@ func Operation(g *problem.Goal, began time.Time, baseline Look, looks []Look, ho
 	if len(g.Want) > 0 && !Achieved(g, began, baseline, looks, hold) {
 		if len(looks) > 0 {
 			last := looks[len(looks)-1]
-			complaints = append(Unmet(g, began, last), Complaints(baseline, last)...)
+			complaints = append(Unmet(g, began, baseline, last), Complaints(baseline, last)...)
 		}
 		if len(complaints) == 0 {
 			complaints = []string{fmt.Sprintf("what was asked for did not hold for %v on end", hold)}

@@ -16,6 +16,7 @@ func fine() Operated {
 		Service: "catalogue", Found: true, Wanted: 3, Ready: 3, Images: []string{"catalogue:0.3.4"},
 		Env: map[string][]string{"flag": {"true"}}, Oldest: turn.Add(time.Second), CPU: 0.2, Memory: 0.1, Used: 120,
 		P99: 90 * time.Millisecond, Scaler: &Scaler{Min: 1, Max: 5, Target: 80, Active: true},
+		Bounded: true, Probed: true,
 	}
 }
 
@@ -40,17 +41,19 @@ func TestUnmet(t *testing.T) {
 		"no requests":                {problem.Want{P99: 200 * time.Millisecond}, func(o *Operated) { o.P99 = 0 }, "an unknown time"},
 		"no scaler":                  {problem.Want{Autoscaled: true}, func(o *Operated) { o.Scaler = nil }, "no autoscaler that works"},
 		"a scaler that cannot scale": {problem.Want{Autoscaled: true}, func(o *Operated) { o.Scaler.Max = 1 }, "no autoscaler"},
+		"a container without limits": {problem.Want{Bounded: true}, func(o *Operated) { o.Bounded = false }, "without requests and limits"},
+		"a container without probe":  {problem.Want{Probed: true}, func(o *Operated) { o.Probed = false }, "without a readiness probe"},
 		"a scaler that is blind":     {problem.Want{Autoscaled: true}, func(o *Operated) { o.Scaler.Active = false }, "no autoscaler"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.want.Service = "catalogue"
 			g := &problem.Goal{Want: []problem.Want{tt.want}}
 			o := fine()
-			if list := Unmet(g, turn, Look{Operated: []Operated{o}}); len(list) > 0 {
+			if list := Unmet(g, turn, Look{}, Look{Operated: []Operated{o}}); len(list) > 0 {
 				t.Errorf("of what is fine: %q", list)
 			}
 			tt.spoil(&o)
-			if list := Unmet(g, turn, Look{Operated: []Operated{o}}); len(list) != 1 || !strings.Contains(list[0], tt.text) {
+			if list := Unmet(g, turn, Look{}, Look{Operated: []Operated{o}}); len(list) != 1 || !strings.Contains(list[0], tt.text) {
 				t.Errorf("%q, want %q", list, tt.text)
 			}
 		})
@@ -61,14 +64,14 @@ func TestTogether(t *testing.T) {
 	g := &problem.Goal{Want: []problem.Want{{Together: []string{"catalogue", "front-end"}, P99: 200 * time.Millisecond}}}
 	front := fine()
 	front.Service = "front-end"
-	if list := Unmet(g, turn, Look{Operated: []Operated{fine(), front}}); len(list) > 0 {
+	if list := Unmet(g, turn, Look{}, Look{Operated: []Operated{fine(), front}}); len(list) > 0 {
 		t.Errorf("180 ms: %q", list)
 	}
 	front.P99 = 110 * time.Millisecond
-	if list := Unmet(g, turn, Look{Operated: []Operated{fine(), front}}); len(list) != 1 {
+	if list := Unmet(g, turn, Look{}, Look{Operated: []Operated{fine(), front}}); len(list) != 1 {
 		t.Errorf("200 ms: %q", list)
 	}
-	if list := Unmet(g, turn, Look{Operated: []Operated{fine()}}); len(list) != 1 {
+	if list := Unmet(g, turn, Look{}, Look{Operated: []Operated{fine()}}); len(list) != 1 {
 		t.Errorf("one of two: %q", list)
 	}
 }

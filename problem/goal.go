@@ -3,6 +3,7 @@ package problem
 import (
 	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +30,9 @@ type Goal struct {
 	// Rises is how long more and more users come, from the beginning of the agent's turn. What is reached before they
 	// are all there does not count.
 	Rises time.Duration `yaml:"-" json:"rises,omitempty"`
+	// Budget is the part of users' requests that may fail from the beginning of the agent's turn until it is judged.
+	// With 0 nobody counts them.
+	Budget float64 `yaml:"budget,omitempty" json:"budget,omitempty"`
 	// Solution is the reference: commands for the agent's shell, in which {namespace} is the application's.
 	Solution []string `yaml:"solution,omitempty" json:"-"`
 }
@@ -60,6 +64,15 @@ type Want struct {
 	P99 time.Duration `yaml:"p99,omitempty" json:"p99,omitempty"`
 	// Autoscaled says that a HorizontalPodAutoscaler with sensible bounds scales it, and works.
 	Autoscaled bool `yaml:"autoscaled,omitempty" json:"autoscaled,omitempty"`
+
+	// Bounded says that all containers have requests and limits of CPU and memory, and Probed that all have readiness
+	// probes.
+	Bounded bool `yaml:"bounded,omitempty" json:"bounded,omitempty"`
+	Probed  bool `yaml:"probed,omitempty" json:"probed,omitempty"`
+	// Like says that the service is not part of the application yet, and is to be like one that is: a Deployment of its
+	// own with a Service of the same name in front of it, where, on Port, it answers what only the other could answer.
+	Like string `yaml:"like,omitempty" json:"like,omitempty"`
+	Port int    `yaml:"port,omitempty" json:"port,omitempty"`
 }
 
 // Item is a fact that a report must tell.
@@ -170,7 +183,15 @@ func (r *reader) checkGoal() {
 			}
 			continue
 		}
-		service(w.Service, "goal", "want", i, "service")
+		r.checkAdded(w, i, names)
+		if w.Like == "" {
+			service(w.Service, "goal", "want", i, "service")
+		} else {
+			service(w.Like, "goal", "want", i, "like")
+		}
+	}
+	if g.Budget < 0 || g.Budget >= 1 {
+		r.add(at("goal", "budget"), "goal.budget: %v is no part of the requests that may fail; such is 0.05", g.Budget)
 	}
 	for i, item := range g.Report {
 		switch {
@@ -193,6 +214,37 @@ func (r *reader) checkGoal() {
 	default:
 		service(cmp.Or(a.Delete, a.Of), "goal", "at_first")
 	}
+}
+
+// checkAdded notes what is wrong with a condition on a service that is to be added.
+func (r *reader) checkAdded(w Want, i int, names []string) {
+	wrong := func(field, format string, args ...any) {
+		r.add(at("goal", "want", i, field), "goal.want: "+format, args...)
+	}
+	switch {
+	case w.Like == "" && w.Port != 0:
+		wrong("port", "port goes with like, of a service that is to be added")
+	case w.Like == "":
+	case slices.Contains(names, w.Service):
+		wrong("service", "%s is there already; like is of a service that is to be added", w.Service)
+	case !dnsLabel.MatchString(w.Service):
+		wrong("service", "%q is no name for a service; take small letters, digits and -", w.Service)
+	case w.Port < 1 || w.Port > 65535:
+		wrong("port", "%s needs a port between 1 and 65535, where it is to answer", w.Service)
+	}
+}
+
+var dnsLabel = regexp.MustCompile(`^[a-z]([-a-z0-9]{0,61}[a-z0-9])?$`)
+
+// Looked are the services that are looked at: those that it is about, and those that are to be added.
+func (g *Goal) Looked() []string {
+	list := slices.Clone(g.Services)
+	for _, w := range g.Want {
+		if w.Like != "" && !slices.Contains(list, w.Service) {
+			list = append(list, w.Service)
+		}
+	}
+	return list
 }
 
 // Levels are the levels of autonomy.

@@ -242,6 +242,12 @@ func TestOperation(t *testing.T) {
 		{"tasks: [operation]", "tasks: [detection]", `goal: it is for documents with the task operation alone`},
 		{"level: L1", "level: L1\n  at_first: {image: x}", "goal.at_first"},
 		{"replicas: 3}", "replica: 3}", `replica`},
+		{"level: L1", "level: L1\n  budget: 5", "goal.budget: 5 is no part of the requests that may fail; such is 0.05"},
+		{"{service: geo, replicas: 3}", "{service: geo, like: geo, port: 80}", "goal.want: geo is there already"},
+		{"{service: geo, replicas: 3}", "{service: geo, port: 80}", "goal.want: port goes with like"},
+		{"{service: geo, replicas: 3}", "{service: geo-2, like: goe, port: 80}", `there is no service "goe"; did you mean "geo"?`},
+		{"{service: geo, replicas: 3}", "{service: geo-2, like: geo}", "goal.want: geo-2 needs a port between 1 and 65535"},
+		{"{service: geo, replicas: 3}", "{service: Geo_2, like: geo, port: 80}", `goal.want: "Geo_2" is no name for a service`},
 	} {
 		_, err := l.Parse("op.yaml", []byte(strings.Replace(operation, tt.was, tt.is, 1)))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {

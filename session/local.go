@@ -124,7 +124,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if !l.Fits(s.Problem) {
 		return a, ErrMisfit
 	}
-	l.stage.log, l.stage.goal = s.Log, s.Problem.Goal()
+	l.stage.log, l.stage.goal, l.stage.began = s.Log, s.Problem.Goal(), nil
 	if t := cloud.TenancyOf(l.Cloud); t != nil && t.Load != "" {
 		l.phase("starting the load generator as a pod in " + t.Load)
 	}
@@ -169,6 +169,9 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		return a, err
 	}
 	l.began = time.Now()
+	if err := l.stage.beginTurn(ctx); err != nil {
+		return a, err
+	}
 	l.life.HandOver()
 	if l.found, err = l.stage.actors(ctx); err != nil {
 		l.found = l.healthyActors
@@ -266,7 +269,7 @@ func (l *Local) inject(ctx context.Context) error {
 // until the agent is done.
 func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
-	env.Injected, env.Dress, env.Applied, env.Spare = time.Time{}, nil, nil, nil
+	env.Injected, env.Dress, env.Applied, env.Spare, env.Seed = time.Time{}, nil, nil, nil, l.setting.Seed
 	level := l.setting.Noise
 	if l.stage.goal != nil {
 		level = noise.None // Nobody else is to change what is asked for.

@@ -45,6 +45,11 @@ func (s *Stage) look(ctx context.Context, faults []fault.Fault) (grade.Look, err
 			return l, err
 		}
 	}
+	if s.goal != nil && s.began != nil {
+		if l.Spent, err = s.spent(ctx); err != nil {
+			return l, err
+		}
+	}
 	for _, f := range faults {
 		symptom, err := f.Manifest(ctx, s.env)
 		if err != nil {

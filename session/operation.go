@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
@@ -37,7 +38,7 @@ func (s *Stage) operated(ctx context.Context) (list []grade.Operated, err error)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range s.goal.Services {
+	for _, name := range s.goal.Looked() {
 		o, err := s.operatedOne(ctx, name, scalers.Items)
 		if err != nil {
 			return nil, err
@@ -70,6 +71,13 @@ func (s *Stage) operatedOne(
 		return o, err
 	}
 	cpu, memory := s.readPods(&o, pods.Items)
+	for _, w := range s.goal.Want {
+		if w.Like != "" && w.Service == name {
+			if err := fault.AskLike(ctx, s.env, w.Like, name, w.Port); err != nil {
+				o.Wrong = err.Error()
+			}
+		}
+	}
 	for _, x := range scalers {
 		if x.Spec.ScaleTargetRef.Kind == "Deployment" && x.Spec.ScaleTargetRef.Name == name {
 			o.Scaler = scaler(x)
@@ -109,6 +117,7 @@ func current(d *appsv1.Deployment) int {
 // readPods notes what the pods run, and returns their limits in sum: cores and bytes; 0 if one has none.
 func (s *Stage) readPods(o *grade.Operated, pods []v1.Pod) (cpu, memory float64) {
 	o.Env = map[string][]string{}
+	o.Bounded, o.Probed = len(pods) > 0, len(pods) > 0
 	free := false
 	for _, p := range pods {
 		if p.DeletionTimestamp != nil || len(p.Spec.Containers) == 0 {
@@ -120,6 +129,8 @@ func (s *Stage) readPods(o *grade.Operated, pods []v1.Pod) (cpu, memory float64)
 		for _, c := range p.Spec.Containers {
 			limits := c.Resources.Limits
 			free = free || limits.Cpu().IsZero() || limits.Memory().IsZero()
+			o.Bounded = o.Bounded && bounded(c.Resources)
+			o.Probed = o.Probed && c.ReadinessProbe != nil
 			cpu, memory = cpu+limits.Cpu().AsApproximateFloat64(), memory+limits.Memory().AsApproximateFloat64()
 		}
 		c := p.Spec.Containers[0]
@@ -139,6 +150,38 @@ func (s *Stage) readPods(o *grade.Operated, pods []v1.Pod) (cpu, memory float64)
 		return 0, 0
 	}
 	return cpu, memory
+}
+
+// bounded reports whether a container says what it needs, and how much it may have.
+func bounded(r v1.ResourceRequirements) bool {
+	for _, list := range []v1.ResourceList{r.Requests, r.Limits} {
+		if list.Cpu().IsZero() || list.Memory().IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// spent is what users got since the agent's turn began.
+func (s *Stage) spent(ctx context.Context) (*grade.Spent, error) {
+	w, err := s.whole(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &grade.Spent{Requests: w.Total.Requests - s.began.Requests, Failed: w.Total.Failed - s.began.Failed}, nil
+}
+
+// beginTurn notes what users got before an agent's turn, for a goal with a budget.
+func (s *Stage) beginTurn(ctx context.Context) error {
+	s.began = nil
+	if s.goal == nil || s.goal.Budget == 0 {
+		return nil
+	}
+	w, err := s.whole(ctx)
+	if err == nil {
+		s.began = &grade.Spent{Requests: w.Total.Requests, Failed: w.Total.Failed}
+	}
+	return err
 }
 
 func once(list []string, one string) []string {

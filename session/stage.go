@@ -53,6 +53,7 @@ type Stage struct {
 	alerting map[string]bool
 	log      *slog.Logger  // of the run; nil for none
 	goal     *problem.Goal // of an operation; nil for other runs
+	began    *grade.Spent  // what users had got when the agent's turn began; nil if nobody counts
 	hunger   hunger
 }
 

@@ -20,9 +20,11 @@ import (
 	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
+	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/app/tidb"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
+	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/workload"
 )
@@ -32,6 +34,8 @@ import (
 type trial struct {
 	kind, target, params string
 	recover              bool // by its recovery, though it has a solution
+	// wrong are commands that look like a solution and are none, and what they are.
+	wrong, what string
 }
 
 // The trials of a group are made at once: they do not disturb each other.
@@ -122,6 +126,77 @@ var flightTrials = [][]trial{
 	{{kind: "missing_rights", target: "owdev-controller"}},
 }
 
+// asRoot runs a statement in catalogue-db.
+func asRoot(statement string) string {
+	return `kubectl exec deployment/catalogue-db -- mysql -u root -pfake_password -e "` + statement + `"`
+}
+
+const (
+	anotherSecret    = `kubectl patch secret catalogue-db -p '{"stringData": {"password": "another"}}'`
+	restartCatalogue = "kubectl rollout restart deployment/catalogue && kubectl rollout status deployment/catalogue --timeout=60s"
+	// loudest is the hostile client.
+	loudest = `$(for d in $(kubectl get deployment -n partners -o name | cut -d/ -f2); do ` +
+		`echo $(kubectl logs deployment/$d -n partners --since=10s | wc -l) $d; done | sort -n | tail -n 1 | cut -d' ' -f2)`
+)
+
+// policy is a NetworkPolicy for front-end, or for all in another namespace.
+func policy(namespace, spec string) string {
+	return "kubectl apply -n " + namespace + ` -f - <<END
+{apiVersion: networking.k8s.io/v1, kind: NetworkPolicy, metadata: {name: block}, spec: {` + spec + `}}
+END`
+}
+
+var sockTrials = [][]trial{
+	{{kind: "leaked_credential", target: "catalogue-db"}},
+	{{kind: "leaked_credential", target: "catalogue-db", recover: true}},
+	{{kind: "leaked_credential", target: "catalogue-db", what: "only the Secret", wrong: anotherSecret}},
+	{{
+		kind: "leaked_credential", target: "catalogue-db", what: "only the store",
+		wrong: asRoot("ALTER USER 'catalogue_user' IDENTIFIED BY 'another'"),
+	}},
+	{{
+		kind: "leaked_credential", target: "catalogue-db", what: "both are good",
+		wrong: asRoot("CREATE USER 'more' IDENTIFIED BY 'another'") + ` && kubectl patch secret catalogue-db -p ` +
+			`'{"stringData": {"username": "more", "password": "another"}}' && ` + restartCatalogue,
+	}},
+	{{
+		kind: "leaked_credential", target: "catalogue-db", what: "catalogue is not restarted",
+		wrong: asRoot("ALTER USER 'catalogue_user' IDENTIFIED BY 'another'") + " && " + anotherSecret,
+	}},
+	{{
+		kind: "leaked_credential", target: "catalogue-db", what: "all is restarted",
+		wrong: "kubectl rollout restart deployment/catalogue-db && " +
+			"kubectl rollout status deployment/catalogue-db --timeout=60s && " + restartCatalogue,
+	}},
+	{{
+		kind: "leaked_credential", target: "catalogue-db", what: "nobody gets to the store",
+		wrong: policy("sock-shop", "podSelector: {matchLabels: {name: catalogue-db}}, ingress: [{from: [{podSelector: {matchLabels: {name: catalogue}}}]}]") +
+			"\n" + anotherSecret,
+	}},
+
+	{{kind: "hostile_client", target: "front-end", params: "{path: /catalogue}"}},
+	{{kind: "hostile_client", target: "front-end", params: "{path: /catalogue}", recover: true}},
+	{{
+		kind: "hostile_client", target: "front-end", what: "everybody is shut out",
+		wrong: policy("sock-shop", "podSelector: {matchLabels: {name: front-end}}, policyTypes: [Ingress]"),
+	}},
+	{{
+		kind: "hostile_client", target: "front-end", what: "all of the namespace is shut out",
+		wrong: policy("sock-shop", "podSelector: {matchLabels: {name: front-end}}, ingress: [{from: [{namespaceSelector: "+
+			"{matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [partners]}]}}]}]"),
+	}},
+	{{
+		kind: "hostile_client", target: "front-end", what: "a policy where it is not ours",
+		wrong: policy("partners", "podSelector: {matchLabels: {app: "+loudest+"}}, policyTypes: [Egress]"),
+	}},
+	{{kind: "hostile_client", target: "front-end", what: "it is scaled away", wrong: "kubectl scale deployment/" + loudest + " --replicas=0 -n partners"}},
+	{{kind: "hostile_client", target: "front-end", what: "it is deleted", wrong: "kubectl delete deployment " + loudest + " -n partners"}},
+	{{kind: "hostile_client", target: "front-end", what: "more pods", wrong: "kubectl scale deployment/front-end deployment/catalogue --replicas=4"}},
+	{{kind: "hostile_client", target: "front-end", what: "no pods", wrong: "kubectl scale deployment/front-end --replicas=0"}},
+}
+
+func TestSockShop(t *testing.T) { run(t, sockshop.App(), sockTrials) }
+
 func TestHotelReservation(t *testing.T) { run(t, hotel.App(), hotelTrials) }
 
 func TestSocialNetwork(t *testing.T) { run(t, social.App(), socialTrials) }
@@ -138,7 +213,7 @@ func TestFlightTicket(t *testing.T) { run(t, flightticket.App(), flightTrials) }
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
 	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials, flowerTrials,
-		flightTrials) {
+		flightTrials, sockTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}
@@ -153,7 +228,7 @@ func TestEveryKindIsTried(t *testing.T) {
 func run(t *testing.T, a *app.App, groups [][]trial) {
 	deployed := deploy(t, a)
 	for _, group := range groups {
-		t.Run(group[0].kind, func(t *testing.T) {
+		t.Run(strings.TrimSpace(group[0].kind+" "+group[0].what), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			if err := lab.Cloud.Reset(ctx, deployed); err != nil {
@@ -209,6 +284,11 @@ func (tt trial) run(t *testing.T, e *fault.Env) {
 	symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
 	shown := time.Since(start)
 	x.stays()
+	if tt.wrong != "" {
+		x.solve([]string{tt.wrong})
+		x.lasts()
+		return
+	}
 	start = time.Now()
 	if solution == nil || tt.recover {
 		x.recover()
@@ -305,6 +385,34 @@ func (x *experiment) stays() {
 		select {
 		case <-time.After(poll):
 		case <-x.t.Context().Done():
+		}
+	}
+}
+
+// lasts looks until the fault has shown for as long as a goal must be met. It must never have been gone for that long.
+func (x *experiment) lasts() {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.t.Context(), patience)
+	defer cancel()
+	since, gone := time.Now(), false
+	for {
+		symptom, err := x.f.Manifest(ctx, x.e)
+		switch {
+		case err != nil && ctx.Err() == nil:
+		case err != nil:
+			x.t.Fatalf("the fault comes and goes: %v", err)
+		case gone != (symptom == ""):
+			since, gone = time.Now(), symptom == ""
+		case time.Since(since) < grade.GoalHold:
+		case gone:
+			x.t.Fatal("that has mended it")
+		default:
+			x.t.Log(symptom)
+			return
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
 		}
 	}
 }
