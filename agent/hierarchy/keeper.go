@@ -197,6 +197,8 @@ func (r *ruleMind) carryOut(s step) string {
 		done = fmt.Sprintf("I am scaled to %s.", s.Value)
 	case autoscaleStep:
 		return r.autoscale()
+	case rotateStep, blockStep, addStep:
+		return r.chore(s)
 	}
 	r.shell(thought, command)
 	now := r.gauge("Is it as it was asked for?", Message{})

@@ -134,6 +134,15 @@ func (s step) String() string {
 		return "restart all of your pods, without an outage"
 	case scaleStep:
 		return fmt.Sprintf("scale to %s replicas", s.Value)
+	case rotateStep:
+		return fmt.Sprintf("give %s another login, in the Secret %s, and let nobody in with the old one", s.Value,
+			s.Name)
+	case blockStep:
+		return fmt.Sprintf("find out who in the namespace %s floods you, and keep that one out, and nobody else",
+			s.Name)
+	case addStep:
+		return fmt.Sprintf("have a service %s made that is like you, with %d replicas of %s, on port %d", s.Name,
+			s.Replicas, s.Value, s.Port)
 	}
 	return "set up autoscaling, with bounds that make sense for what you use"
 }

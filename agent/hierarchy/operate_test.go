@@ -145,6 +145,16 @@ func (w *market) p99(name string) float64 {
 	return p99
 }
 
+// lacks is the first of some texts that is in nothing that was changed.
+func lacks(w *market, texts ...string) string {
+	for _, text := range texts {
+		if !strings.Contains(strings.Join(w.changes, "\n"), text) {
+			return "nothing was done with " + text
+		}
+	}
+	return ""
+}
+
 func newMarket(edit func(front, back *stall)) *market {
 	front := &stall{replicas: 1, limit: 0.3, cost: 0.001, rate: 60, calls: "back", image: "shop/front:1.0"}
 	back := &stall{replicas: 1, limit: 0.2, cost: 0.003, rate: 20, image: "shop/back:1.5"}
@@ -243,6 +253,31 @@ func TestOperations(t *testing.T) {
 			name: "create", ask: "The Deployment back does not exist. Create it from its manifest, which is in the " +
 				"ConfigMap spare under back.yaml.", edit: well, submit: "submit()",
 			changes: []string{"kubectl get configmap 'spare' -n n -o json | jq -r --arg key 'back.yaml' "},
+		},
+		{
+			name: "rotate", ask: "Rotate the login of the service front to its database back, a MySQL server: it has leaked. " +
+				"Another one is to be in the Secret keys, under username and password.", edit: well, submit: "submit()",
+			changes: []string{"old=$(kubectl get secret keys -n n "},
+			check: func(w *market) string {
+				return lacks(w, "kubectl exec deployment/back -n n ", "CREATE USER '$user'", "patch secret keys -n n",
+					"rollout restart deployment/front", "DROP USER '$old'")
+			},
+		},
+		{
+			name: "block", ask: "One of the clients in the namespace guests floods the service front with requests. Find " +
+				"out which one, and block it.", edit: well, submit: "submit()",
+			changes: []string{"client=$(for d in $(kubectl get deployment -n guests "},
+			check: func(w *market) string {
+				return lacks(w, "kubectl get service front -n n", "kubectl apply -n n ", "NotIn, values: [guests]")
+			},
+		},
+		{
+			name: "add", ask: "Add a service. It is called back-2: a Deployment of that name with 3 replicas of the image " +
+				"shop/back:1.6, which do as back does, and a Service of that name on port 80.", edit: well,
+			submit: "submit()", changes: []string{"kubectl get deployment back -n n -o json | jq --arg name 'back-2' "},
+			check: func(w *market) string {
+				return lacks(w, "'shop/back:1.6'", ".spec.replicas = 3", "kubectl expose deployment 'back-2' -n n --port=80")
+			},
 		},
 		{
 			name: "autoscaling", ask: "Set up autoscaling for the service back, with bounds and a CPU target that make sense " +

@@ -50,6 +50,9 @@ type step struct {
 	Service string `json:"service"`
 	Name    string `json:"name,omitempty"`  // of a variable, or a ConfigMap
 	Value   string `json:"value,omitempty"` // of the variable, a key of the ConfigMap, a version, a number of replicas
+	// Replicas and Port are of a service that is to be added. See chores.go for what the others are of such chores.
+	Replicas int `json:"replicas,omitempty"`
+	Port     int `json:"port,omitempty"`
 }
 
 // entry is a key of a report.
@@ -86,6 +89,7 @@ func readOrder(description string, services []string) *order {
 	text := strings.Join(strings.Fields(m[1]), " ")
 	ask, report, _ := strings.Cut(text, "Submit a dict with ")
 	o := &order{Report: readReport(report, services)}
+	o.readChores(ask, services)
 	var last []string // whom the talk is of
 	for _, s := range sentences(ask) {
 		named := mentioned(s, services)

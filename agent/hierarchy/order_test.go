@@ -60,6 +60,30 @@ func TestReadOrder(t *testing.T) {
 			},
 		},
 		{
+			ask: "Rotate the login of the service orders to its database catalogue-db, a MySQL server: it has leaked. " +
+				"Another one is to be in the Secret keys, under username and password.",
+			want: &order{
+				Services: []string{"catalogue-db"},
+				Steps:    []step{{Kind: rotateStep, Service: "catalogue-db", Name: "keys", Value: "orders"}},
+			},
+		},
+		{
+			ask: "One of the clients in the namespace guests floods the service front-end with requests. Find out which " +
+				"one, and block it.",
+			want: &order{
+				Services: []string{"front-end"}, Steps: []step{{Kind: blockStep, Service: "front-end", Name: "guests"}},
+			},
+		},
+		{
+			ask: "Add a service to the running shop. It is called orders-2: a Deployment of that name with 3 replicas of " +
+				"the image shop/orders:1.2, which do as orders does, and a Service of that name that answers on port 8080.",
+			want: &order{
+				Services: []string{"orders"}, Steps: []step{{
+					Kind: addStep, Service: "orders", Name: "orders-2", Value: "shop/orders:1.2", Replicas: 3, Port: 8080,
+				}},
+			},
+		},
+		{
 			ask:    "Report how much CPU the service orders uses at present.",
 			report: []problem.Item{{Key: "cpu", Is: problem.CPUItem, Of: "orders"}},
 			want:   &order{Services: []string{"orders"}, Report: []entry{{Key: "cpu", Is: "cpu", Of: "orders"}}},
