@@ -64,7 +64,7 @@ func hostileClient() *Kind {
 second; the other has so many requests under way at any time that there is too little left for users. Both are
 somebody else's. An operator keeps the hostile one from the service, by a NetworkPolicy, and lets the other one, users
 and the application itself through. It is gone when the hostile client tries and gets no answer, by its own account,
-the other one is served, and nothing in their namespace was changed.`,
+also after its pods were replaced by others, the other one is served, and nothing in their namespace was changed.`,
 		Cause: Cause{term.Application, term.OperationError},
 		Needs: NeedsOwnCluster,
 		Targets: func(a *app.App) []string {
@@ -104,7 +104,8 @@ type hostile struct {
 	hostileClientParams
 	service string
 
-	made []*appsv1.Deployment // the hostile one first; none before an injection
+	made     []*appsv1.Deployment // the hostile one first; none before an injection
+	replaced bool                 // its pods were, once it was blocked
 }
 
 // clientScript asks again and again, and writes down what came of it. Who gets no answer waits before it asks again.
@@ -192,7 +193,29 @@ func (f *hostile) Manifest(ctx context.Context, e *Env) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return f.judge(bad, fair), nil
+	if symptom := f.judge(bad, fair); symptom != "" || f.replaced {
+		return symptom, nil
+	}
+	if err := f.replace(ctx, e); err != nil {
+		return "", err
+	}
+	f.replaced = true
+	return fmt.Sprintf("%s of %s comes back with other pods", f.made[0].Name, f.Namespace), nil
+}
+
+// replace gives the hostile client other pods, once it is blocked for the first time: who has shut an address out has
+// not shut the client out.
+func (f *hostile) replace(ctx context.Context, e *Env) error {
+	pods, err := f.pods(ctx, e, f.made[0].Name)
+	if err != nil {
+		return err
+	}
+	for i := range pods {
+		if err := deletePod(ctx, e, &pods[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // judge says what is wrong with how the clients fare, or "".
@@ -240,14 +263,11 @@ type ledger struct{ answered, failed int }
 
 // account reads what a client has written down.
 func (f *hostile) account(ctx context.Context, e *Env, name string) (a ledger, err error) {
-	pods, err := e.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+	pods, err := f.pods(ctx, e, name)
 	if err != nil {
 		return a, err
 	}
-	for _, p := range pods.Items {
-		if p.Status.Phase != v1.PodRunning || p.DeletionTimestamp != nil {
-			continue
-		}
+	for _, p := range pods {
 		logs, err := e.Client.CoreV1().Pods(f.Namespace).GetLogs(p.Name, &v1.PodLogOptions{
 			SinceSeconds: ptr.To(int64(clientWindow.Seconds())), LimitBytes: ptr.To(int64(maxAccount)),
 		}).Stream(ctx)
@@ -258,6 +278,17 @@ func (f *hostile) account(ctx context.Context, e *Env, name string) (a ledger, e
 		_ = logs.Close() // It was only read.
 	}
 	return a, nil
+}
+
+// pods are those of a client that run.
+func (f *hostile) pods(ctx context.Context, e *Env, name string) ([]v1.Pod, error) {
+	list, err := e.Client.CoreV1().Pods(f.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=" + name})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(p v1.Pod) bool {
+		return p.Status.Phase != v1.PodRunning || p.DeletionTimestamp != nil
+	}), nil
 }
 
 // read counts the lines of an account: the status of an answer, or 000 for none.

@@ -189,6 +189,12 @@ var sockTrials = [][]trial{
 		kind: "hostile_client", target: "front-end", what: "a policy where it is not ours",
 		wrong: policy("partners", "podSelector: {matchLabels: {app: "+loudest+"}}, policyTypes: [Egress]"),
 	}},
+	{{
+		kind: "hostile_client", target: "front-end", what: "its address is shut out",
+		wrong: "at=$(kubectl get pod -n partners -l app=" + loudest + " -o jsonpath='{.items[0].status.podIP}')\n" +
+			policy("sock-shop", "podSelector: {matchLabels: {name: front-end}}, ingress: [{from: [{ipBlock: "+
+				"{cidr: 0.0.0.0/0, except: [$at/32]}}]}]"),
+	}},
 	{{kind: "hostile_client", target: "front-end", what: "it is scaled away", wrong: "kubectl scale deployment/" + loudest + " --replicas=0 -n partners"}},
 	{{kind: "hostile_client", target: "front-end", what: "it is deleted", wrong: "kubectl delete deployment " + loudest + " -n partners"}},
 	{{kind: "hostile_client", target: "front-end", what: "more pods", wrong: "kubectl scale deployment/front-end deployment/catalogue --replicas=4"}},
