@@ -95,6 +95,8 @@ func (w *part) params(k *fault.Kind) (map[string]any, bool) {
 		}
 		held := resource.NewQuantity(max(2*limit.Value(), 256<<20), resource.BinarySI)
 		return map[string]any{"memory": held.String()}, true
+	case "hostile_client": // How much is too much for it is not known.
+		return nil, false
 	case "cpu_stress": // It is seen by the time that gRPC's health check takes.
 		return nil, w.ask != nil && w.ask.GRPC != "" && !limits.Cpu().IsZero()
 	}
