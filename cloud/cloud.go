@@ -72,6 +72,21 @@ func DirectConfig(c Cloud) *rest.Config {
 	return c.RESTConfig()
 }
 
+// Reviser is an optional power of a Cloud: it knows how far its store is without a request to the API.
+type Reviser interface {
+	// Revision is the resource version that the last write has made, of whatever object. Every write that somebody
+	// was told of before is counted. It is cheap, and safe for concurrent use.
+	Revision() int64
+}
+
+// Revision returns how to ask how far a cloud's store is, or nil if that cannot be known.
+func Revision(c Cloud) func() int64 {
+	if r, ok := c.(Reviser); ok {
+		return r.Revision
+	}
+	return nil
+}
+
 // Shared is an optional power of a Cloud: it is somebody's, and the lab is a guest in it.
 type Shared interface {
 	// Tenancy says what the lab may use there.

@@ -34,7 +34,7 @@ func (a answer) document(doc []byte) ([]byte, bool, error) {
 	case value(all, "items") != nil && strings.HasSuffix(text(all, "kind"), "List"):
 		out, err = a.list(all)
 	default:
-		if out, visible, err = a.object(doc); err == nil && visible && a.form.partial() {
+		if out, visible, err = a.object(doc, all); err == nil && visible && a.form.partial() {
 			out, err = partial(out)
 		}
 	}
@@ -44,13 +44,14 @@ func (a answer) document(doc []byte) ([]byte, bool, error) {
 	return likeBefore(doc, out), true, nil
 }
 
-// object cleans an object, or reports that it is hidden.
-func (a answer) object(raw []byte) ([]byte, bool, error) {
-	o, err := a.identify(raw)
-	if err != nil || a.judges() && a.veil.hides(o) {
-		return nil, false, err
+// object cleans an object, whose fields are all, or reports that it is hidden.
+func (a answer) object(raw []byte, all []field) ([]byte, bool, error) {
+	if a.judges() {
+		if o, err := a.identify(raw, all); err != nil || a.veil.hides(o) {
+			return nil, false, err
+		}
 	}
-	out, err := a.clean(raw)
+	out, err := a.clean(raw, all)
 	return out, true, err
 }
 
@@ -65,16 +66,14 @@ func (a answer) judges() bool {
 }
 
 // identify says which object this is.
-func (a answer) identify(raw []byte) (object, error) {
-	var m struct {
-		Metadata struct{ Namespace, Name string }
-	}
-	if err := json.Unmarshal(raw, &m); err != nil {
+func (a answer) identify(raw []byte, all []field) (object, error) {
+	m, err := fields(valueOr(all, "metadata", "{}"))
+	if err != nil {
 		return object{}, err
 	}
 	o := object{
-		group: a.target.Group, resource: a.target.Resource, namespace: m.Metadata.Namespace,
-		name: m.Metadata.Name, raw: raw,
+		group: a.target.Group, resource: a.target.Resource, namespace: text(m, "namespace"), name: text(m, "name"),
+		raw: raw,
 	}
 	if a.target.Subresource != "" || o.name == "" {
 		// Not every subresource has the name, and none the labels.
@@ -84,12 +83,12 @@ func (a answer) identify(raw []byte) (object, error) {
 }
 
 // clean removes what tells who touched an object, and what is in the name of a hidden group.
-func (a answer) clean(raw []byte) ([]byte, error) {
-	images := a.target.Group == "" && a.target.Resource == "nodes" && len(a.veil.images) > 0
+func (a answer) clean(raw []byte, all []field) ([]byte, error) {
+	images := a.images()
 	if !images && !bytes.Contains(raw, []byte(`"managedFields"`)) && !a.veil.annotated(raw) {
 		return raw, nil
 	}
-	return edit(raw, func(name string, v []byte) ([]byte, error) {
+	return editFields(raw, all, func(name string, v []byte) ([]byte, error) {
 		switch {
 		case name == "metadata":
 			return a.veil.metadata(v)
@@ -98,6 +97,11 @@ func (a answer) clean(raw []byte) ([]byte, error) {
 		}
 		return v, nil
 	})
+}
+
+// images reports whether an object may have a list of images.
+func (a answer) images() bool {
+	return a.target.Group == "" && a.target.Resource == "nodes" && len(a.veil.images) > 0
 }
 
 // annotated reports whether the text may have annotations of hidden groups.
@@ -153,7 +157,11 @@ func (a answer) list(all []field) ([]byte, error) {
 	}
 	kept := items[:0:0]
 	for _, item := range items {
-		out, visible, err := a.object(item)
+		o, err := fields(item)
+		if err != nil {
+			return nil, err
+		}
+		out, visible, err := a.object(item, o)
 		if err == nil && visible && a.form.partial() {
 			out, err = partial(out)
 		}
@@ -199,8 +207,11 @@ func (a answer) table(all []field) ([]byte, int, error) {
 			if name != "object" {
 				return v, nil
 			}
-			var err error
-			if v, visible, err = a.object(v); err != nil || !visible {
+			o, err := fields(v)
+			if err != nil {
+				return nil, err
+			}
+			if v, visible, err = a.object(v, o); err != nil || !visible {
 				return nil, err
 			}
 			return a.include(v)

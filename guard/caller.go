@@ -3,11 +3,14 @@ package guard
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 
 	"k8s.io/client-go/rest"
 )
@@ -58,25 +61,75 @@ func (c *caller) do(req *http.Request) (*http.Response, error) {
 
 const anonymous = "system:anonymous"
 
+// callers remembers whose credentials are which. They do not change hands: a token and a certificate say the name.
+type callers struct {
+	mu    sync.Mutex
+	known map[string]string
+}
+
+// maxNames bounds what is remembered of credentials.
+const maxNames = 1000
+
+func (n *callers) get(credentials string) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.known[credentials]
+}
+
+func (n *callers) set(credentials, name string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil || len(n.known) >= maxNames {
+		n.known = map[string]string{}
+	}
+	n.known[credentials] = name
+}
+
+// credentials are what the caller brings, in short.
+func (c *caller) credentials() string {
+	h := sha256.New()
+	for _, a := range c.authorization {
+		fmt.Fprintf(h, "%d %s", len(a), a)
+	}
+	if c.tls != nil {
+		for _, p := range c.tls.PeerCertificates {
+			fmt.Fprintf(h, "%d ", len(p.Raw))
+			h.Write(p.Raw)
+		}
+	}
+	return string(h.Sum(nil))
+}
+
 // name is the caller's, as the API server knows it.
 func (c *caller) name(ctx context.Context) string {
 	if c.user != "" {
 		return c.user
 	}
-	c.user = anonymous
+	credentials := c.credentials()
+	if c.user = c.guard.callers.get(credentials); c.user != "" {
+		return c.user
+	}
+	if c.user = c.review(ctx); c.user != anonymous {
+		c.guard.callers.set(credentials, c.user)
+	}
+	return c.user
+}
+
+// review asks the API server who the caller is.
+func (c *caller) review(ctx context.Context) string {
 	direct := *c
 	direct.via = c.guard.asAnyoneDirect
 	u := c.guard.direct.JoinPath("/apis/authentication.k8s.io/v1/selfsubjectreviews")
 	review := `{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}`
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), strings.NewReader(review))
 	if err != nil {
-		return c.user
+		return anonymous
 	}
 	req.Header.Set("Content-Type", jsonType)
 	req.Header.Set("Accept", jsonType)
 	resp, err := direct.do(req)
 	if err != nil {
-		return c.user
+		return anonymous
 	}
 	var answer struct {
 		Status struct {
@@ -85,9 +138,9 @@ func (c *caller) name(ctx context.Context) string {
 	}
 	if b, err := readAnswer(resp); err == nil && json.Unmarshal(bytes.TrimSpace(b), &answer) == nil &&
 		answer.Status.UserInfo.Username != "" {
-		c.user = answer.Status.UserInfo.Username
+		return answer.Status.UserInfo.Username
 	}
-	return c.user
+	return anonymous
 }
 
 // anyone is a configuration without credentials, for those who bring their own. A transport of the

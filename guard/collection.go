@@ -35,7 +35,11 @@ func (x *exchange) deleteCollection(w http.ResponseWriter, r *http.Request) {
 	x.before = doc
 	var visible []object
 	for _, item := range items {
-		o, err := x.answer.identify(item)
+		all, err := fields(item)
+		if err != nil {
+			continue // The list above could not have been made of it.
+		}
+		o, err := x.answer.identify(item, all)
 		if err == nil && !x.guard.veil.hides(o) {
 			visible = append(visible, o)
 		}

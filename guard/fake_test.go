@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -31,8 +32,10 @@ type fake struct {
 	requests []*http.Request           // of the agent, without bodies
 	everyone map[string]*http.Request  // the last one by its credentials
 	reviews  int                       // of the agent's rights
+	asked    atomic.Int64              // how often it was asked who a pod is
 	held     chan struct{}             // writes to things that are called slow wait for its end
 	arrived  chan struct{}             // and say that they have come
+	store    *versions                 // if it keeps what objects were, and has conflicts and writes that change nothing
 }
 
 func newFake(t *testing.T) *fake {
@@ -66,6 +69,9 @@ func (f *fake) put(path string, o map[string]any) {
 		m["namespace"] = parts[i+1]
 	}
 	m["managedFields"] = []any{map[string]any{"manager": "injector"}}
+	if f.store != nil {
+		f.store.put(path, o)
+	}
 	f.objects[path] = o
 }
 
@@ -95,6 +101,9 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.arrived <- struct{}{}
 		<-f.held
 	}
+	if f.store != nil && f.store.hook != nil {
+		f.store.hook(r)
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.everyone[r.Header.Get("Authorization")] = r
@@ -105,6 +114,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t, resource := parseTarget(r.Method, r.URL)
 	switch page, ok := f.pages[path]; {
 	case r.Header.Get("Authorization") == "Bearer pod" && strings.HasSuffix(path, "/selfsubjectreviews"):
+		f.asked.Add(1)
 		f.answer(w, 201, map[string]any{"status": map[string]any{"userInfo": map[string]any{"username": "a-pod"}}})
 	case r.Header.Get("Authorization") != "Bearer lab" && r.Header.Get("Authorization") != "Bearer pod":
 		f.answer(w, 401, map[string]any{"kind": "Status", "apiVersion": "v1", "code": 401})
@@ -138,6 +148,9 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, t target, path stri
 	in := map[string]any{}
 	if doc, ok := asJSON(r.Header.Get("Content-Type"), body); ok {
 		_ = json.Unmarshal(doc, &in)
+	}
+	if f.store != nil && f.store.serve(f, w, r, path, in) {
+		return
 	}
 	switch {
 	case t.Verb == "watch":

@@ -43,6 +43,9 @@ type Options struct {
 	// Direct is the same API server, reached in a way that the agent cannot redirect, for what the guard itself
 	// wants to know; nil means Upstream.
 	Direct *rest.Config
+	// Revision is how far the API server's store is, in the numbers of its resource versions, and costs nothing to
+	// ask. With it, objects before a write are read while the write is under way; nil if it is not known.
+	Revision func() int64
 	// User and Groups are the identity that the agent acts with; by default DefaultUser and DefaultGroup.
 	User   string
 	Groups []string
@@ -91,6 +94,7 @@ type Guard struct {
 	veil    *veil
 	journal journal
 	history history
+	callers callers
 	undoer  *undo.Undoer
 	writer  chan struct{} // holds one while somebody writes by the agent's own door
 	settle  time.Duration // see settle

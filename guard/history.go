@@ -163,6 +163,8 @@ func (x *exchange) remember(raw []byte) {
 	case w.Never != "" || e.Verb == "connect":
 	case e.Cut["before"]+e.Cut["after"]+e.Cut["children"] > 0:
 		w.Never = "what it was before is too large to be remembered"
+	case x.lost:
+		w.Never = "what it was before could not be read"
 	case e.Status == statusClientGone && e.Verb == "create":
 		w.Never = "whether it was created is not known"
 	case e.Verb == "deletecollection":
@@ -170,10 +172,18 @@ func (x *exchange) remember(raw []byte) {
 	case t.Subresource == "token":
 		w.Never = "a token that was handed out stays valid until it expires"
 	default:
-		w.Objects = []undo.Object{{Ref: ref, Before: withoutManaged(x.before), After: withoutManaged(raw)}}
+		w.Objects = []undo.Object{{Ref: ref, Before: x.bare(x.before, e.Before), After: x.bare(raw, e.After)}}
 		w.Children = x.children
 	}
 	x.guard.history.add(w)
+}
+
+// bare is an object without its managed fields. It is the journal's, which is not made again, unless that lacks more.
+func (x *exchange) bare(raw, journalled []byte) []byte {
+	if journalled != nil && raw != nil && !x.veiled(raw) {
+		return journalled
+	}
+	return withoutManaged(raw)
 }
 
 // listed are the objects of a list, as deleted.
@@ -194,16 +204,21 @@ func listed(raw []byte, ref undo.Ref) (out []undo.Object) {
 		if err != nil || json.Unmarshal(item, &m) != nil {
 			continue
 		}
-		// Objects in a list do not say what they are.
-		if kind := strings.TrimSuffix(text(all, "kind"), "List"); value(o, "kind") == nil {
-			quoted, _ := marshalString(kind)
-			o = append(o, field{"kind", quoted}, field{"apiVersion", value(all, "apiVersion")})
-		}
+		o = described(all, o)
 		r := ref
 		r.Namespace, r.Name = m.Metadata.Namespace, m.Metadata.Name
 		out = append(out, undo.Object{Ref: r, Before: withoutManaged(join(o))})
 	}
 	return out
+}
+
+// described is an object of a list with what it is, which objects in a list do not say.
+func described(list, o []field) []field {
+	if value(o, "kind") != nil {
+		return o
+	}
+	kind, _ := marshalString(strings.TrimSuffix(text(list, "kind"), "List")) // A string can be written.
+	return append([]field{{"kind", kind}, {"apiVersion", value(list, "apiVersion")}}, o...)
 }
 
 // withoutManaged is an object without its managed fields, as a copy.

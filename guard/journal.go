@@ -22,8 +22,9 @@ const MaxRecorded = 2 << 20
 
 // Entry is a write as the journal has it.
 //
-// Before is read just before the write and, for subresources, After just after it. If somebody else
-// writes to the same object at that moment, they may be off by that one's change.
+// Before is read just before the write and, for subresources, After just after it. If somebody else writes to the same
+// object at that moment, they may be off by that one's change. Where the guard knows how far the store is, see
+// [Options.Revision], Before is exact for updates and patches that have changed something.
 type Entry struct {
 	Seq         int       `json:"seq"` // from 1
 	Time        time.Time `json:"time"`
@@ -166,8 +167,13 @@ func asJSON(contentType string, body []byte) ([]byte, bool) {
 func (x *exchange) finish(ctx context.Context, status int, doc, raw []byte) {
 	e := x.entry
 	e.Status = status
-	e.Before = e.bound("before", x.cleaned(x.before))
 	all, err := fields(doc)
+	var made int64
+	if err == nil && status < 300 && !e.DryRun {
+		made = versionOf(all)
+	}
+	x.settlePast(ctx, made)
+	e.Before = e.bound("before", x.cleaned(x.before))
 	var after []byte
 	switch {
 	case status >= 300:
@@ -225,11 +231,20 @@ func (x *exchange) cleaned(raw []byte) []byte {
 	if raw == nil {
 		return nil
 	}
-	out, err := answer{veil: x.guard.veil, target: x.target}.clean(raw)
+	all, err := fields(raw)
+	if err != nil {
+		return raw
+	}
+	out, err := answer{veil: x.guard.veil, target: x.target}.clean(raw, all)
 	if err != nil {
 		return raw
 	}
 	return out
+}
+
+// veiled reports whether more than the managed fields may be taken out of an object.
+func (x *exchange) veiled(raw []byte) bool {
+	return answer{veil: x.guard.veil, target: x.target}.images() || x.guard.veil.annotated(raw)
 }
 
 // after is the object after a write, and whether that is what was answered.

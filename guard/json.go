@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // Answers are edited as text: what is not removed stays as the API server wrote it, in its order and
@@ -25,8 +26,8 @@ func fields(obj []byte) ([]field, error) {
 		if err != nil || item[0] != '"' {
 			return errJSON
 		}
-		var name string
-		if err := json.Unmarshal(item[:end], &name); err != nil {
+		name, err := unquote(item[:end])
+		if err != nil {
 			return err
 		}
 		colon := space(item, end)
@@ -144,14 +145,36 @@ func value(all []field, name string) []byte {
 
 // text returns the named field if it is a string.
 func text(all []field, name string) string {
-	var s string
-	_ = json.Unmarshal(value(all, name), &s) // Anything else is no name we look for.
+	s, _ := unquote(value(all, name)) // Anything else is no name we look for.
 	return s
+}
+
+// unquote reads a string. Most are of letters that stand for themselves.
+func unquote(raw []byte) (s string, err error) {
+	if n := len(raw); n >= 2 && raw[0] == '"' && raw[n-1] == '"' && plainText(raw[1:n-1]) {
+		return string(raw[1 : n-1]), nil
+	}
+	err = json.Unmarshal(raw, &s)
+	return s, err
+}
+
+// plainText reports whether a text is the same in JSON and out of it.
+func plainText(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 // join is the inverse of fields. Fields without a value are left out.
 func join(all []field) []byte {
-	b := []byte{'{'}
+	size := 2
+	for _, f := range all {
+		size += len(f.name) + len(f.value) + len(`"":,`)
+	}
+	b := append(make([]byte, 0, size), '{')
 	for _, f := range all {
 		if f.value == nil {
 			continue
@@ -159,9 +182,15 @@ func join(all []field) []byte {
 		if len(b) > 1 {
 			b = append(b, ',')
 		}
-		name, _ := json.Marshal(f.name) // A string can be written.
-		b = append(b, name...)
-		b = append(b, ':')
+		if plainText([]byte(f.name)) {
+			b = append(b, '"')
+			b = append(b, f.name...)
+			b = append(b, '"', ':')
+		} else {
+			name, _ := json.Marshal(f.name) // A string can be written.
+			b = append(b, name...)
+			b = append(b, ':')
+		}
 		b = append(b, f.value...)
 	}
 	return append(b, '}')
@@ -179,6 +208,12 @@ func edit(obj []byte, f func(name string, value []byte) ([]byte, error)) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	return editFields(obj, all, f)
+}
+
+// editFields edits an object whose fields are all. They stay as they are.
+func editFields(obj []byte, all []field, f func(name string, value []byte) ([]byte, error)) ([]byte, error) {
+	out := slices.Clone(all)
 	changed := false
 	for i, m := range all {
 		v, err := f(m.name, m.value)
@@ -186,12 +221,12 @@ func edit(obj []byte, f func(name string, value []byte) ([]byte, error)) ([]byte
 			return nil, err
 		}
 		changed = changed || !bytes.Equal(v, m.value)
-		all[i].value = v
+		out[i].value = v
 	}
 	if !changed {
 		return obj, nil
 	}
-	return join(all), nil
+	return join(out), nil
 }
 
 // sift keeps the elements of an array for which keep holds.

@@ -137,3 +137,25 @@ func TestOwnAPIs(t *testing.T) {
 		t.Error("it is gone")
 	}
 }
+
+// TestNamesAreRemembered: who writes over the network is asked for once, not with each write.
+func TestNamesAreRemembered(t *testing.T) {
+	s := newSetup(t)
+	for range 3 {
+		r := httptest.NewRequest("PUT", pods+"/web", strings.NewReader(`{"kind":"Pod","apiVersion":"v1"}`))
+		r.Header.Set("Authorization", "Bearer pod")
+		s.guard.Network().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	for _, e := range s.journal() {
+		if e.User != "a-pod" {
+			t.Errorf("%+v", e)
+		}
+	}
+	if n := s.asked.Load(); n != 1 {
+		t.Errorf("asked %d times who it is", n)
+	}
+	c := s.guard.somebody(httptest.NewRequest("GET", "/", nil))
+	if name := c.name(t.Context()); name != anonymous || s.guard.callers.get(c.credentials()) != "" {
+		t.Errorf("who has no credentials is %s, and is remembered as %q", name, s.guard.callers.get(c.credentials()))
+	}
+}

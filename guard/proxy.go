@@ -38,6 +38,8 @@ type exchange struct {
 	text   bool    // whether plain text is
 	entry  *Entry  // for the journal; nil for reads
 	before []byte  // the object before a write
+	past   *past   // the same, while it is read beside the write
+	lost   bool    // whether it could not be read
 	// Of a write: what goes with the object, how to let others write, and whether it has taken room in a transaction.
 	children []undo.Object
 	unlock   func()
@@ -206,6 +208,7 @@ const statusClientGone = 499
 
 // note journals a write that did not get to the API server.
 func (x *exchange) note(status int, message string) {
+	x.settlePast(x.guard.ctx, 0)
 	if x.entry != nil {
 		x.entry.Status, x.entry.Error = status, message
 		var now []byte
@@ -305,6 +308,7 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		return
 	}
 	defer func() {
+		x.settlePast(r.Context(), 0)
 		x.release()
 		if x.end != nil {
 			x.end()
@@ -321,7 +325,8 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		subject = x.subject()
 	}
 	journalled := x.entry != nil && t.Verb != "connect" && subject.Name != ""
-	if judged || journalled {
+	known := judged || write && t.Group == aggregation && subject.Name != ""
+	if known {
 		x.before = g.fetch(r.Context(), subject, nil)
 		o := t.object()
 		if o.raw = x.before; judged && o.raw != nil && g.veil.hides(o) {
@@ -342,9 +347,11 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		if !x.alone(w, &r) {
 			return
 		}
-		if journalled {
-			x.before = g.fetch(r.Context(), subject, nil)
-		}
+		known = false
+	}
+	beside := journalled && !known && g.besides(x)
+	if journalled && !known && !beside {
+		x.before = g.fetch(r.Context(), subject, nil)
 	}
 	if !x.streams() {
 		x.answer = &answer{veil: g.veil, target: t}
@@ -358,6 +365,9 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 		return
 	}
 	defer end()
+	if beside {
+		x.readBeside(r.Context(), subject)
+	}
 	x.forward(w, r)
 }
 

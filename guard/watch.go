@@ -93,7 +93,7 @@ func (w *watchBody) mark(obj []byte) ([]byte, error) {
 		out, _, err := w.table(all)
 		return out, err
 	}
-	if obj, err = w.clean(obj); err == nil && w.form.partial() {
+	if obj, err = w.clean(obj, all); err == nil && w.form.partial() {
 		obj, err = partial(obj)
 	}
 	return obj, err

@@ -51,8 +51,9 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		return nil, err
 	}
 	o := guard.Options{
-		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud), Journal: l.journal,
-		Severity: l, Transaction: func(t guard.Transaction) { l.tell(record.TransactionEvent, t) }, Log: l.setting.Log,
+		Upstream: l.stage.cloud.RESTConfig(), Direct: cloud.DirectConfig(l.stage.cloud),
+		Revision: cloud.Revision(l.stage.cloud), Journal: l.journal, Severity: l,
+		Transaction: func(t guard.Transaction) { l.tell(record.TransactionEvent, t) }, Log: l.setting.Log,
 	}
 	if l.setting.Policy != nil {
 		if o.Policy, err = policy.Parse("the policy", l.setting.Policy); err != nil {

@@ -80,6 +80,7 @@ var (
 	_ cloud.Director = (*Cloud)(nil)
 	_ cloud.Gated    = (*Cloud)(nil)
 	_ cloud.Seeder   = (*Cloud)(nil)
+	_ cloud.Reviser  = (*Cloud)(nil)
 )
 
 // Start brings a cluster up. It returns when the API is ready, all controllers are synced and all nodes are Ready.
@@ -254,6 +255,9 @@ func (c *Cloud) startFleet() error {
 
 // RESTConfig implements cloud.Cloud. Requests do not leave the process.
 func (c *Cloud) RESTConfig() *rest.Config { return c.plane.RESTConfig("aiopslab") }
+
+// Revision implements cloud.Reviser.
+func (c *Cloud) Revision() int64 { return c.plane.Revision() }
 
 // DirectConfig implements cloud.Director.
 func (c *Cloud) DirectConfig() *rest.Config { return c.plane.DirectConfig("aiopslab") }

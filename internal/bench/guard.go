@@ -31,7 +31,7 @@ func benchGuard(ctx context.Context, r *run) error {
 	}
 	defer c.Close()
 	g, err := guard.Start(ctx, guard.Options{
-		Upstream: c.RESTConfig(), Direct: c.DirectConfig(),
+		Upstream: c.RESTConfig(), Direct: c.DirectConfig(), Revision: c.Revision,
 		Journal: func(guard.Entry) {},
 	})
 	if err != nil {

@@ -64,7 +64,7 @@ func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 		t.Fatal(err)
 	}
 	var err error
-	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.Cloud.RESTConfig(), Direct: lab.Cloud.DirectConfig(), Hide: hide, Journal: func(e guard.Entry) {
+	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.Cloud.RESTConfig(), Direct: lab.Cloud.DirectConfig(), Revision: lab.Cloud.Revision, Hide: hide, Journal: func(e guard.Entry) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.entries = append(a.entries, e)

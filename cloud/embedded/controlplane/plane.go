@@ -205,6 +205,9 @@ func (p *Plane) StopLoops() {
 	}
 }
 
+// Revision is that of the store: the resource version of its last write.
+func (p *Plane) Revision() int64 { return p.etcd.KV().Rev() }
+
 // State reads the store. Leases are returned apart.
 func (p *Plane) State(ctx context.Context) (state, leases State, err error) {
 	return readState(ctx, p.store)
