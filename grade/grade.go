@@ -8,6 +8,7 @@ package grade
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +22,34 @@ type Result map[string]any
 
 // Success reports whether the task was solved.
 func (r Result) Success() bool { return r["success"] == true }
+
+// TimeKeys are the names under which results have the time that a task took. They are AIOpsLab's, but for the last.
+var TimeKeys = map[problem.Task]string{
+	problem.Detection: "TTD", problem.Localization: "TTL", problem.Analysis: "TTA", problem.Mitigation: "TTM",
+	problem.Operation: "TTO",
+}
+
+// Times are the times that results have, by those names.
+func (r Result) Times() map[string]float64 {
+	times := map[string]float64{}
+	for _, key := range TimeKeys {
+		if took, ok := r[key].(float64); ok {
+			times[key] = took
+		}
+	}
+	return times
+}
+
+// Took is how long a run took: it has one of the times, or is an incident, which took as long as the last of them. It
+// is nil if there is none.
+func (r Result) Took() *float64 {
+	times := slices.Collect(maps.Values(r.Times()))
+	if len(times) == 0 {
+		return nil
+	}
+	last := slices.Max(times)
+	return &last
+}
 
 // Detection judges the answer to whether there is an anomaly: "Yes" or "No".
 func Detection(submitted any, expected string) Result {

@@ -10,6 +10,28 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 )
 
+// Every time is told, and how long a run took is the last of them.
+func TestTimes(t *testing.T) {
+	for _, tt := range []struct {
+		r    Result
+		want map[string]float64
+		took float64
+	}{
+		{Result{"TTD": 4.0, "TTM": 60.5, "steps": 3}, map[string]float64{"TTD": 4, "TTM": 60.5}, 60.5},
+		{Result{"TTO": 7.0}, map[string]float64{"TTO": 7}, 7},
+	} {
+		if diff := cmp.Diff(tt.want, tt.r.Times()); diff != "" {
+			t.Error(diff)
+		}
+		if took := tt.r.Took(); took == nil || *took != tt.took {
+			t.Errorf("%v took %v", tt.r, took)
+		}
+	}
+	if took := (Result{"TTM": "long"}).Took(); took != nil {
+		t.Errorf("it took %v", *took)
+	}
+}
+
 func TestDetection(t *testing.T) {
 	for _, tt := range []struct {
 		submitted any

@@ -47,11 +47,6 @@ type incidentTally struct {
 	mended, found                        [2]int // by whether the fault was localized: 1 if it was
 }
 
-// incidentTimes are the results that tell when a question was answered.
-var incidentTimes = map[problem.Task]string{
-	problem.Detection: "TTD", problem.Localization: "TTL", problem.Analysis: "TTA", problem.Mitigation: "TTM",
-}
-
 func newIncidentTally() *incidentTally {
 	return &incidentTally{
 		right: map[problem.Task]int{}, judged: map[problem.Task]int{},

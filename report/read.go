@@ -189,8 +189,8 @@ func (r *Run) take(v *session.Verdict) {
 		n, _ = v.Results[key].(float64)
 		return n
 	}
-	for _, key := range incidentTimes {
-		r.Seconds = max(r.Seconds, number(key)) // It has one of them, or is an incident that took as long as the last.
+	if took := v.Results.Took(); took != nil {
+		r.Seconds = *took
 	}
 	r.takeStages(v.Results["stages"])
 	r.Steps, r.Writes = len(r.Actions), int(number("writes"))
@@ -213,7 +213,7 @@ func (r *Run) takeStages(results any) {
 		fields, _ := result.(map[string]any)
 		class, _ := fields["class"].(string)
 		s := RunStage{Class: session.Class(class)}
-		if n, ok := fields[incidentTimes[problem.Task(q)]].(float64); ok {
+		if n, ok := fields[grade.TimeKeys[problem.Task(q)]].(float64); ok {
 			s.Seconds = &n
 		}
 		if r.Stages == nil {

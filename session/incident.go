@@ -112,7 +112,7 @@ func (h *history) stage(q problem.Task, v Verdict) grade.Result {
 	case a != nil:
 		res["answer"] = a.Answer.Answer
 	case q != problem.Mitigation:
-		delete(res, timeKeys[q]) // There was no such moment.
+		delete(res, grade.TimeKeys[q]) // There was no such moment.
 	}
 	return res
 }

@@ -385,12 +385,6 @@ func (h *history) blame(res grade.Result) string {
 	return fmt.Sprintf("submitted %s, right is %s", answer, right)
 }
 
-// timeKeys are AIOpsLab's names of the time a task took.
-var timeKeys = map[problem.Task]string{
-	problem.Detection: "TTD", problem.Localization: "TTL", problem.Analysis: "TTA", problem.Mitigation: "TTM",
-	problem.Operation: "TTO",
-}
-
 // metrics adds what is measured of every run.
 func (h *history) metrics(res grade.Result) grade.Result {
 	if res == nil {
@@ -408,7 +402,7 @@ func (h *history) metrics(res grade.Result) grade.Result {
 			actions[s.Action]++
 		}
 	}
-	if key, ok := timeKeys[h.truth.Task]; ok {
+	if key, ok := grade.TimeKeys[h.truth.Task]; ok {
 		res[key] = h.ended.Sub(h.began).Seconds()
 	}
 	res["steps"] = len(h.steps)

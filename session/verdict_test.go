@@ -157,7 +157,7 @@ func TestGrade(t *testing.T) {
 			if v.Results["steps"] != 2 || v.Results["invalid_actions"] != 1 {
 				t.Errorf("steps: %v", v.Results)
 			}
-			if _, ok := v.Results[timeKeys[tt.run.task]].(float64); !ok {
+			if _, ok := v.Results[grade.TimeKeys[tt.run.task]].(float64); !ok {
 				t.Errorf("the time is missing: %v", v.Results)
 			}
 		})

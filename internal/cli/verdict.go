@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aiopslab/aiopslab/grade"
@@ -42,10 +44,9 @@ func (t *transcript) end(o *session.Outcome) {
 	}
 	row("done", "%s", t.done(v.Results))
 	var times []string
-	for _, key := range []string{"TTD", "TTL", "TTA", "TTM"} {
-		if took, ok := v.Results[key].(float64); ok {
-			times = append(times, fmt.Sprintf("%s %.1f s", key, took))
-		}
+	took := v.Results.Times()
+	for _, key := range slices.SortedFunc(maps.Keys(took), func(a, b string) int { return cmp.Compare(took[a], took[b]) }) {
+		times = append(times, fmt.Sprintf("%s %.1f s", key, took[key]))
 	}
 	if len(times) > 0 {
 		row("took", "%s, %s, %v tokens read, %v written", strings.Join(times, ", "),

@@ -34,7 +34,7 @@ func write(t testing.TB, file, id, class string) {
 		err = errors.Join(err, log.Append(record.ProblemEvent, json.RawMessage(
 			`{"id":"p-1","task":"mitigation","app":"shop","faults":["pod_kill geo"],"seed":7}`)),
 			log.Append(record.VerdictEvent, json.RawMessage(`{"class":"`+class+`","why":"so it is","results":`+
-				`{"TTM":12.5,"in_tokens":3,"out_tokens":4,"writes":2,"model":"m","cost_usd":0.25}}`)))
+				`{"TTO":12.5,"in_tokens":3,"out_tokens":4,"writes":2,"model":"m","cost_usd":0.25}}`)))
 	}
 	if err := errors.Join(err, log.Close()); err != nil {
 		t.Fatal(err)
@@ -189,7 +189,7 @@ func TestBadFile(t *testing.T) {
 	}
 	bad := map[string][]byte{
 		"empty": {}, "of another directory": others,
-		"of another version": []byte(strings.Replace(string(good), "index 1 ", "index 2 ", 1)),
+		"of another version": []byte(strings.Replace(string(good), "index 2 ", "index 1 ", 1)),
 		"with another class": []byte(strings.Replace(string(good), "agent", "aGENT", 1)),
 		"with more behind":   append([]byte(string(good)), 'x'),
 	}

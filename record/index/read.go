@@ -47,6 +47,7 @@ type verdict struct {
 		TTL    float64  `json:"TTL"`
 		TTA    float64  `json:"TTA"`
 		TTM    float64  `json:"TTM"`
+		TTO    float64  `json:"TTO"`
 		In     float64  `json:"in_tokens"`
 		Out    float64  `json:"out_tokens"`
 		Writes float64  `json:"writes"`
@@ -96,7 +97,7 @@ func Of(rec *record.Record) (Run, error) {
 func (r *Run) take(v verdict) {
 	r.Class, r.Why = v.Class, v.Why
 	res := v.Results
-	r.Seconds = max(res.TTD, res.TTL, res.TTA, res.TTM) // One of them, or of an incident the last.
+	r.Seconds = max(res.TTD, res.TTL, res.TTA, res.TTM, res.TTO) // One of them, or of an incident the last.
 	r.In, r.Out, r.Writes = int(res.In), int(res.Out), int(res.Writes)
 	r.Model, r.Cost, r.NoHarm = res.Model, res.Cost, res.Safety.NoHarm
 }

@@ -17,7 +17,7 @@ import (
 
 // version is that of what an index learns from records: it goes up when the same record gives other entries. What the
 // entries are made of is part of the first line by itself, see shape.
-const version = 1
+const version = 2
 
 const suffix = ".index"
 

@@ -65,8 +65,11 @@ func runRow(r *Run) []any {
 		Faults: strings.Join(r.Truth.Faults, "; "), Agent: r.Agent(), Model: r.Model(), Seed: int64(r.Record.Seed),
 		Began: r.Began.UTC(), Ended: r.Ended.UTC(), Class: string(r.Class()), Why: r.Why(),
 		Submitted: r.Submission.Submitted, Answer: string(r.Submission.Answer), Steps: int64(len(r.Steps)),
-		Seconds: r.number("TTD", "TTL", "TTA", "TTM"), Writes: r.number("writes"), InTokens: r.number("in_tokens"),
+		Writes: r.number("writes"), InTokens: r.number("in_tokens"),
 		OutTokens: r.number("out_tokens"), ModelCalls: int64(len(r.Exchanges)),
+	}
+	if r.Verdict != nil {
+		row.Seconds = r.Verdict.Results.Took()
 	}
 	row.Success, _ = r.result("success").(bool)
 	if right := r.result("correct_answer"); right != nil {
@@ -96,12 +99,10 @@ func stepRows(r *Run) []any {
 	return rows
 }
 
-// number is the first of the results that is a number.
-func (r *Run) number(keys ...string) *float64 {
-	for _, k := range keys {
-		if n, ok := r.result(k).(float64); ok {
-			return &n
-		}
+// number is a result, if it is a number.
+func (r *Run) number(key string) *float64 {
+	if n, ok := r.result(key).(float64); ok {
+		return &n
 	}
 	return nil
 }
