@@ -47,6 +47,37 @@ type Snapshot interface {
 	io.WriterTo
 }
 
+// Keeper is an optional power of a Cloud: to keep what a container has, and to put it back.
+type Keeper interface {
+	// Keep records a running container before a command is run in it: its files, its volumes, and the data that its
+	// program has. It runs on, and nothing else is touched. The error says in a line why it cannot be kept: it is too
+	// large, or shares what it can write to with others.
+	Keep(ctx context.Context, c Command) (Kept, error)
+}
+
+// Command is a command that is about to be run in a container.
+type Command struct {
+	Namespace, Pod string
+	Container      string // may be empty if the pod has one
+	Args           []string
+}
+
+// Kept is a container as it was. It holds memory until it is forgotten.
+type Kept interface {
+	// Name is that of the container, its pod and their namespace. ID tells it from one of the same name in another pod
+	// of the same name.
+	Name() string
+	ID() string
+	// Size is about how many bytes it holds.
+	Size() int64
+	// Elsewhere is where the command has connected to so far, outside of its pod: what it said there cannot be taken
+	// back.
+	Elsewhere() []string
+	// PutBack starts the container again, and no other, with what it had. Disturbances go on. It says what was done.
+	// It may be called once.
+	PutBack(ctx context.Context) (done string, err error)
+}
+
 // Seeder is an optional power of a Cloud: it draws everything that is left to chance from a seed.
 type Seeder interface {
 	// Seed makes all that the cluster draws begin anew: which packets are lost, which endpoint a connection gets,

@@ -46,6 +46,8 @@ type Env struct {
 
 	signals func() <-chan syscall.Signal
 	recall  func(Telling, func(context.Context, *past.Past) error)
+	keep    func(Keeping)
+	kept    any
 }
 
 // Telling is what a program does with what it tells of itself.
@@ -99,7 +101,10 @@ func (e *Env) Path(name string) string {
 // Child returns a copy of e for a command it starts.
 func (e *Env) Child(args ...string) *Env {
 	c := *e
-	c.Args, c.Vars, c.signals, c.recall = args, maps.Clone(e.Vars), nil, nil
+	c.Args, c.Vars, c.signals, c.recall, c.kept = args, maps.Clone(e.Vars), nil, nil, nil
+	if e.keep != nil {
+		c.keep = func(Keeping) { e.keep(NotKept) } // It could not be given back to a program that another starts.
+	}
 	return &c
 }
 

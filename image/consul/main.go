@@ -104,6 +104,7 @@ func runAgent(ctx context.Context, env *kit.Env, args []string) error {
 		fmt.Fprintln(env.Stderr, "==> data_dir cannot be empty: this agent runs in development mode only; use -dev")
 		return kit.Exit(1)
 	}
+	env.Keep(kit.NotKept)
 	return newAgent(env).run(ctx, *bind, *httpPort, *dnsPort)
 }
 

@@ -93,6 +93,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return err
 	}
 	s := &server{env: env, store: newStore(o.maxTraces, o.maxBytes), started: env.Since()}
+	env.Keep(kit.NotKept)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var wg sync.WaitGroup

@@ -50,6 +50,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		env: env, settings: s, log: log, meter: meter.New(env.CPU), holder: kit.NewHolder(env), state: newState(),
 	}
 	defer b.holder.Release()
+	env.Keep(kit.NotKept)
 	return b.run(ctx)
 }
 

@@ -60,6 +60,13 @@ func Main(ctx context.Context, env *kit.Env) error {
 	s := newServer(env, *o)
 	s.remember()
 	defer s.holder.Release()
+	if k, ok := env.Kept().(*kept); ok {
+		if err := s.store.takeOver(k); err != nil {
+			fmt.Fprintln(env.Stderr, err)
+			return kit.Exit(exitOS)
+		}
+	}
+	env.Keep(s.store.keep)
 	return s.run(ctx, listeners)
 }
 

@@ -154,6 +154,7 @@ func serve(ctx context.Context, env *kit.Env, args []string) error {
 		nextPID: firstPID,
 	}
 	defer s.holder.Release()
+	env.Keep(kit.NotKept)
 	var password *string
 	if set.password != "" {
 		password = &set.password

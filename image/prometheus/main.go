@@ -100,6 +100,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		return kit.Exit(1)
 	}
 	defer os.RemoveAll(env.Scratch)
+	env.Keep(kit.NotKept)
 
 	var wg sync.WaitGroup
 	wg.Go(func() { s.serve(ctx, ln) })

@@ -44,6 +44,7 @@ func (b *broker) run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel()
+	b.env.Keep(kit.NotKept) // Some of its messages are on no disk.
 	b.log.info("Starting RabbitMQ %s as node %s", Version, b.settings.node)
 	disk, defs, err := openStore(b.env, b.settings.dir())
 	if err != nil {

@@ -42,6 +42,8 @@ func (b brand) serve(ctx context.Context, env *kit.Env) error {
 	}
 	defer s.data.Close()
 	defer s.holder.Release()
+	kept := s.takeOver()
+	s.handOver()
 	s.log(warning, "oO0OoO0OoO0Oo %s is starting oO0OoO0OoO0Oo", b.title)
 	s.log(warning, "%s version=%s, bits=64, commit=00000000, modified=0, pid=%d, just started", b.title, b.version,
 		env.PID)
@@ -60,7 +62,11 @@ func (b brand) serve(ctx context.Context, env *kit.Env) error {
 	}
 	s.log(notice, "Running mode=standalone, port=%s.", cfg.values["port"])
 	s.log(warning, "Server initialized")
-	err = s.load()
+	if kept != nil && kept.rdb != nil {
+		err = s.loadKept(kept)
+	} else {
+		err = s.load()
+	}
 	if err == nil && cfg.bool("appendonly") && s.openAOF() != nil {
 		err = errFatal
 	}

@@ -71,6 +71,11 @@ type Container struct {
 	ending   bool // with its main program
 	// recollections are what the main program does when it is told its past.
 	recollections map[kit.Telling][]recollection
+	// keeping hand over what the main program and those it started have in memory, and memory is what the main program
+	// is started with.
+	keeping []kit.Keeping
+	memory  any
+	ears    []*ear // on commands that the container was kept for
 
 	waking   atomic.Pointer[context.CancelFunc] // ends what operations on files wait for
 	adapting sync.Mutex                         // serialises what changes how the container is disturbed

@@ -62,6 +62,7 @@ func (c *Container) launch(s suffering, at, program time.Time) error {
 	env := c.environment(c.argv)
 	env.Started = program
 	env.OnRecall(c.remember)
+	env.OnKeep(c.addKeeping, c.memory)
 	stdout, stderr := &gate{w: c.stdout}, &gate{w: c.stderr}
 	c.output = []*gate{stdout, stderr}
 	env.Stdout, env.Stderr = stdout, stderr
@@ -88,7 +89,7 @@ func (c *Container) launch(s suffering, at, program time.Time) error {
 	c.group.sampleFrom(c.runtime.cfg.Now())
 	who := c.sandbox.config.GetMetadata().GetNamespace() + "/" + c.config.GetMetadata().GetName()
 	c.group.swellBy(func() float64 { return past.Swell(who, c.runtime.cfg.Now().Sub(at)) })
-	c.recollections = map[kit.Telling][]recollection{}
+	c.recollections, c.keeping, c.memory = map[kit.Telling][]recollection{}, nil, nil
 	c.main = c.procs.runFirst(c.ctx, env, prog, program)
 	c.mu.Unlock()
 	if !s.hang {

@@ -48,6 +48,7 @@ func (r *Runtime) Run(ctx context.Context, id string, argv []string, s Streams) 
 		return err
 	}
 	env := c.environment(argv)
+	env.Net = c.overheard(argv, env.Net)
 	if s.Stdin != nil {
 		env.Stdin = s.Stdin
 	}

@@ -31,6 +31,8 @@ type worker struct {
 	uid             types.UID
 	namespace, name string
 	wakes           chan struct{}
+	jobs            chan func()   // done between two steps
+	ended           chan struct{} // closed with the worker
 
 	// Owned by the worker's goroutine.
 	reasons  reasons
@@ -54,7 +56,8 @@ type killRequest struct {
 func newWorker(k *kubelet, pod *v1.Pod) *worker {
 	w := &worker{
 		kubelet: k, uid: pod.UID, namespace: pod.Namespace, name: pod.Name, wakes: make(chan struct{}, 1),
-		pod: pod, reasons: reasons{}, sooner: make(chan struct{}),
+		pod: pod, reasons: reasons{}, sooner: make(chan struct{}), jobs: make(chan func()),
+		ended: make(chan struct{}),
 	}
 	w.volumes = newPodVolumes(w)
 	k.probes.adopt(pod)
@@ -121,6 +124,7 @@ func (w *worker) advance(p phase) {
 
 // run is the worker's life.
 func (w *worker) run() {
+	defer close(w.ended)
 	ctx := w.kubelet.ctx
 	for ctx.Err() == nil {
 		switch {
@@ -156,10 +160,28 @@ func (w *worker) wait(ctx context.Context, d time.Duration) {
 	}
 	select {
 	case <-w.wakes:
+	case f := <-w.jobs:
+		f()
 	case <-timer:
 	case <-ctx.Done():
 	}
 }
+
+// do has the worker call f between two of its steps, and returns what that does. Nothing else happens to the pod's
+// containers by the kubelet meanwhile.
+func (w *worker) do(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	select {
+	case w.jobs <- func() { done <- f() }:
+		return <-done
+	case <-w.ended:
+		return errWorkerEnded
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+var errWorkerEnded = errors.New("the pod is gone")
 
 // retry calls f until it succeeds.
 func (w *worker) retry(ctx context.Context, f func(context.Context) error) {

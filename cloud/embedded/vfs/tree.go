@@ -150,27 +150,10 @@ func (t *Tree) Clone(disk *Disk) *Tree {
 	defer t.mu.Unlock()
 	c := &Tree{opts: t.opts, now: t.now, used: t.used, inode: t.inode}
 	c.opts.Disk = disk
-	copies := map[*inode]*inode{} // keeps hard links together
-	var copyNode func(*inode) *inode
-	copyNode = func(n *inode) *inode {
-		if d := copies[n]; d != nil {
-			return d
-		}
-		n.borrowed = true
-		d := *n
-		d.locker = nil
-		copies[n] = &d
-		if n.children != nil {
-			d.children = make(map[string]*inode, len(n.children))
-			for name, child := range n.children {
-				d.children[name] = copyNode(child)
-			}
-		}
-		return &d
-	}
-	c.root = copyNode(t.root)
+	var files int64
+	c.root, files = t.root.copy()
 	if disk != nil {
-		disk.take(c.used, int64(len(copies)))
+		disk.take(c.used, files)
 	}
 	return c
 }

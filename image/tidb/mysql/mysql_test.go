@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
+	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
@@ -79,6 +81,42 @@ func TestUserOfTheVariables(t *testing.T) {
 	}
 	if err := open(t, m, "reader", "new").Ping(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that is started with what another has kept has its tables and users.
+func TestKept(t *testing.T) {
+	m := kittest.New(t).Machine("db", "10.244.0.9")
+	i := Image(nil)
+	m.Install(i)
+	m.Write("/docker-entrypoint-initdb.d/1.sql", shop)
+	var keep kit.Keeping
+	run := func(kept any) *kittest.Run {
+		env := m.Env("docker-entrypoint.sh", "mysqld")
+		env.Vars["MYSQL_ROOT_PASSWORD"], env.Vars["MYSQL_DATABASE"] = "fake", "socks"
+		env.OnKeep(func(f kit.Keeping) { keep = f }, kept)
+		r := m.Run(i.Programs["/usr/local/bin/docker-entrypoint.sh"], env)
+		m.WaitListen(":3306")
+		return r
+	}
+	first := run(nil)
+	if _, err := open(t, m, "root", "fake").Exec("UPDATE sock SET name = 'kept' WHERE id = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	kept, bytes, err := keep(t.Context())
+	if err != nil || bytes == 0 {
+		t.Fatalf("%d bytes, %v", bytes, err)
+	}
+	if _, err := open(t, m, "root", "fake").Exec("DROP TABLE sock"); err != nil {
+		t.Fatal(err)
+	}
+	first.Signal(syscall.SIGKILL)
+	first.Wait()
+	run(kept)
+	var name string
+	if err := open(t, m, "reader", "it's; secret").QueryRow("SELECT name FROM sock WHERE id = 'a'").Scan(&name); err != nil ||
+		name != "kept" {
+		t.Errorf("%q, %v", name, err)
 	}
 }
 

@@ -26,6 +26,24 @@ func NewLocal(ctx context.Context) (*Local, error) {
 // Close forgets the data. Nobody may be using it.
 func (l *Local) Close() { l.engine.close() }
 
+// Dump is the whole database, without what open transactions have changed. Load puts one in place.
+func (l *Local) Dump(ctx context.Context) ([]byte, error) {
+	if err := l.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer l.leave()
+	return l.engine.dump()
+}
+
+// Load puts a database in place that Dump returned.
+func (l *Local) Load(ctx context.Context, data []byte) error {
+	if err := l.enter(ctx); err != nil {
+		return err
+	}
+	defer l.leave()
+	return l.engine.load(ctx, data)
+}
+
 func (l *Local) enter(ctx context.Context) error {
 	wait := time.NewTimer(lockWait)
 	defer wait.Stop()

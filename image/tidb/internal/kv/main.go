@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -69,7 +70,14 @@ func Main(version string) kit.Program {
 	}
 }
 
+// NotAlone is why a server is not put back to how it was: the others would know what it has forgotten, and a log that
+// was promised to them must not become shorter.
+func NotAlone(context.Context) (any, int64, error) {
+	return nil, 0, errors.New("its program keeps data together with others, and cannot go back alone")
+}
+
 func serve(ctx context.Context, env *kit.Env, o options, version string) error {
+	env.Keep(NotAlone)
 	log := logs.New(env.Stdout, "server.rs")
 	log.Info("Welcome to TiKV", "Release Version", strings.TrimPrefix(version, "v"))
 	s, found, err := openStore(ctx, env, o.dir)

@@ -71,6 +71,7 @@ func Main(version string) kit.Program {
 			ClientURLs: kv.Endpoints(cmp.Or(*clients, fmt.Sprintf("http://%s:%d", env.Hostname, ClientPort))),
 			PeerURLs:   kv.Endpoints(cmp.Or(*peers, fmt.Sprintf("http://%s:%d", env.Hostname, PeerPort))),
 		}
+		env.Keep(kv.NotAlone)
 		p := &server{env: env, log: logs.New(env.Stdout, "server.go"), version: version, dir: *dir}
 		return p.run(ctx, me, *clientURLs, *peerURLs)
 	}

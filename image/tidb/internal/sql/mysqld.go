@@ -50,12 +50,21 @@ func MySQL(version string) kit.Program {
 		defer data.Close()
 		s := newServer(env, version, data, nil)
 		s.log = log
-		if err := s.initialize(ctx); err != nil {
+		if kept, ok := env.Kept().([]byte); ok {
+			err = data.Load(ctx, kept)
+		} else {
+			err = s.initialize(ctx)
+		}
+		if err != nil {
 			if ctx.Err() == nil {
 				log.Print("ERROR", err.Error())
 			}
 			return kit.Exit(1)
 		}
+		env.Keep(func(ctx context.Context) (any, int64, error) {
+			b, err := data.Dump(ctx)
+			return b, int64(len(b)), err
+		})
 		ctx, cancel := context.WithCancel(ctx)
 		var wg sync.WaitGroup
 		defer wg.Wait()
