@@ -33,8 +33,8 @@ type (
 var transactionActions = []*Action{
 	define("begin", Write,
 		"Begin a transaction. What you write to the Kubernetes API from then on, up to 20 writes, is kept by commit "+
-			"and taken back by abort, or by submit. Commands in containers that may do more "+
-			"than read are refused in it.",
+			"and taken back by abort, or by submit. A command in a container that may do more than read counts as a "+
+			"write where it can be taken back, and is refused where it cannot.",
 		"str: what has begun.",
 		func(ctx context.Context, i *Interface, _ *struct{}) Result {
 			return i.transact(func(t Transactions) (*guard.Transaction, error) { return t.Begin(ctx) })

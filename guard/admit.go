@@ -45,6 +45,14 @@ func (x *exchange) admit(w http.ResponseWriter, r *http.Request) (end func(), ok
 	}
 	allowed := x.guard.opts.Policy.InTransactions()
 	if x.target.Verb == "connect" {
+		if x.keeps() {
+			if end, refused := x.keep(r, allowed); refused != nil {
+				x.refuse(w, refused)
+				return func() {}, false
+			} else if end != nil {
+				return end, true
+			}
+		}
 		end, refused := h.stream(e, allowed)
 		if refused != nil {
 			x.refuse(w, refused)

@@ -36,6 +36,7 @@ type fake struct {
 	held     chan struct{}             // writes to things that are called slow wait for its end
 	arrived  chan struct{}             // and say that they have come
 	store    *versions                 // if it keeps what objects were, and has conflicts and writes that change nothing
+	upgrades bool                      // commands in containers are run
 }
 
 func newFake(t *testing.T) *fake {
@@ -97,6 +98,10 @@ func (f *fake) lastOf(authorization string) *http.Request {
 
 func (f *fake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	if f.upgrades && strings.HasSuffix(r.URL.Path, "/exec") {
+		upgrade(w)
+		return
+	}
 	if f.held != nil && r.Method != http.MethodGet && strings.HasSuffix(r.URL.Path, "/slow") {
 		f.arrived <- struct{}{}
 		<-f.held

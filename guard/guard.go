@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/guard/undo"
 	"github.com/aiopslab/aiopslab/internal/logs"
@@ -71,6 +72,8 @@ type Options struct {
 	// Severity says how bad the system is, so that a transaction that makes it worse is not committed. It may be nil:
 	// then nothing is compared.
 	Severity Severity
+	// Keeper keeps containers, so that commands in them can be taken back; nil if they cannot.
+	Keeper cloud.Keeper
 	// Transaction is called for what came of every action of transactions. It must not call the guard. It may be nil.
 	Transaction func(Transaction)
 	// Log is told of errors of the guard's server, at level debug: mostly a client has hung up. It may be nil.

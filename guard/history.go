@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard/undo"
 )
 
@@ -31,6 +32,7 @@ type history struct {
 	open      *transaction // nil for none
 	count     int          // transactions so far
 	streams   int          // commands in containers and the like that are under way
+	commands  []*command   // those of them whose containers are kept
 	// found is the severity that the transaction had begun with which was taken back last, and suffers until when the
 	// system may suffer from that.
 	found   float64
@@ -44,6 +46,9 @@ type write struct {
 	transaction int // 0 for none
 	size        int64
 	undone      bool
+	// kept is the container that a command was run in, as it was before, in which pod.
+	kept           cloud.Kept
+	namespace, pod string
 }
 
 // transaction is one that is open.
@@ -103,7 +108,7 @@ func (h *history) forget(writes []*write) {
 	defer h.mu.Unlock()
 	for _, w := range writes {
 		h.bytes -= w.size
-		w.undone, w.size, w.Objects, w.Children = true, 0, nil, nil
+		w.undone, w.size, w.Objects, w.Children, w.kept = true, 0, nil, nil, nil
 	}
 }
 
@@ -138,6 +143,8 @@ func (h *history) text() string {
 			b.WriteString(", taken back")
 		case w.Never != "":
 			b.WriteString(", cannot be taken back")
+		case w.kept != nil:
+			b.WriteString(", the container is kept")
 		}
 		b.WriteByte('\n')
 	}
@@ -151,14 +158,15 @@ func (x *exchange) remember(raw []byte) {
 	if x.from.network || e.DryRun || e.Undoes != 0 || !carried {
 		return
 	}
-	w := &write{time: e.Time, transaction: e.Transaction, Change: undo.Change{
-		Seq: e.Seq, What: e.what(), Subresource: t.Subresource, Never: e.Irreversible,
-	}}
+	w := &write{
+		time: e.Time, transaction: e.Transaction, kept: x.kept, namespace: e.Namespace, pod: e.Name,
+		Change: undo.Change{Seq: e.Seq, What: e.what(), Subresource: t.Subresource, Never: e.Irreversible},
+	}
 	ref := undo.Ref{
 		Group: t.Group, Version: t.Version, Resource: t.Resource, Namespace: t.Namespace, Name: cmp.Or(t.Name, e.Name),
 	}
 	switch {
-	case e.Verb == "connect" && e.Irreversible == "":
+	case e.Verb == "connect" && e.Irreversible == "" && x.kept == nil:
 		return // It was read only.
 	case w.Never != "" || e.Verb == "connect":
 	case e.Cut["before"]+e.Cut["after"]+e.Cut["children"] > 0:

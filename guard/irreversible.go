@@ -12,7 +12,12 @@ import (
 // the object that is named. It errs on the side of caution.
 
 // Irreversible says why a write cannot be taken back, or "".
-func Irreversible(e Entry) string { return irreversible(&e, e.Before) }
+func Irreversible(e Entry) string {
+	if e.Kept != "" {
+		return ""
+	}
+	return irreversible(&e, e.Before)
+}
 
 func irreversible(e *Entry, before []byte) string {
 	switch {

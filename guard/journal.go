@@ -26,16 +26,17 @@ const MaxRecorded = 2 << 20
 // object at that moment, they may be off by that one's change. Where the guard knows how far the store is, see
 // [Options.Revision], Before is exact for updates and patches that have changed something.
 type Entry struct {
-	Seq         int       `json:"seq"` // from 1
-	Time        time.Time `json:"time"`
-	Verb        string    `json:"verb"` // create, update, patch, delete, deletecollection or connect
-	Group       string    `json:"group,omitempty"`
-	Version     string    `json:"version"`
-	Resource    string    `json:"resource"`
-	Namespace   string    `json:"namespace,omitempty"`
-	Name        string    `json:"name,omitempty"`
-	Subresource string    `json:"subresource,omitempty"`
-	UserAgent   string    `json:"user_agent,omitempty"`
+	Seq  int       `json:"seq"` // from 1
+	Time time.Time `json:"time"`
+	// Verb is create, update, patch, delete, deletecollection, connect, or restore of what a command did.
+	Verb        string `json:"verb"`
+	Group       string `json:"group,omitempty"`
+	Version     string `json:"version"`
+	Resource    string `json:"resource"`
+	Namespace   string `json:"namespace,omitempty"`
+	Name        string `json:"name,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	UserAgent   string `json:"user_agent,omitempty"`
 	// User is who wrote, and From the address it came from, if it came over the cluster's network
 	// with credentials of its own; empty for the agent's own clients.
 	User   string `json:"user,omitempty"`
@@ -66,6 +67,8 @@ type Entry struct {
 	Undoes      int `json:"undoes,omitempty"`
 	// Irreversible says why it cannot be taken back, if it cannot.
 	Irreversible string `json:"irreversible,omitempty"`
+	// Kept is the container that was kept before a command in it, or put back, as namespace/pod/container.
+	Kept string `json:"kept,omitempty"`
 	// Cut names what of request, before, after and children is left out for its size, and its size in bytes.
 	Cut map[string]int64 `json:"cut,omitempty"`
 }

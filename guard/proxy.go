@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard/undo"
 )
 
@@ -45,6 +46,7 @@ type exchange struct {
 	unlock   func()
 	end      func() // of its context
 	taken    bool
+	kept     cloud.Kept // the container that the command is run in, in a transaction
 }
 
 // handler answers the requests of the agent's own clients.

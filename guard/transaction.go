@@ -95,7 +95,7 @@ func (g *Guard) Begin(ctx context.Context) (*Transaction, error) {
 		if t := h.current(); t != nil {
 			return nil, refuse("transaction %d is open already, with %d writes: commit or abort it first", t.id, t.used)
 		}
-		if n := h.streaming(); n > 0 {
+		if n := await(ctx, g.settle, h.streaming); n > 0 {
 			return nil, refuse("%d connections into containers are open, whose effects cannot be taken back: end "+
 				"them first", n)
 		}
@@ -129,6 +129,9 @@ func (g *Guard) Commit(ctx context.Context, wait time.Duration) (*Transaction, e
 		if t == nil {
 			return nil, errNotOpen
 		}
+		if n := await(ctx, g.settle, func() int { return len(h.running("")) }); n > 0 {
+			return nil, refuse("%d commands in containers still run: end them first, or abort", n)
+		}
 		out := &Transaction{Action: "commit", Number: t.id, Writes: t.used, Before: t.severity}
 		if t.severity != nil && t.used > 0 {
 			worse, err := g.worse(ctx, t, wait, out)
@@ -136,7 +139,7 @@ func (g *Guard) Commit(ctx context.Context, wait time.Duration) (*Transaction, e
 				return nil, err
 			}
 			if worse {
-				g.takeBack(h, out, t.id, t.used)
+				g.takeBack(h, out, t.id, maxHistory)
 				h.suffer(t)
 				out.Aborted = true
 			}
@@ -179,7 +182,7 @@ func (g *Guard) Abort(ctx context.Context) (*Transaction, error) {
 			return nil, errNotOpen
 		}
 		out := &Transaction{Action: "abort", Number: t.id, Writes: t.used, Before: t.severity, Aborted: true}
-		g.takeBack(h, out, t.id, t.used)
+		g.takeBack(h, out, t.id, maxHistory)
 		h.suffer(t)
 		h.shut()
 		return out, nil
@@ -197,7 +200,7 @@ func (g *Guard) Leave(ctx context.Context) (*Transaction, error) {
 		out := &Transaction{
 			Action: "abort", Number: t.id, Writes: t.used, Before: t.severity, Aborted: true, Left: true,
 		}
-		g.takeBack(h, out, t.id, t.used)
+		g.takeBack(h, out, t.id, maxHistory)
 		h.shut()
 		return out, nil
 	})
@@ -234,8 +237,13 @@ func (g *Guard) takeBack(h *history, out *Transaction, transaction, n int) {
 	r := &restorer{guard: g}
 	g.undoer.Use(r)
 	var changes []undo.Change
+	kept := h.keptOf(writes)
 	for _, w := range slices.Backward(writes) {
 		r.seq = w.Seq
+		if kept[w] != nil {
+			out.Undone = append(out.Undone, g.putBack(ctx, h, w, kept))
+			continue
+		}
 		out.Undone = append(out.Undone, g.undoer.Undo(ctx, w.Change))
 	}
 	for _, w := range writes {
@@ -268,6 +276,7 @@ func (h *history) current() *transaction {
 }
 
 func (h *history) shut() {
+	h.unkeep("its transaction is over, and what was in the container before is kept no longer")
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open = nil

@@ -68,6 +68,7 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels
 		o.Hide = hidden(t)
 	}
+	o.Keeper, _ = l.stage.cloud.(cloud.Keeper) // Without one, commands in containers are refused in transactions.
 	if a.guard, err = guard.Start(ctx, o); err != nil {
 		return nil, err
 	}

@@ -107,8 +107,8 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 
 // Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
-	l.leaveGate()
 	l.endShift()
+	l.leaveGate()
 	l.sampler.end()
 	l.calm(ctx)
 	l.shift = nil

@@ -201,6 +201,10 @@ func (s *shift) bring(ctx context.Context, i *onCall) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, manifestTimeout)
 	defer cancel()
+	if g := s.guard; g != nil { // An abort must not cure what is in a container that was kept before.
+		g.Unkeep()
+		defer g.Unkeep()
+	}
 	for _, f := range i.faults {
 		s.faults = append(s.faults, f) // What fails half-way is undone as well.
 		if err := f.Inject(ctx, i.env); err != nil {

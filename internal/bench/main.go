@@ -48,6 +48,7 @@ var benches = []bench{
 	{"social", "memory of an application under load", benchSocial},
 	{"wire", "pod-to-pod HTTP requests over the cluster's network", benchWire},
 	{"guard", "what the guard adds to an API call", benchGuard},
+	{"keep", "a transaction with a command in a store, taken back", benchKeep},
 	{"ways", "what each way for an agent to come in adds to an action", benchWays},
 	{"shell", "commands in the agent's shell, and what its process takes", benchShell},
 	{"gym", "episodes of a training loop", benchGym},

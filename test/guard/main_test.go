@@ -26,7 +26,9 @@ import (
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/coredns"
 	"github.com/aiopslab/aiopslab/image/metricsserver"
+	"github.com/aiopslab/aiopslab/image/mongo"
 	"github.com/aiopslab/aiopslab/image/nginx"
+	"github.com/aiopslab/aiopslab/image/redis"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/shell"
@@ -42,7 +44,7 @@ var lab labtest.Lab
 
 func TestMain(m *testing.M) {
 	tools := shell.Tools()
-	lab.Main(m, labtest.Options{Images: []kit.Image{coredns.Image(), metricsserver.Image(), busybox.Image(tools), nginx.Image(tools)}})
+	lab.Main(m, labtest.Options{Images: []kit.Image{coredns.Image(), metricsserver.Image(), busybox.Image(tools), nginx.Image(tools), redis.Image(tools), mongo.Image(tools)}})
 }
 
 // agent is somebody behind a guard, with a namespace to work in.
@@ -64,7 +66,7 @@ func newAgent(t *testing.T, hide ...guard.Rule) *agent {
 		t.Fatal(err)
 	}
 	var err error
-	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.Cloud.RESTConfig(), Direct: lab.Cloud.DirectConfig(), Revision: lab.Cloud.Revision, Hide: hide, Journal: func(e guard.Entry) {
+	a.guard, err = guard.Start(t.Context(), guard.Options{Upstream: lab.Cloud.RESTConfig(), Direct: lab.Cloud.DirectConfig(), Revision: lab.Cloud.Revision, Keeper: lab.Cloud, Hide: hide, Journal: func(e guard.Entry) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.entries = append(a.entries, e)
