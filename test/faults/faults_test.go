@@ -277,7 +277,9 @@ func (tt trial) run(t *testing.T, e *fault.Env) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	x := &experiment{t, e, f}
-	defer x.recover()
+	if tt.wrong == "" { // What that leaves may be in the way, and the cluster is reset in any case.
+		defer x.recover()
+	}
 	x.await("the application to be well", func(symptom string) bool { return symptom == "" })
 	start := time.Now()
 	if err := f.Inject(ctx, e); err != nil {
