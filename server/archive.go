@@ -4,6 +4,7 @@ import (
 	"net/http"
 
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 // serve answers a request about a session that has ended. Part is the end of the path.
@@ -20,6 +21,8 @@ func (a *Archive) serve(part string, w http.ResponseWriter, r *http.Request) err
 		return writeJSON(w, http.StatusOK, a.Last)
 	case "outcome":
 		return writeOutcome(w, a.outcome)
+	case "questions":
+		return writeJSON(w, http.StatusOK, []session.Approval{})
 	case "events":
 		return a.serveEvents(w, r)
 	case "record":

@@ -58,6 +58,7 @@ var errOwnAgent = fail(http.StatusConflict, "the session has an agent of its own
 
 // solo is a run with an agent of its own. Others only watch.
 type solo struct {
+	desk     *session.Desk
 	briefed  chan struct{}
 	briefing agent.Briefing
 	done     chan struct{}
@@ -67,7 +68,7 @@ type solo struct {
 
 // Solo begins a run of the session's own agent in the background.
 func Solo(ctx context.Context, s session.Session) Run {
-	r := &solo{briefed: make(chan struct{}), done: make(chan struct{})}
+	r := &solo{desk: s.Desk, briefed: make(chan struct{}), done: make(chan struct{})}
 	newAgent := s.Agent.New
 	s.Agent.New = func(b agent.Briefing) (agent.Agent, error) {
 		r.briefing = b
@@ -99,6 +100,9 @@ func (r *solo) Briefing(ctx context.Context) (agent.Briefing, error) {
 func (r *solo) Step(context.Context, string) (session.Turn, error) {
 	return session.Turn{}, errOwnAgent
 }
+
+// Desk is where the questions of the run's policy lie, or nil.
+func (r *solo) Desk() *session.Desk { return r.desk }
 
 func (r *solo) GiveUp(context.Context, error) error { return errOwnAgent }
 

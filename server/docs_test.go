@@ -7,6 +7,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -31,7 +32,8 @@ var (
 // The table of paths is that of the API, and every path has an example that works.
 func TestServerDocs(t *testing.T) {
 	doc := readDoc(t, "docs/server.md")
-	l := newLab(t, Options{}, &fakeBackend{})
+	var desks sync.Map
+	l := newLab(t, Options{}, &fakeBackend{desks: &desks})
 	var want, got []string
 	uncovered := map[string]bool{}
 	for _, r := range l.front.routes() {
@@ -54,6 +56,10 @@ func TestServerDocs(t *testing.T) {
 		if method == "" {
 			method = map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""]
 		}
+		if path == "/sessions/$ID/questions" {
+			lay(t, &desks, id, 1, nil)
+			questions(l, "/sessions/"+id, 1)
+		}
 		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), vector.Replace(body))
 		if status >= 400 {
 			t.Errorf("%s: %d %s", m[0], status, answer)
@@ -64,7 +70,7 @@ func TestServerDocs(t *testing.T) {
 		if found := envIDs.FindAllStringSubmatch(answer, -1); path == "/envs" && method == http.MethodPost && len(found) == 2 {
 			vector = strings.NewReplacer("$ENV1", found[0][1], "$ENV2", found[1][1])
 		}
-		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}").Replace(path))
+		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}", "/questions/1", "/questions/{number}").Replace(path))
 	}
 	maps.DeleteFunc(uncovered, func(_ string, is bool) bool { return !is })
 	if len(uncovered) > 0 {

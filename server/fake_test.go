@@ -40,6 +40,7 @@ type fakeBackend struct {
 	during func(ctx context.Context) // if set, what an action does
 	users  func() session.Experience // if set, how users fare
 	class  session.Class             // of what is not solved; empty for the agent's failure
+	desks  *sync.Map                 // if set, runs have desks, which are kept here by their ids
 
 	library *problem.Library
 
@@ -67,6 +68,10 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 	r := &fakeRun{
 		backend: b, spec: s, problem: p, events: events,
 		briefed: make(chan struct{}), requests: make(chan fakeRequest), done: make(chan struct{}),
+	}
+	if b.desks != nil {
+		r.desk = session.NewDesk()
+		b.desks.Store(s.ID, r.desk)
 	}
 	go r.run(ctx)
 	return r, nil
@@ -120,10 +125,14 @@ type fakeRun struct {
 	done     chan struct{}
 	outcome  *session.Outcome
 	err      error
+	desk     *session.Desk
 
 	mu   sync.Mutex
 	halt context.CancelFunc // of the action under way
 }
+
+// Desk is where questions lie.
+func (r *fakeRun) Desk() *session.Desk { return r.desk }
 
 // Interrupt ends the action under way.
 func (r *fakeRun) Interrupt() {

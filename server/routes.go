@@ -95,6 +95,21 @@ func (f *Front) routes() []route {
 			f.part("record"),
 		},
 		{
+			get, "/sessions/{id}/questions", "List the changes that the policy asks about and that wait for an answer",
+			nil, ok,
+			[]session.Approval{},
+			"",
+			limited(f.part("questions")),
+		},
+		{
+			post, "/sessions/{id}/questions/{number}", "Approve of a change, or refuse it; the first answer counts",
+			Verdict{},
+			ok,
+			Verdict{},
+			"",
+			limited(f.part("answer")),
+		},
+		{
 			remove, "/sessions/{id}", "Cancel a session, and wait until what there is is graded", nil, ok,
 			Session{},
 			"",
@@ -181,13 +196,14 @@ func document(routes []route) map[string]any {
 		if r.request != nil {
 			operation["requestBody"] = map[string]any{"content": jsonContent(types.of(reflect.TypeOf(r.request)))}
 		}
+		var parameters []any
 		for _, m := range parameter.FindAllStringSubmatch(r.path, -1) {
-			operation["parameters"] = []any{
-				map[string]any{
-					"name": m[1], "in": "path", "required": true,
-					"schema": map[string]any{"type": "string"},
-				},
-			}
+			parameters = append(parameters, map[string]any{
+				"name": m[1], "in": "path", "required": true, "schema": map[string]any{"type": "string"},
+			})
+		}
+		if parameters != nil {
+			operation["parameters"] = parameters
 		}
 		if r.path == "/health" {
 			operation["security"] = []any{}

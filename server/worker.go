@@ -44,6 +44,8 @@ func NewWorker(b Backend) *Worker {
 		return h.feed.serve(w, r)
 	})
 	session("GET /sessions/{id}/record", (*hosted).serveRecord)
+	session("GET /sessions/{id}/questions", (*hosted).serveQuestions)
+	session("POST /sessions/{id}/questions/{number}", (*hosted).serveAnswer)
 	session("GET /sessions/{id}/archive", (*hosted).serveArchive)
 	session("POST /sessions/{id}/interrupt", (*hosted).serveInterrupt)
 	w.mux.Handle("POST /envs", handler(w.stage))

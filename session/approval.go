@@ -12,8 +12,12 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// approvalTimeout is how long somebody may think about a change.
-const approvalTimeout = 10 * time.Minute
+const (
+	// approvalTimeout is how long somebody may think about a change.
+	approvalTimeout = 10 * time.Minute
+	// maxQuestions is how many changes may wait for an answer at once. Who is asked shall be able to read them.
+	maxQuestions = 16
+)
 
 // Approver is an optional power of an Environment: to take the answer to a change that its policy has asked for. The
 // question was told as a [record.ApprovalEvent].
@@ -37,6 +41,10 @@ type approvals struct {
 // ask tells of a question, and waits for the answer.
 func (a *approvals) ask(ctx context.Context, q guard.Question, tell Tell) guard.Answer {
 	a.mu.Lock()
+	if len(a.waiting) >= maxQuestions {
+		a.mu.Unlock()
+		return guard.Answer{Why: fmt.Sprintf("%d changes wait for an answer already", maxQuestions)}
+	}
 	a.count++
 	n, answer := a.count, make(chan guard.Answer, 1)
 	if a.waiting == nil {
@@ -81,11 +89,14 @@ func (l *Local) Approve(_ context.Context, number int, a guard.Answer) error {
 	return l.approvals.answer(number, a)
 }
 
+// asks reports whether there is somebody to ask.
+func (r *run) asks() bool { return r.Approve != nil || r.Desk != nil }
+
 // approve has who approves answer a question of the environment.
 func (r *run) approve(data any) {
 	b, err := json.Marshal(data)
 	var q Approval
-	if err != nil || json.Unmarshal(b, &q) != nil || r.Approve == nil {
+	if err != nil || json.Unmarshal(b, &q) != nil || !r.asks() {
 		return
 	}
 	e, ok := r.Environment.(Approver)
@@ -94,6 +105,10 @@ func (r *run) approve(data any) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), approvalTimeout)
 	defer cancel()
+	if r.Desk != nil {
+		r.Desk.Lay(ctx, q, func(a guard.Answer) error { return e.Approve(ctx, q.Number, a) })
+		return
+	}
 	_ = e.Approve(ctx, q.Number, r.Approve(ctx, q.Question)) // Who wanted it may have left.
 }
 

@@ -22,6 +22,7 @@ type Live struct {
 	cancel   context.CancelFunc
 
 	environment Environment
+	desk        *Desk
 
 	mu   sync.Mutex
 	halt context.CancelCauseFunc // ends the command that is under way; nil if there is none
@@ -54,7 +55,7 @@ func (s Session) Open(ctx context.Context) *Live {
 	ctx, cancel := context.WithCancel(ctx)
 	l := &Live{
 		briefed: make(chan struct{}), requests: make(chan request), done: make(chan struct{}), cancel: cancel,
-		environment: s.Environment,
+		environment: s.Environment, desk: s.Desk,
 	}
 	s.Agent.New = func(b agent.Briefing) (agent.Agent, error) {
 		l.briefing = b
@@ -77,6 +78,9 @@ func (s Session) Open(ctx context.Context) *Live {
 	}()
 	return l
 }
+
+// Desk is where the questions of the run's policy lie, or nil if there is none.
+func (l *Live) Desk() *Desk { return l.desk }
 
 // Briefing waits until the agent has its turn, and returns what it is told.
 func (l *Live) Briefing(ctx context.Context) (agent.Briefing, error) {

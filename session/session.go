@@ -86,6 +86,8 @@ type Session struct {
 	// has asked for, some at a time maybe; if it is nil they are refused.
 	Policy  *policy.Policy
 	Approve func(ctx context.Context, q guard.Question) guard.Answer
+	// Desk is where such questions lie instead, for somebody to answer; nil for none.
+	Desk *Desk
 	// Judge scores the agent's reasoning, if it is set.
 	Judge grade.Chat
 	// Progress is told of every event as it is recorded, one at a time. It may be nil.
@@ -275,6 +277,9 @@ func (r *run) work(ctx context.Context) {
 	ctx, r.stop = context.WithCancelCause(ctx)
 	defer r.stop(nil)
 	defer r.diary.end()
+	if r.Desk != nil {
+		defer r.Desk.end()
+	}
 	truth := describe(r.Problem, r.Seed)
 	truth.Shadow, truth.Offline = r.Shadow, r.Offline
 	r.withhold(record.ProblemEvent, truth)
@@ -318,7 +323,7 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 		rules = r.Policy.Source
 	}
 	return r.Environment.Prepare(ctx, Setting{
-		Policy: rules, Approves: r.Approve != nil,
+		Policy: rules, Approves: r.asks(),
 		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Decoys: r.Decoys, Baseline: r.Agent.Baseline,
 		HandOver: r.HandOver, Log: r.diary.logger(),
 	}, r.tell)

@@ -27,6 +27,7 @@ const approverTimeout = 5 * time.Minute
 type policyFlags struct {
 	name, approver string
 	policy         *policy.Policy // once it was read
+	elsewhere      bool           // whether ask means somebody who is not at this terminal
 
 	asking sync.Mutex
 }
@@ -35,15 +36,15 @@ func (p *policyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&p.name, "policy", "", "what the agent may change: `policy` "+
 		strings.Join(policy.Names(), ", ")+", or a YAML file; by default whatever its rights allow")
 	c.Flags().StringVar(&p.approver, "approver", "", "`who` approves of changes that the policy has asked for: ask, "+
-		"a person at this terminal; auto, always; deny, never; or a command that reads the change as JSON and exits "+
-		"with 0 for yes")
+		"a person at this terminal, or of serve somebody over HTTP; auto, always; deny, never; or a command that "+
+		"reads the change as JSON and exits with 0 for yes")
 	completeFlag(c, "policy", policy.Names)
 	completeFlag(c, "approver", func() []string { return []string{"ask", "auto", "deny"} })
 }
 
 // read reads the policy, if there is one. Terminal says that a person can be asked.
 func (p *policyFlags) read(terminal bool) (err error) {
-	if p.approver == "ask" && !terminal {
+	if p.approver == "ask" && !terminal && !p.elsewhere {
 		return fail(ExitUsage, errors.New("--approver ask: there is no terminal here that is free to ask at"),
 			"Name a command that decides, or auto or deny.")
 	}
@@ -57,6 +58,11 @@ func (p *policyFlags) read(terminal bool) (err error) {
 		return fail(ExitUsage, fmt.Errorf("--policy: %w", err), "docs/policies.md tells how one is written.")
 	}
 	return nil
+}
+
+// asksElsewhere reports whether questions are answered by a way of their own.
+func (p *policyFlags) asksElsewhere() bool {
+	return p.policy != nil && p.elsewhere && p.approver == "ask"
 }
 
 // portable says why pods of a cluster cannot have the policy: they have none of this machine's files and commands.
@@ -97,6 +103,8 @@ func (p *policyFlags) approve(s *State, terminal bool) func(context.Context, gua
 		return func(context.Context, guard.Question) guard.Answer {
 			return guard.Answer{By: "deny", Why: "nothing is approved"}
 		}
+	case p.asksElsewhere():
+		return nil
 	case who == "ask":
 		in := bufio.NewReader(s.Stdin)
 		return func(_ context.Context, q guard.Question) guard.Answer {

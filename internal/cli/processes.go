@@ -140,6 +140,9 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	if err := l.open(ctx, &run); err != nil {
 		return nil, err
 	}
+	if l.policy.asksElsewhere() { // In training nobody has the time to answer.
+		run.Desk = session.NewDesk()
+	}
 	run.Events = func(e record.Event) {
 		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
 			l.settled()

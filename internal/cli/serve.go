@@ -138,8 +138,13 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	if o.Library, err = s.library(); err != nil {
 		return nil, o, err
 	}
+	f.policy.elsewhere = true
 	if err := f.policy.read(false); err != nil {
 		return nil, o, err
+	}
+	if f.policy.asksElsewhere() && o.Token == "" {
+		return nil, o, fail(ExitUsage, errors.New("--approver ask: without a token an agent could approve itself"),
+			"Give the server one with --token-file or AIOPSLAB_TOKEN.")
 	}
 	if f.sessions < 1 {
 		return nil, o, fail(ExitUsage, fmt.Errorf("--max-sessions %d: it is 1 at least", f.sessions), "")

@@ -45,7 +45,8 @@ func (t *transcript) end(o *session.Outcome) {
 	row("done", "%s", t.done(v.Results))
 	var times []string
 	took := v.Results.Times()
-	for _, key := range slices.SortedFunc(maps.Keys(took), func(a, b string) int { return cmp.Compare(took[a], took[b]) }) {
+	inTime := func(a, b string) int { return cmp.Compare(took[a], took[b]) }
+	for _, key := range slices.SortedFunc(maps.Keys(took), inTime) {
 		times = append(times, fmt.Sprintf("%s %.1f s", key, took[key]))
 	}
 	if len(times) > 0 {

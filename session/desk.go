@@ -1,0 +1,96 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/aiopslab/aiopslab/guard"
+)
+
+// Desk is where the questions of a run's policy lie until somebody answers them, who may come from anywhere. A question
+// that nobody answers in time is refused. It is for one run, and safe for concurrent use.
+type Desk struct {
+	over    context.Context // ends with the run
+	end     context.CancelFunc
+	mu      sync.Mutex
+	waiting map[int]*lying
+}
+
+// lying is a question without an answer.
+type lying struct {
+	Approval
+	answer chan guard.Answer
+	taken  chan error // whether somebody still waited for the answer
+}
+
+// NewDesk makes a desk for a run.
+func NewDesk() *Desk {
+	d := &Desk{waiting: map[int]*lying{}}
+	d.over, d.end = context.WithCancel(context.Background())
+	return d
+}
+
+// ErrNoQuestion is the error of an answer to what is not asked: it never was, has its answer, or took too long.
+var ErrNoQuestion = errors.New("there is no such question, or it has its answer already")
+
+// Questions are those without an answer, in the order in which they were asked.
+func (d *Desk) Questions() []Approval {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := make([]Approval, 0, len(d.waiting))
+	for _, q := range slices.SortedFunc(maps.Values(d.waiting), func(a, b *lying) int {
+		return cmp.Compare(a.Number, b.Number)
+	}) {
+		out = append(out, q.Approval)
+	}
+	return out
+}
+
+// Answer answers a question, once. It returns when the answer has arrived, and [ErrNoQuestion] if nobody waits for it.
+func (d *Desk) Answer(ctx context.Context, number int, a guard.Answer) error {
+	d.mu.Lock()
+	q := d.waiting[number]
+	delete(d.waiting, number)
+	d.mu.Unlock()
+	if q == nil {
+		return ErrNoQuestion
+	}
+	q.answer <- a
+	select {
+	case err := <-q.taken:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Lay puts a question on the desk, waits for the answer, and hands it to who has asked.
+func (d *Desk) Lay(ctx context.Context, q Approval, hand func(guard.Answer) error) {
+	l := &lying{Approval: q, answer: make(chan guard.Answer, 1), taken: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(d.over, cancel)()
+	d.mu.Lock()
+	d.waiting[q.Number] = l
+	d.mu.Unlock()
+	select {
+	case a := <-l.answer:
+		err := hand(a)
+		if err != nil {
+			err = errors.Join(ErrNoQuestion, err)
+		}
+		l.taken <- err
+	case <-ctx.Done():
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.waiting[q.Number] == l {
+			delete(d.waiting, q.Number)
+			return
+		}
+		l.taken <- ErrNoQuestion // Its answer came just now.
+	}
+}

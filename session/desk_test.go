@@ -1,0 +1,84 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/aiopslab/aiopslab/guard"
+)
+
+func TestDesk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDesk()
+		answers := make(chan guard.Answer, 1)
+		lay := func(ctx context.Context, n int) {
+			d.Lay(ctx, Approval{Number: n}, func(a guard.Answer) error {
+				answers <- a
+				return nil
+			})
+		}
+		var wg sync.WaitGroup
+		defer wg.Wait()
+		wg.Go(func() { lay(t.Context(), 2) })
+		wg.Go(func() { lay(t.Context(), 1) })
+		synctest.Wait()
+		if q := d.Questions(); len(q) != 2 || q[0].Number != 1 || q[1].Number != 2 {
+			t.Errorf("%+v", q)
+		}
+
+		// Of many answers at once one counts.
+		var taken, refused int
+		results := make(chan error, 5)
+		for range cap(results) {
+			wg.Go(func() { results <- d.Answer(t.Context(), 1, guard.Answer{Approved: true}) })
+		}
+		for range cap(results) {
+			if err := <-results; err == nil {
+				taken++
+			} else if errors.Is(err, ErrNoQuestion) {
+				refused++
+			}
+		}
+		if got := <-answers; !got.Approved || taken != 1 || refused != cap(results)-1 {
+			t.Errorf("%+v, %d answers were taken and %d refused", got, taken, refused)
+		}
+
+		// The run is over.
+		d.end()
+		synctest.Wait()
+		if q := d.Questions(); len(q) != 0 {
+			t.Errorf("%+v", q)
+		}
+		if err := d.Answer(t.Context(), 2, guard.Answer{}); !errors.Is(err, ErrNoQuestion) {
+			t.Error(err)
+		}
+		lay(t.Context(), 3) // It does not wait.
+	})
+}
+
+// TestManyQuestions: an agent cannot bury who is asked in questions.
+func TestManyQuestions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a approvals
+		ctx, cancel := context.WithCancel(t.Context())
+		told := make(chan Approval, 10*maxQuestions)
+		answers := make(chan guard.Answer, 10*maxQuestions)
+		for range 10 * maxQuestions {
+			go func() {
+				answers <- a.ask(ctx, guard.Question{}, func(_ string, data any) { told <- data.(Approval) })
+			}()
+		}
+		synctest.Wait()
+		if len(told) != maxQuestions || len(answers) != 9*maxQuestions {
+			t.Errorf("%d were asked, and %d refused", len(told), len(answers))
+		}
+		if got := <-answers; got.Approved || got.Why == "" {
+			t.Errorf("%+v", got)
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
