@@ -95,6 +95,7 @@ bench: build ## measure speed and memory, compare with stock settings, and try 1
 
 hostile: ## try everything an enemy would (CLASS=memory for one class)
 	$(COMPILE) test ./internal/cli -run TestHostile -v -count=1 -timeout 4h -hostile -hostile.class='$(CLASS)'
+	test -n '$(CLASS)' || $(COMPILE) test ./test/faults -run TestSockShop -v -count=1 -wrong
 
 pictures: ## paint the pictures of the docs: the pages in a browser, by their tests
 	mkdir -p docs/pictures
