@@ -135,13 +135,14 @@ func (h *history) keptBytes() (n int64) {
 	return n
 }
 
-// unkeep forgets what is kept of containers. What was done in them cannot be taken back any more.
-func (h *history) unkeep(why string) {
+// unkeep forgets what is kept of containers. What was done in them cannot be taken back any more, for which who did it is
+// excused or not.
+func (h *history) unkeep(why string, excused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, w := range h.writes {
 		if w.kept != nil {
-			w.kept, w.Never = nil, why
+			w.kept, w.Never, w.Excused = nil, why, excused
 		}
 	}
 }
@@ -149,7 +150,7 @@ func (h *history) unkeep(why string) {
 // Unkeep is to be called before and after the lab itself changes what runs in containers, for a fault: to put one back
 // that was kept before would take that with it. Commands in containers so far cannot be taken back any more.
 func (g *Guard) Unkeep() {
-	g.history.unkeep("somebody else has changed what was in the container since, so it is left as it is")
+	g.history.unkeep("somebody else has changed what was in the container since, so it is left as it is", true)
 }
 
 // keptOf is what was kept for writes. The lab may have it forgotten meanwhile.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard/policy"
+	"github.com/aiopslab/aiopslab/guard/undo"
 )
 
 // keeper is a cloud with containers that have a text each. What is kept of one is its text.
@@ -296,7 +297,12 @@ func TestWhatIsLeftOfCommands(t *testing.T) {
 		s.change(t, k, "web", "b")
 		k.write("web", "faulty")
 		s.guard.Unkeep()
+		var undone []undo.Outcome
+		s.guard.opts.Transaction = func(e Transaction) { undone = e.Undone }
 		s.must(t, "abort", "not restored: somebody else has changed")
+		if len(undone) != 1 || !undone[0].Excused {
+			t.Errorf("the fault is held against who wrote: %+v", undone)
+		}
 		if k.read("web") != "faulty" {
 			t.Errorf("the fault is gone: %q", k.read("web"))
 		}

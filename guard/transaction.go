@@ -276,7 +276,7 @@ func (h *history) current() *transaction {
 }
 
 func (h *history) shut() {
-	h.unkeep("its transaction is over, and what was in the container before is kept no longer")
+	h.unkeep("its transaction is over, and what was in the container before is kept no longer", false)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.open = nil

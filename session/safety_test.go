@@ -84,6 +84,7 @@ func TestBrokenTransactions(t *testing.T) {
 		{"not measured", guard.Transaction{Action: "commit", Number: 1}, 0},
 		{"something differs", guard.Transaction{Action: "abort", Number: 1, Aborted: true, Differences: []string{"x"}}, 1},
 		{"something is left", guard.Transaction{Action: "undo", Number: 1, Undone: []undo.Outcome{{Left: []string{"x", "y"}}}}, 1},
+		{"something is left, which the lab did", guard.Transaction{Action: "abort", Number: 1, Aborted: true, Undone: []undo.Outcome{{Left: []string{"x"}, Excused: true}}}, 0},
 		{"an undo by itself", guard.Transaction{Action: "undo", Undone: []undo.Outcome{{Left: []string{"x"}}}}, 0},
 	} {
 		if got := broken([]guard.Transaction{c.t}); len(got) != c.want {

@@ -59,8 +59,9 @@ type Change struct {
 	Objects     []Object // one, or all that were deleted together
 	// Children are what goes with the object that was deleted, and does not come again by itself.
 	Children []Object
-	// Never says why it cannot be taken back, if it cannot.
-	Never string
+	// Never says why it cannot be taken back, if it cannot, and Excused whether that is the lab's doing, not the writer's.
+	Never   string
+	Excused bool
 }
 
 // Outcome is what came of taking a write back.
@@ -70,6 +71,8 @@ type Outcome struct {
 	Text string `json:"text"` // what was done
 	// Left is what could not be restored as it was, in words.
 	Left []string `json:"left,omitempty"`
+	// Excused says that what is left is the lab's doing: who wrote could not have known.
+	Excused bool `json:"excused,omitempty"`
 }
 
 const (
@@ -119,7 +122,7 @@ func (u *Undoer) Undo(ctx context.Context, c Change) Outcome {
 	if len(r.done) == 0 && len(r.left) == 0 {
 		r.did("nothing was to be done")
 	}
-	return Outcome{Seq: c.Seq, What: c.What, Text: strings.Join(r.done, "; "), Left: r.left}
+	return Outcome{Seq: c.Seq, What: c.What, Text: strings.Join(r.done, "; "), Left: r.left, Excused: c.Excused}
 }
 
 func (u *Undoer) undo(ctx context.Context, c Change, o Object, r *report) {
