@@ -468,7 +468,9 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	ns := c.namespace(t)
 	c.apply(t, ns, fmt.Sprintf(front, "one", 1))
 	c.readyPods(t, ns, "app=front", 3)
-	l := startLoad(c, fmt.Sprintf("http://front.%s.svc.cluster.local/", ns))
+	url := fmt.Sprintf("http://front.%s.svc.cluster.local/", ns)
+	c.awaitFetch(t, url) // Pods are ready a moment before names and Services lead to them.
+	l := startLoad(c, url)
 	for range 3 {
 		seen := l.count("one")
 		awaitTrue(t, "requests are answered", func() bool { return l.count("one") > seen+20 })
