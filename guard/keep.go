@@ -135,8 +135,8 @@ func (h *history) keptBytes() (n int64) {
 	return n
 }
 
-// unkeep forgets what is kept of containers. What was done in them cannot be taken back any more, for which who did it is
-// excused or not.
+// unkeep forgets what is kept of containers. What was done in them cannot be taken back any more. Excused is whether
+// that is the lab's doing.
 func (h *history) unkeep(why string, excused bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -59,7 +59,7 @@ type Change struct {
 	Objects     []Object // one, or all that were deleted together
 	// Children are what goes with the object that was deleted, and does not come again by itself.
 	Children []Object
-	// Never says why it cannot be taken back, if it cannot, and Excused whether that is the lab's doing, not the writer's.
+	// Never says why it cannot be taken back, if it cannot, and Excused whether that is the lab's doing.
 	Never   string
 	Excused bool
 }
