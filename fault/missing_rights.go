@@ -1,16 +1,20 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/component-helpers/auth/rbac/validation"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/term"
@@ -128,8 +132,8 @@ func (f *unauthorised) Inject(ctx context.Context, e *Env) error {
 	return deletePods(ctx, e, f.service)
 }
 
-// Manifest asks the API server whether the service may do what it needs, however it comes to that, and then the
-// service.
+// Manifest asks the API server whether the service may do what it needs, however it comes to that, and nothing that it
+// must not, and then the service.
 func (f *unauthorised) Manifest(ctx context.Context, e *Env) (string, error) {
 	d, err := e.Client.AppsV1().Deployments(e.App.Namespace).Get(ctx, f.service, metav1.GetOptions{})
 	if err != nil {
@@ -139,28 +143,62 @@ func (f *unauthorised) Manifest(ctx context.Context, e *Env) (string, error) {
 		}
 		return symptom, healthErr
 	}
-	account := d.Spec.Template.Spec.ServiceAccountName
-	if account == "" {
-		account = "default"
-	}
-	review, err := e.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: fmt.Sprintf("system:serviceaccount:%s:%s", e.App.Namespace, account),
-			Groups: []string{
-				"system:serviceaccounts", "system:serviceaccounts:" + e.App.Namespace, "system:authenticated",
-			},
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: e.App.Namespace, Verb: "list", Resource: f.resource,
-			},
-		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	if !review.Status.Allowed {
-		return fmt.Sprintf("the service account %s of %s may not list %s", account, f.service, f.resource), nil
+	if symptom, err := f.rights(ctx, e, d); symptom != "" || err != nil {
+		return symptom, err
 	}
 	return health(ctx, e, f.service)
+}
+
+// tooMuch are rights with which a service could do harm far beyond its own. One that had none of them is not to get
+// them with what it lost: whoever makes it master of the cluster has set nothing right.
+var tooMuch = []rbacv1.PolicyRule{
+	{Verbs: []string{"get"}, APIGroups: []string{""}, Resources: []string{"secrets"}},
+	{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods"}},
+	{Verbs: []string{"delete"}, APIGroups: []string{"apps"}, Resources: []string{"deployments"}},
+	{Verbs: []string{"create"}, APIGroups: []string{rbacv1.GroupName}, Resources: []string{"rolebindings"}},
+}
+
+// rights asks the API server whether the service may do what it needs, and no more that matters than it could before.
+func (f *unauthorised) rights(ctx context.Context, e *Env, d *appsv1.Deployment) (symptom string, err error) {
+	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
+	may := func(rule rbacv1.PolicyRule) (bool, error) {
+		review, err := e.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
+			Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: fmt.Sprintf("system:serviceaccount:%s:%s", e.App.Namespace, account),
+				Groups: []string{
+					"system:serviceaccounts", "system:serviceaccounts:" + e.App.Namespace, "system:authenticated",
+				},
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: e.App.Namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0],
+				},
+			},
+		}, metav1.CreateOptions{})
+		return err == nil && review.Status.Allowed, err
+	}
+	needed := rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{f.resource}}
+	switch ok, err := may(needed); {
+	case err != nil:
+		return "", err
+	case !ok:
+		return fmt.Sprintf("the service account %s of %s may not list %s", account, f.service, f.resource), nil
+	}
+	var had rbacv1.Role
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(f.right.Object, &had); err != nil {
+		return "", err
+	}
+	for _, rule := range tooMuch {
+		if covered, _ := validation.Covers(had.Rules, []rbacv1.PolicyRule{rule}); covered {
+			continue
+		}
+		switch ok, err := may(rule); {
+		case err != nil:
+			return "", err
+		case ok:
+			return fmt.Sprintf("the service account %s of %s may %s %s now, which it never could", account, f.service,
+				rule.Verbs[0], rule.Resources[0]), nil
+		}
+	}
+	return "", nil
 }
 
 func (f *unauthorised) Recover(ctx context.Context, e *Env) error {

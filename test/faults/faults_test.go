@@ -129,6 +129,12 @@ var flowerTrials = [][]trial{
 var flightTrials = [][]trial{
 	{{kind: "wrong_store_address", target: "get-order-by-id"}},
 	{{kind: "missing_rights", target: "owdev-controller"}},
+	{{
+		kind: "missing_rights", target: "owdev-controller", what: "all rights", part: true,
+		wrong: "kubectl create clusterrolebinding all --clusterrole=cluster-admin " +
+			"--serviceaccount=$(kubectl get deployment owdev-controller -o jsonpath='{.metadata.namespace}'):owdev-controller && " +
+			"kubectl rollout restart deployment/owdev-controller && kubectl rollout status deployment/owdev-controller --timeout=60s",
+	}},
 }
 
 // asRoot runs a statement in catalogue-db.
