@@ -242,10 +242,13 @@ func (i *investigation) lookAtLogs() {
 	}
 	i.readLogs(i.shell(i.next+" What do the logs complain about?", logsCommand(i.namespace, label), 60))
 	i.learnCalls()
-	i.next = "Nobody complains."
-	if len(i.logs) > 0 {
-		i.next = fmt.Sprintf("The logs of %d components complain; that alone does not say who is at fault.",
-			len(i.logs))
+	switch n := len(i.logs); n {
+	case 0:
+		i.next = "Nobody complains."
+	case 1:
+		i.next = "The logs of one component complain; that alone does not say that it is at fault."
+	default:
+		i.next = fmt.Sprintf("The logs of %d components complain; that alone does not say who is at fault.", n)
 	}
 	for _, f := range i.spoken() {
 		i.next = fmt.Sprintf("About %s: %s.", f.component, f.evidence)
