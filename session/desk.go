@@ -18,6 +18,7 @@ type Desk struct {
 	end     context.CancelFunc
 	mu      sync.Mutex
 	waiting map[int]*lying
+	changed chan struct{} // closed when waiting changes, which then has another
 }
 
 // lying is a question without an answer.
@@ -29,7 +30,7 @@ type lying struct {
 
 // NewDesk makes a desk for a run.
 func NewDesk() *Desk {
-	d := &Desk{waiting: map[int]*lying{}}
+	d := &Desk{waiting: map[int]*lying{}, changed: make(chan struct{})}
 	d.over, d.end = context.WithCancel(context.Background())
 	return d
 }
@@ -39,6 +40,12 @@ var ErrNoQuestion = errors.New("there is no such question, or it has its answer 
 
 // Questions are those without an answer, in the order in which they were asked.
 func (d *Desk) Questions() []Approval {
+	list, _ := d.Watch()
+	return list
+}
+
+// Watch returns the questions without an answer, and a channel that is closed when they are others.
+func (d *Desk) Watch() ([]Approval, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	out := make([]Approval, 0, len(d.waiting))
@@ -47,14 +54,23 @@ func (d *Desk) Questions() []Approval {
 	}) {
 		out = append(out, q.Approval)
 	}
-	return out
+	return out, d.changed
+}
+
+// change tells who watches that the questions are others. The caller holds the lock.
+func (d *Desk) change() {
+	close(d.changed)
+	d.changed = make(chan struct{})
 }
 
 // Answer answers a question, once. It returns when the answer has arrived, and [ErrNoQuestion] if nobody waits for it.
 func (d *Desk) Answer(ctx context.Context, number int, a guard.Answer) error {
 	d.mu.Lock()
 	q := d.waiting[number]
-	delete(d.waiting, number)
+	if q != nil {
+		delete(d.waiting, number)
+		d.change()
+	}
 	d.mu.Unlock()
 	if q == nil {
 		return ErrNoQuestion
@@ -76,6 +92,7 @@ func (d *Desk) Lay(ctx context.Context, q Approval, hand func(guard.Answer) erro
 	defer context.AfterFunc(d.over, cancel)()
 	d.mu.Lock()
 	d.waiting[q.Number] = l
+	d.change()
 	d.mu.Unlock()
 	select {
 	case a := <-l.answer:
@@ -89,6 +106,7 @@ func (d *Desk) Lay(ctx context.Context, q Approval, hand func(guard.Answer) erro
 		defer d.mu.Unlock()
 		if d.waiting[q.Number] == l {
 			delete(d.waiting, q.Number)
+			d.change()
 			return
 		}
 		l.taken <- ErrNoQuestion // Its answer came just now.

@@ -59,6 +59,44 @@ func TestDesk(t *testing.T) {
 	})
 }
 
+// Who watches is told of each question that comes, has its answer, or has nobody who waits any more.
+func TestDeskWatched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDesk()
+		ctx, cancel := context.WithCancel(t.Context())
+		lay := func(n int) { d.Lay(ctx, Approval{Number: n}, func(guard.Answer) error { return nil }) }
+		_, changed := d.Watch()
+		for _, step := range []struct {
+			name string
+			do   func()
+			want int
+		}{
+			{"one is asked", func() { go lay(1) }, 1},
+			{"another is asked", func() { go lay(2) }, 2},
+			{"one is answered", func() { _ = d.Answer(ctx, 1, guard.Answer{}) }, 1},
+			{"who asked has left", cancel, 0},
+		} {
+			step.do()
+			synctest.Wait()
+			select {
+			case <-changed:
+			default:
+				t.Errorf("%s, and nobody is told", step.name)
+			}
+			var list []Approval
+			if list, changed = d.Watch(); len(list) != step.want {
+				t.Errorf("%s: %+v", step.name, list)
+			}
+		}
+		_ = d.Answer(t.Context(), 7, guard.Answer{})
+		select {
+		case <-changed:
+			t.Error("an answer to nothing is told of")
+		default:
+		}
+	})
+}
+
 // TestManyQuestions: an agent cannot bury who is asked in questions.
 func TestManyQuestions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
