@@ -113,3 +113,17 @@ func TestNoQuestions(t *testing.T) {
 	questions(l, "/sessions/"+s.ID, 0)
 	l.refused("POST", "/sessions/"+s.ID+"/questions/1", `{"approved": true}`, 404, "there is no question")
 }
+
+// An agent that speaks MCP is not asked by the server: it would approve itself. There is no MCP at all.
+func TestNoFormsOverMCP(t *testing.T) {
+	var desks sync.Map
+	operator := newLab(t, Options{Token: "open sesame"}, &fakeBackend{desks: &desks}).with("open sesame")
+	s := get[OpenedSession](operator, "POST", "/sessions", detection(faulty))
+	get[Problem](operator, "GET", "/sessions/"+s.ID+"/problem", "")
+	lay(t, &desks, s.ID, 1, nil)
+	questions(operator, "/sessions/"+s.ID, 1)
+	for _, path := range []string{"/mcp", "/sessions/" + s.ID + "/mcp"} {
+		operator.with(s.Token).refused("POST", path, `{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}`, 404, "")
+	}
+	questions(operator, "/sessions/"+s.ID, 1)
+}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/guard"
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -112,8 +113,14 @@ func (r *run) approve(data any) {
 	_ = e.Approve(ctx, q.Number, r.Approve(ctx, q.Question)) // Who wanted it may have left.
 }
 
-// policyNotice tells the agent that there is a policy.
-const policyNotice = "\n\nA policy is in force, %s: %s. A change that it does not allow is refused, with the reason.\n"
+// PolicyNotice is what an agent is told of the policy that is in force; nothing if there is none.
+func PolicyNotice(p *policy.Policy) string {
+	if p == nil {
+		return ""
+	}
+	return fmt.Sprintf("\n\nA policy is in force, %s: %s. "+
+		"A change that it does not allow is refused, with the reason.\n", p.Name, p.Doc)
+}
 
 func (r *run) policyName() string {
 	if r.Policy == nil {

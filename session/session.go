@@ -372,9 +372,7 @@ func (r *run) briefing(way Admission) agent.Briefing {
 		Description: paged(aci.Description(string(p.Task), p.App, p.Asked()), way.Page),
 		Steps:       cmp.Or(r.Steps, DefaultSteps),
 	}
-	if r.Policy != nil {
-		b.Description += fmt.Sprintf(policyNotice, r.Policy.Name, r.Policy.Doc)
-	}
+	b.Description += PolicyNotice(r.Policy)
 	if r.Shadow {
 		b.Description += shadowNotice
 	}

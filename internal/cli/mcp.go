@@ -31,12 +31,18 @@ instructions, and in the resource ` + mcp.BriefingURI + `.
 
 Over standard input and output, the run begins at once and ends when the client
 submits or leaves. With --addr the server is at http://ADDR` + mcp.Path + ` until the run is
-over. What happens, and the verdict, is told on standard error.`,
+over. What happens, and the verdict, is told on standard error.
+
+With --policy and --approver ask, the client asks its user about the changes that
+the policy has approved, by a form. A client that has its model fill in the form
+approves itself.`,
 		Example: `  claude mcp add lab -- aiopslab mcp revoke_auth_mongodb-mitigation-1
-  aiopslab mcp revoke_auth_mongodb-mitigation-1 --addr 127.0.0.1:8090`,
+  aiopslab mcp revoke_auth_mongodb-mitigation-1 --addr 127.0.0.1:8090
+  aiopslab mcp revoke_auth_mongodb-mitigation-1 --policy careful --approver ask`,
 		Args: f.shadow.oneProblem,
 		RunE: func(c *cobra.Command, args []string) error {
 			id, _ := f.shadow.names(args)
+			f.policy.elsewhere = true
 			p, err := f.problem(s, id)
 			if err != nil {
 				return err
@@ -67,10 +73,14 @@ over. What happens, and the verdict, is told on standard error.`,
 // serveMCP serves a run over HTTP, or over standard input and output if there is no listener.
 func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l net.Listener) error {
 	run := &upcoming{begun: make(chan struct{})}
+	var desk *session.Desk
+	if f.policy.asksElsewhere() {
+		desk = session.NewDesk()
+	}
 	server := mcp.New(run, mcp.Options{
 		Asked: p.Asked(),
 		Task:  string(p.Task), App: p.App, Version: ownVersion(),
-		Log: s.logger(logs.Off),
+		Log: s.logger(logs.Off), Policy: f.policy.policy, Desk: desk,
 	})
 	serving, stop := context.WithCancel(ctx)
 	defer stop()
@@ -90,6 +100,7 @@ func serveMCP(ctx context.Context, s *State, f *runFlags, p *problem.Problem, l 
 	interrupted := false
 	outcome, err := holdSession(ctx, s, f, p, mcpEntry, t,
 		func(ctx context.Context, session session.Session) (*session.Outcome, error) {
+			session.Desk = desk
 			outcome, err := run.take(ctx, session, gone)
 			interrupted = ctx.Err() != nil
 			return outcome, err

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,6 +73,84 @@ func TestMCP(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), "SOLVED") {
 		t.Errorf("no verdict in\n%s", stderr.String())
+	}
+}
+
+// The client's user is asked about what the policy has approved, in the newest protocol and in an older one. The
+// asking is in the record, and counted.
+func TestMCPAsks(t *testing.T) {
+	t.Parallel()
+	for _, protocol := range []string{"2026-07-28", "2025-06-18"} {
+		t.Run(protocol, func(t *testing.T) {
+			t.Parallel()
+			testMCPAsks(t, protocol)
+		})
+	}
+}
+
+func testMCPAsks(t *testing.T, protocol string) {
+	tmp, err := os.MkdirTemp("", "lab")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(tmp)
+	results := t.TempDir()
+	var stderr bytes.Buffer
+	cmd := exec.Command("aiopslab", "mcp", "scale_pod_zero_social_net-mitigation-1", "--policy", "careful", "--approver", "ask", "--results", results)
+	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+tmp)
+	cmd.Stderr = &stderr
+	var mu sync.Mutex
+	var asked []string
+	client, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "v1"}, &mcp.ClientOptions{
+		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if asked = append(asked, r.Params.Message); len(asked) == 1 {
+				return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": false, "reason": "not in the daytime"}}, nil
+			}
+			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil
+		},
+	}).Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: patience}, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	call := func(name string, args map[string]any) string {
+		t.Helper()
+		res, err := client.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.Content[0].(*mcp.TextContent).Text
+	}
+	shell := func(command string) string {
+		t.Helper()
+		return call("exec_shell", map[string]any{"command": command, "timeout": 300})
+	}
+	if got := shell("kubectl create configmap note --from-literal=a=b"); !strings.Contains(got, "note created") || len(asked) > 0 {
+		t.Errorf("it says %s, and was asked %q", got, asked)
+	}
+	if got := shell("kubectl delete configmap note"); !strings.Contains(got, "it was not: not in the daytime") {
+		t.Errorf("it says %s", got)
+	}
+	if got := shell("kubectl delete configmap note"); !strings.Contains(got, "deleted") {
+		t.Errorf("it says %s", got)
+	}
+	if got := shell("kubectl scale deployment user-service --replicas=1"); !strings.Contains(got, "scaled") {
+		t.Errorf("it says %s", got)
+	}
+	call("submit", nil)
+	if err := client.Close(); err != nil {
+		t.Errorf("the server exits with %v\n%s", err, stderr.String())
+	}
+	if len(asked) != 2 || !strings.HasPrefix(asked[1], "The agent wants to delete configmaps note in ") || !strings.Contains(asked[1], "\nRisk: high, because ") {
+		t.Errorf("it was asked %q", asked)
+	}
+	for _, want := range []string{
+		`"by":"the MCP client's user"`, `"why":"not in the daytime"`, `"asked":2`, `"approved":1`, `"ask_approval":2`, `"policy":"careful"`,
+	} {
+		if !recorded(results, want) {
+			t.Errorf("no %s in the record", want)
+		}
 	}
 }
 

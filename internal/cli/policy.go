@@ -36,8 +36,8 @@ func (p *policyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&p.name, "policy", "", "what the agent may change: `policy` "+
 		strings.Join(policy.Names(), ", ")+", or a YAML file; by default whatever its rights allow")
 	c.Flags().StringVar(&p.approver, "approver", "", "`who` approves of changes that the policy has asked for: ask, "+
-		"a person at this terminal, or of serve somebody over HTTP; auto, always; deny, never; or a command that "+
-		"reads the change as JSON and exits with 0 for yes")
+		"a person at this terminal, of serve somebody over HTTP, of mcp the client's user; auto, always; deny, never; "+
+		"or a command that reads the change as JSON and exits with 0 for yes")
 	completeFlag(c, "policy", policy.Names)
 	completeFlag(c, "approver", func() []string { return []string{"ask", "auto", "deny"} })
 }

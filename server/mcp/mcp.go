@@ -6,6 +6,8 @@
 //
 // Tools are listed at once; a call waits until the agent has its turn. When the run is over, a call
 // is an error that says so. A client learns nothing of the answer, before or after it has submitted.
+//
+// With a [session.Desk], clients have their users answer what the run's policy asks.
 package mcp
 
 import (
@@ -14,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,6 +24,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/internal/term"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -44,9 +48,13 @@ type Run interface {
 type Options struct {
 	Task    string
 	App     *app.App
-	Asked   string       // what an operation asks for
-	Version string       // of this program
-	Log     *slog.Logger // is told of errors of the server; may be nil
+	Asked   string         // what an operation asks for
+	Version string         // of this program
+	Log     *slog.Logger   // is told of errors of the server; may be nil
+	Policy  *policy.Policy // in force; nil for none
+	// Desk is where the run's questions lie, for the users of clients to answer. Nil if clients are not to be asked:
+	// where a client is nothing but the agent, it would approve itself.
+	Desk *session.Desk
 }
 
 // Server serves a run. Any number of clients may be connected, at once or one after another; they
@@ -58,6 +66,7 @@ type Server struct {
 	tick   time.Duration
 	life   context.Context // ends when the server is told to; the SDK would wait for the calls
 	end    context.CancelFunc
+	asker  *asker // nil if nobody is asked
 }
 
 // New makes a server of a run.
@@ -65,6 +74,9 @@ func New(run Run, o Options) *Server {
 	text := briefing(o)
 	s := &Server{run: run, log: o.Log, tick: progressInterval}
 	s.life, s.end = context.WithCancel(context.Background())
+	if o.Desk != nil {
+		s.asker = newAsker(s.life, run, o.Desk)
+	}
 	s.server = mcp.NewServer(&mcp.Implementation{Name: "aiopslab", Title: "AIOpsLab", Version: o.Version},
 		&mcp.ServerOptions{
 			Instructions: text, Capabilities: &mcp.ServerCapabilities{
@@ -99,10 +111,16 @@ func briefing(o Options) string {
 	if o.Task == term.OnCall {
 		submit = "The tool submit answers the pages so far and waits for the next one, until the shift is over."
 	}
-	return aci.Description(o.Task, o.App, o.Asked) + `
+	asks := ""
+	if o.Desk != nil {
+		asks = `
+Somebody may be asked to approve of a change, and the call waits for the answer. A command waits no longer than its timeout: give it one of 600 seconds where that may be.`
+	}
+	notice := strings.TrimRight(session.PolicyNotice(o.Policy), "\n")
+	return aci.Description(o.Task, o.App, o.Asked) + notice + `
 
 Use the tools of this server to look at the system and to change it; nothing else reaches it. exec_shell is a shell with kubectl and helm.
-Each call is a step, and steps and time are limited. ` + submit + `
+Each call is a step, and steps and time are limited. ` + submit + asks + `
 The system may take a while to be ready: the first call waits for it.`
 }
 
@@ -133,19 +151,33 @@ func (s *Server) tool(a *aci.Action) mcp.ToolHandler {
 		if err := a.Check(args); err != nil {
 			return failed("%v", err), nil
 		}
+		step := agent.CallNamed(a.Name, args)
+		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
+			if s.asker == nil {
+				return stale(), nil
+			}
+			return s.asker.resume(ctx, req, step), nil
+		}
 		if err := s.await(ctx, req); err != nil {
 			return unable(err), nil
 		}
-		turn, err := s.run.Step(ctx, agent.CallNamed(a.Name, args))
-		if err != nil {
-			return unable(err), nil
+		if s.asker != nil {
+			return s.asker.begin(ctx, req, step), nil
 		}
-		text := turn.Observation
-		if turn.Over {
-			text += "\nThe run is over. There is nothing more to do."
-		}
-		return &mcp.CallToolResult{IsError: turn.Failed, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil
+		return came(s.run.Step(ctx, step)), nil
 	}
+}
+
+// came is the result of a step.
+func came(turn session.Turn, err error) *mcp.CallToolResult {
+	if err != nil {
+		return unable(err)
+	}
+	text := turn.Observation
+	if turn.Over {
+		text += "\nThe run is over. There is nothing more to do."
+	}
+	return &mcp.CallToolResult{IsError: turn.Failed, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // await waits until the agent has its turn. Who asked for progress is told that it goes on.

@@ -89,11 +89,18 @@ var options = mcp.Options{Task: term.Localization, App: hotel.App(), Version: "v
 // connect has a client in memory.
 func connect(t testing.TB, s *mcp.Server, o *sdk.ClientOptions) *sdk.ClientSession {
 	t.Helper()
+	return connectAs(t, s, "", o)
+}
+
+// connectAs has one that speaks a protocol.
+func connectAs(t testing.TB, s *mcp.Server, protocol string, o *sdk.ClientOptions) *sdk.ClientSession {
+	t.Helper()
 	toServer, fromClient := io.Pipe()
 	toClient, fromServer := io.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- s.Stdio(context.Background(), toServer, fromServer) }()
-	c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, o).Connect(t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient}, nil)
+	c, err := sdk.NewClient(&sdk.Implementation{Name: "test"}, o).Connect(t.Context(), &sdk.IOTransport{Reader: toClient, Writer: fromClient},
+		&sdk.ClientSessionOptions{ProtocolVersion: protocol})
 	if err != nil {
 		t.Fatal(err)
 	}

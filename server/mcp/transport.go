@@ -28,15 +28,31 @@ const Path = "/mcp"
 // Stdio serves a client over a pair of streams, until the client closes its end or ctx ends.
 func (s *Server) Stdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	defer context.AfterFunc(ctx, s.end)()
-	err := s.server.Run(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: stay{out}})
-	if ctx.Err() != nil || errors.Is(err, io.EOF) || left(err) {
+	client, err := s.server.Connect(ctx, &mcp.IOTransport{Reader: io.NopCloser(in), Writer: stay{out}}, nil)
+	if err != nil {
+		return err
+	}
+	left := make(chan error, 1)
+	go func() { left <- client.Wait() }()
+	select {
+	case <-ctx.Done():
+		_ = client.Close()
+		err = <-left
+	case err = <-left:
+	}
+	if s.asker != nil {
+		s.asker.left(client)
+	}
+	if ctx.Err() != nil || errors.Is(err, io.EOF) || deafened(err) {
 		return nil
 	}
 	return err
 }
 
-// left tells whether writing failed because the client reads no more.
-func left(err error) bool { return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE) }
+// deafened tells whether writing failed because the client reads no more.
+func deafened(err error) bool {
+	return errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.EPIPE)
+}
 
 // stay is a stream that is not ours to close.
 type stay struct{ io.Writer }
