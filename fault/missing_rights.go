@@ -162,17 +162,17 @@ var tooMuch = []rbacv1.PolicyRule{
 func (f *unauthorised) rights(ctx context.Context, e *Env, d *appsv1.Deployment) (symptom string, err error) {
 	account := cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 	may := func(rule rbacv1.PolicyRule) (bool, error) {
-		review, err := e.Client.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-			Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: fmt.Sprintf("system:serviceaccount:%s:%s", e.App.Namespace, account),
-				Groups: []string{
-					"system:serviceaccounts", "system:serviceaccounts:" + e.App.Namespace, "system:authenticated",
-				},
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: e.App.Namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0],
-				},
+		question := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: fmt.Sprintf("system:serviceaccount:%s:%s", e.App.Namespace, account),
+			Groups: []string{
+				"system:serviceaccounts", "system:serviceaccounts:" + e.App.Namespace, "system:authenticated",
 			},
-		}, metav1.CreateOptions{})
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: e.App.Namespace, Verb: rule.Verbs[0], Group: rule.APIGroups[0], Resource: rule.Resources[0],
+			},
+		}}
+		reviews := e.Client.AuthorizationV1().SubjectAccessReviews()
+		review, err := reviews.Create(ctx, question, metav1.CreateOptions{})
 		return err == nil && review.Status.Allowed, err
 	}
 	needed := rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{""}, Resources: []string{f.resource}}
