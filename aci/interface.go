@@ -130,6 +130,9 @@ func (i *Interface) Confinement() string { return i.box.Confinement() }
 // Close ends what the agent's shell left running. The scratch root stays.
 func (i *Interface) Close() error { return i.box.Close() }
 
+// Hold has the time limit of the command that exec_shell runs, if it does, stand still until release.
+func (i *Interface) Hold() (release func()) { return i.box.Hold() }
+
 // Result is what an action returns to the agent.
 type Result struct {
 	Text      string

@@ -21,6 +21,7 @@ import (
 // hands do what an agent asks for: an [aci.Interface].
 type hands interface {
 	Do(ctx context.Context, call *aci.Call) aci.Result
+	Hold() (release func())
 	Confinement() string
 	Close() error
 }
@@ -62,7 +63,9 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 		o.Home = l.setting.Problem.App.Namespace
 	}
 	if l.setting.Approves {
-		o.Approve = func(ctx context.Context, q guard.Question) guard.Answer { return l.approvals.ask(ctx, q, l.tell) }
+		o.Approve = func(ctx context.Context, q guard.Question) guard.Answer {
+			return l.approvals.ask(ctx, q, a.aci.Hold, l.tell)
+		}
 	}
 	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels

@@ -39,8 +39,9 @@ type approvals struct {
 	waiting map[int]chan guard.Answer
 }
 
-// ask tells of a question, and waits for the answer.
-func (a *approvals) ask(ctx context.Context, q guard.Question, tell Tell) guard.Answer {
+// ask tells of a question, and waits for the answer. What waits with it is held, and loses no time.
+func (a *approvals) ask(ctx context.Context, q guard.Question, hold func() (release func()), tell Tell) guard.Answer {
+	defer hold()()
 	a.mu.Lock()
 	if len(a.waiting) >= maxQuestions {
 		a.mu.Unlock()

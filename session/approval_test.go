@@ -19,10 +19,16 @@ func TestApprovals(t *testing.T) {
 		told := make(chan Approval, 1)
 		tell := func(_ string, data any) { told <- data.(Approval) }
 		answers := make(chan guard.Answer, 1)
-		ask := func(ctx context.Context) { answers <- a.ask(ctx, guard.Question{Policy: "careful"}, tell) }
+		held := 0
+		hold := func() func() { held++; return func() { held-- } }
+		ask := func(ctx context.Context) { answers <- a.ask(ctx, guard.Question{Policy: "careful"}, hold, tell) }
 
 		go ask(t.Context())
 		q := <-told
+		synctest.Wait()
+		if held != 1 {
+			t.Errorf("what waits for the answer is held %d times", held)
+		}
 		if q.Number != 1 || q.Policy != "careful" {
 			t.Errorf("%+v", q)
 		}
@@ -30,8 +36,8 @@ func TestApprovals(t *testing.T) {
 		if err := a.answer(q.Number, want); err != nil {
 			t.Error(err)
 		}
-		if got := <-answers; got != want {
-			t.Errorf("%+v", got)
+		if got := <-answers; got != want || held != 0 {
+			t.Errorf("%+v, and it is held %d times", got, held)
 		}
 		if a.answer(q.Number, want) == nil || a.answer(7, want) == nil {
 			t.Error("an answer that nobody waits for is taken")

@@ -106,7 +106,7 @@ func TestManyQuestions(t *testing.T) {
 		answers := make(chan guard.Answer, 10*maxQuestions)
 		for range 10 * maxQuestions {
 			go func() {
-				answers <- a.ask(ctx, guard.Question{}, func(_ string, data any) { told <- data.(Approval) })
+				answers <- a.ask(ctx, guard.Question{}, grip{}.Hold, func(_ string, data any) { told <- data.(Approval) })
 			}()
 		}
 		synctest.Wait()

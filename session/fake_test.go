@@ -200,8 +200,9 @@ func (w *fakeShop) admitted(context.Context) (*access, error) {
 // grip does what an agent asks for. Its one command scales the cart.
 type grip struct{ *fakeShop }
 
-func (grip) Confinement() string { return "none" }
-func (grip) Close() error        { return nil }
+func (grip) Confinement() string    { return "none" }
+func (grip) Hold() (release func()) { return func() {} }
+func (grip) Close() error           { return nil }
 
 func (g grip) Do(ctx context.Context, c *aci.Call) aci.Result {
 	if asked := questionsOf(g.setting.Problem); c.Name == "submit" && g.answered < len(asked) {

@@ -114,7 +114,7 @@ func briefing(o Options) string {
 	asks := ""
 	if o.Desk != nil {
 		asks = `
-Somebody may be asked to approve of a change, and the call waits for the answer. A command waits no longer than its timeout: give it one of 600 seconds where that may be.`
+Somebody may be asked to approve of a change, and the call waits for the answer.`
 	}
 	notice := strings.TrimRight(session.PolicyNotice(o.Policy), "\n")
 	return aci.Description(o.Task, o.App, o.Asked) + notice + `

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -60,6 +61,8 @@ type Box struct {
 	shell  *host
 	failed error  // why there is no shell
 	at     string // the shell's working directory
+
+	clock atomic.Pointer[timing] // of the command that runs, or nil
 }
 
 // New sets the machine up in its directory and starts its shell.
@@ -177,14 +180,17 @@ func (b *Box) Run(ctx context.Context, command string, timeout time.Duration) Ou
 
 // runIn runs a command whose output goes to a file.
 func (b *Box) runIn(ctx context.Context, command string, timeout time.Duration, out *os.File) Outcome {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
+	clock := startClock(ctx, timeout)
+	defer clock.stop()
+	ctx = clock
 	sh := b.shell
+	defer b.clock.Store(nil)
+	b.clock.Store(&timing{clock, sh.line})
 	// The shell keeps the time itself. If it does not, or somebody else ends the call, it has some patience.
 	late, end := context.WithCancel(context.Background())
 	defer end()
 	defer context.AfterFunc(ctx, func() {
-		if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
 			_ = sh.line.send(&message{Stop: true})
 		}
 		time.AfterFunc(shellPatience, end)
@@ -198,13 +204,33 @@ func (b *Box) runIn(ctx context.Context, command string, timeout time.Duration, 
 	if err != nil {
 		o := Outcome{
 			Status: 128 + int(syscall.SIGKILL), Ended: sh.cause(),
-			TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded),
+			TimedOut: errors.Is(context.Cause(ctx), context.DeadlineExceeded),
 		}
 		b.startShell()
 		return o
 	}
 	b.at = path.Clean("/" + string(r.Dir))
 	return Outcome{Status: r.Status, TimedOut: r.TimedOut, TooLarge: ctx.Err() == nil && (r.TooLarge || tooLarge)}
+}
+
+// timing is what keeps the time of a command: here, and in the shell's process.
+type timing struct {
+	clock *clock
+	line  *line
+}
+
+// Hold has the time of the command that runs stand still until it is released: what it waits for is not up to it.
+func (b *Box) Hold() (release func()) {
+	h := b.clock.Load()
+	if h == nil {
+		return func() {}
+	}
+	h.clock.hold()
+	_ = h.line.send(&message{Hold: true}) // A shell that is gone keeps no time.
+	return sync.OnceFunc(func() {
+		_ = h.line.send(&message{Release: true})
+		h.clock.release()
+	})
 }
 
 // Dir returns the shell's working directory.

@@ -18,6 +18,8 @@ type message struct {
 	Set  *setting `json:",omitempty"` // first of all
 	Run  *order   `json:",omitempty"` // with the file that the output goes to
 	Stop bool     `json:",omitempty"` // end the command: it takes too much memory
+	// Hold and Release have the command's time stand still, and go on.
+	Hold, Release bool `json:",omitempty"`
 
 	// To the environment.
 	Done *report      `json:",omitempty"`

@@ -100,6 +100,7 @@ func (m *machine) serve() {
 	var (
 		running sync.WaitGroup
 		stop    = func() {}
+		current *clock // of the command
 	)
 	for {
 		var next message
@@ -110,12 +111,19 @@ func (m *machine) serve() {
 		switch {
 		case next.Stop:
 			stop()
+		case next.Hold && current != nil:
+			current.hold()
+		case next.Release && current != nil:
+			current.release()
 		case next.Run != nil && len(files) == 1:
 			running.Wait()
 			ctx, cancel := context.WithCancelCause(context.Background())
 			stop = func() { cancel(errTooLarge) }
+			clock := startClock(ctx, time.Duration(next.Run.Timeout))
+			current = clock
 			running.Go(func() {
-				r := m.run(ctx, next.Run, files[0])
+				r := m.run(clock, next.Run, files[0])
+				clock.stop()
 				cancel(context.Canceled)
 				_ = m.line.send(&message{Done: r})
 			})
@@ -127,13 +135,12 @@ func (m *machine) serve() {
 
 // run runs a command. What it leaves in the background ends with it.
 func (m *machine) run(ctx context.Context, o *order, to *os.File) *report {
-	ctx, cancel := context.WithTimeout(ctx, time.Duration(o.Timeout))
-	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	watched := watchMemory(ctx, m.limits.Memory, func() { stop(errTooLarge) })
 	out := &outlet{file: to}
 	r := &report{Status: m.shell.Run(ctx, string(o.Command), strings.NewReader(""), out, out)}
-	r.TimedOut, r.TooLarge = errors.Is(ctx.Err(), context.DeadlineExceeded), errors.Is(context.Cause(ctx), errTooLarge)
+	why := context.Cause(ctx)
+	r.TimedOut, r.TooLarge = errors.Is(why, context.DeadlineExceeded), errors.Is(why, errTooLarge)
 	stop(context.Canceled)
 	<-watched
 	m.procs.Stop(endPatience)
@@ -193,7 +200,7 @@ func (m *machine) dial(ctx context.Context, network, addr string) (net.Conn, err
 	switch {
 	case !stop():
 		err = context.Cause(ctx)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		if errors.Is(err, context.DeadlineExceeded) {
 			err = os.ErrDeadlineExceeded
 		}
 	case err == nil && a.Failure != nil:
