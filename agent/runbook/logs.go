@@ -61,10 +61,14 @@ var (
 		`(?i)cannot allocate memory|\bENOMEM\b|too many open files|\bEMFILE\b|\bENFILE\b|no buffer space available|\bENOBUFS\b`)
 )
 
+// hungUp is said of a client that was gone before it had said who it is, as those are who only look whether a port
+// answers. Nobody has refused it.
+var hungUp = regexp.MustCompile(`\bEOF\b`)
+
 // said returns the first line of a component's logs that matches.
 func (s *system) said(component string, what *regexp.Regexp) (string, bool) {
 	for _, line := range s.logs[component] {
-		if what.MatchString(line) {
+		if what.MatchString(line) && (what != speaksOfLogin || !hungUp.MatchString(line)) {
 			return line, true
 		}
 	}

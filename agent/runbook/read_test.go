@@ -95,15 +95,16 @@ observe      prometheus-server               NodePort    10.96.72.247   <none>  
 // What logs say leads to the kind of cause, and what is said every day to none.
 func TestSpeaks(t *testing.T) {
 	for line, want := range map[string]kind{
-		`FTL > Failed to initialize error="count geo: (Unauthorized) not authorized on geo-db to execute command`:       loginRefused,
-		`"msg":"Authentication failed","attr":{"error":"UserNotFound: Could not find user \"admin\" for db \"admin\""}`: loginRefused,
-		`"msg":"Authentication succeeded","attr":{"mechanism":"SCRAM-SHA-256"}`:                                         0,
-		`"msg":"SSL handshake failed","attr":{"error":"The server is configured to only allow SSL connections"}`:        tlsRequired,
-		`"c":"STORAGE","msg":"WiredTiger error","attr":{"error":5,"message":"write: Input/output error"}`:               diskFailing,
-		`dial tcp 10.96.1.2:27017: connect: cannot allocate memory`:                                                     kernelFailing,
-		`dial tcp 10.96.1.2:27017: i/o timeout`:                                                                         0,
-		`Failed to connect to MongoDB, try again error="dial tcp 10.96.241.251:27017: connect: connection refused"`:     0,
-		`max retries exhausted: failed after 3 attempts: rpc error: code = Unavailable desc = no children to pick from`: 0,
+		`FTL > Failed to initialize error="count geo: (Unauthorized) not authorized on geo-db to execute command`:               loginRefused,
+		`"msg":"Authentication failed","attr":{"error":"UserNotFound: Could not find user \"admin\" for db \"admin\""}`:         loginRefused,
+		`"msg":"Authentication succeeded","attr":{"mechanism":"SCRAM-SHA-256"}`:                                                 0,
+		`"msg":"SSL handshake failed","attr":{"error":"The server is configured to only allow SSL connections"}`:                tlsRequired,
+		`"c":"STORAGE","msg":"WiredTiger error","attr":{"error":5,"message":"write: Input/output error"}`:                       diskFailing,
+		`dial tcp 10.96.1.2:27017: connect: cannot allocate memory`:                                                             kernelFailing,
+		`[WARN] ["connection authentication failed"] [user=] ["error=io.ReadFull(header) failed. err EOF: connection was bad"]`: 0,
+		`dial tcp 10.96.1.2:27017: i/o timeout`:                                                                                 0,
+		`Failed to connect to MongoDB, try again error="dial tcp 10.96.241.251:27017: connect: connection refused"`:             0,
+		`max retries exhausted: failed after 3 attempts: rpc error: code = Unavailable desc = no children to pick from`:         0,
 	} {
 		s := newSystem("n")
 		s.note("a", line)
