@@ -32,7 +32,8 @@ type Approval struct {
 	guard.Question
 }
 
-// approvals are the changes that wait for an answer.
+// approvals are the changes that wait for an answer. They are numbered through all runs of an environment: an answer
+// that comes too late is none to a question of the next run.
 type approvals struct {
 	mu      sync.Mutex
 	count   int

@@ -16,7 +16,9 @@ import (
 type Desk struct {
 	over    context.Context // ends with the run
 	end     context.CancelFunc
+	closed  chan struct{} // closed when everything is refused
 	mu      sync.Mutex
+	why     string // everything is refused; empty if it is not
 	waiting map[int]*lying
 	changed chan struct{} // closed when waiting changes, which then has another
 }
@@ -30,7 +32,7 @@ type lying struct {
 
 // NewDesk makes a desk for a run.
 func NewDesk() *Desk {
-	d := &Desk{waiting: map[int]*lying{}, changed: make(chan struct{})}
+	d := &Desk{waiting: map[int]*lying{}, changed: make(chan struct{}), closed: make(chan struct{})}
 	d.over, d.end = context.WithCancel(context.Background())
 	return d
 }
@@ -84,6 +86,16 @@ func (d *Desk) Answer(ctx context.Context, number int, a guard.Answer) error {
 	}
 }
 
+// Refuse refuses the questions that wait, and from now on all others, for a reason. The first reason counts.
+func (d *Desk) Refuse(why string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.why == "" {
+		d.why = why
+		close(d.closed)
+	}
+}
+
 // Lay puts a question on the desk, waits for the answer, and hands it to who has asked.
 func (d *Desk) Lay(ctx context.Context, q Approval, hand func(guard.Answer) error) {
 	l := &lying{Approval: q, answer: make(chan guard.Answer, 1), taken: make(chan error, 1)}
@@ -96,19 +108,37 @@ func (d *Desk) Lay(ctx context.Context, q Approval, hand func(guard.Answer) erro
 	d.mu.Unlock()
 	select {
 	case a := <-l.answer:
-		err := hand(a)
-		if err != nil {
-			err = errors.Join(ErrNoQuestion, err)
-		}
-		l.taken <- err
-	case <-ctx.Done():
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if d.waiting[q.Number] == l {
-			delete(d.waiting, q.Number)
-			d.change()
+		l.take(a, hand)
+	case <-d.closed:
+		if d.withdraw(l) {
+			_ = hand(guard.Answer{Why: d.why}) // Who wanted it may have left.
 			return
 		}
-		l.taken <- ErrNoQuestion // Its answer came just now.
+		l.take(<-l.answer, hand)
+	case <-ctx.Done():
+		if !d.withdraw(l) {
+			l.taken <- ErrNoQuestion
+		}
 	}
+}
+
+// withdraw takes a question off the desk, unless its answer came just now.
+func (d *Desk) withdraw(l *lying) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.waiting[l.Number] != l {
+		return false
+	}
+	delete(d.waiting, l.Number)
+	d.change()
+	return true
+}
+
+// take hands the answer to who has asked, and tells who gave it whether it arrived.
+func (l *lying) take(a guard.Answer, hand func(guard.Answer) error) {
+	err := hand(a)
+	if err != nil {
+		err = errors.Join(ErrNoQuestion, err)
+	}
+	l.taken <- err
 }

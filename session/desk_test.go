@@ -59,6 +59,55 @@ func TestDesk(t *testing.T) {
 	})
 }
 
+// What is refused altogether is refused at once, and so is what is asked afterwards. An answer that came before counts.
+func TestDeskRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := NewDesk()
+		got := make(chan guard.Answer, 1)
+		hand := func(a guard.Answer) error {
+			got <- a
+			return nil
+		}
+		go d.Lay(t.Context(), Approval{Number: 1}, hand)
+		synctest.Wait()
+		d.Refuse("it is late")
+		d.Refuse("it is later")
+		if a := <-got; a != (guard.Answer{Why: "it is late"}) {
+			t.Errorf("%+v", a)
+		}
+		synctest.Wait()
+		if q := d.Questions(); len(q) != 0 {
+			t.Errorf("%+v", q)
+		}
+		if err := d.Answer(t.Context(), 1, guard.Answer{Approved: true}); !errors.Is(err, ErrNoQuestion) {
+			t.Error(err)
+		}
+		d.Lay(t.Context(), Approval{Number: 2}, hand)
+		if a := <-got; a != (guard.Answer{Why: "it is late"}) {
+			t.Errorf("%+v", a)
+		}
+	})
+	for range 100 { // Who comes first is up to chance, and each is told what became of it.
+		d := NewDesk()
+		got := make(chan guard.Answer, 1)
+		_, changed := d.Watch()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			d.Lay(t.Context(), Approval{Number: 1}, func(a guard.Answer) error {
+				got <- a
+				return nil
+			})
+		})
+		<-changed
+		wg.Go(func() { d.Refuse("it is late") })
+		err := d.Answer(t.Context(), 1, guard.Answer{Approved: true})
+		wg.Wait()
+		if a := <-got; a.Approved != (err == nil) || err != nil && !errors.Is(err, ErrNoQuestion) {
+			t.Fatalf("%+v, and who answers is told %v", a, err)
+		}
+	}
+}
+
 // Who watches is told of each question that comes, has its answer, or has nobody who waits any more.
 func TestDeskWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
