@@ -25,7 +25,7 @@ type Backend interface {
 	// that is done, at once if it was before.
 	Stage(ctx context.Context, s Spec) error
 	// Episode begins a run on the stage, which is as it was before any other. It returns ErrMisfit for
-	// a problem that the stage is not set for.
+	// a problem that the stage is not set for. What runs on the stage ask is numbered through all of them.
 	Episode(ctx context.Context, s Spec, events func(record.Event)) (Run, error)
 }
 

@@ -26,6 +26,7 @@ var (
 	tableRow = regexp.MustCompile("(?m)^\\| ((?:GET|POST|DELETE) \\| `.*) \\|$")
 	curlLine = regexp.MustCompile(`(?m)^    curl -s(?: -N)?(?: -X (\w+))? \$LAB(\S*)(?: -d '(.*)')?$`)
 	envIDs   = regexp.MustCompile(`{"id":"([^"]+)"`)
+	episode  = regexp.MustCompile(`"episode":"([^"]+)"`)
 	bodyID   = regexp.MustCompile(`^{"id":"([^"]+)"`)
 )
 
@@ -50,22 +51,25 @@ func TestServerDocs(t *testing.T) {
 	if lines, parsed := strings.Count(doc, "\n    curl"), len(curlLine.FindAllString(doc, -1)); lines != parsed {
 		t.Errorf("of %d examples %d can be read", lines, parsed)
 	}
-	id, vector := "", strings.NewReplacer()
+	id, run, vector := "", "", strings.NewReplacer()
 	for _, m := range curlLine.FindAllStringSubmatch(doc, -1) {
 		method, path, body := m[1], m[2], m[3]
 		if method == "" {
 			method = map[bool]string{true: http.MethodGet, false: http.MethodPost}[body == ""]
 		}
-		if path == "/sessions/$ID/questions" {
-			lay(t, &desks, id, 1, nil)
-			questions(l, "/sessions/"+id, 1)
+		if whose, ok := strings.CutSuffix(path, "/$ID/questions"); ok {
+			lay(t, &desks, run, 1, nil)
+			questions(l, whose+"/"+id, 1)
 		}
 		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), vector.Replace(body))
 		if status >= 400 {
 			t.Errorf("%s: %d %s", m[0], status, answer)
 		}
 		if m := bodyID.FindStringSubmatch(answer); m != nil && (path == "/sessions" || path == "/envs") {
-			id = m[1]
+			id, run = m[1], m[1]
+		}
+		if m := episode.FindStringSubmatch(answer); m != nil && path == "/envs/$ID/reset" {
+			run = m[1]
 		}
 		if found := envIDs.FindAllStringSubmatch(answer, -1); path == "/envs" && method == http.MethodPost && len(found) == 2 {
 			vector = strings.NewReplacer("$ENV1", found[0][1], "$ENV2", found[1][1])

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,11 @@ type env struct {
 	lease  *lease
 	staged chan error // of the worker: what came of setting its stage up
 	gone   bool
+
+	// mu is for those who ask without holding busy, while a step is taken. Who changes lease holds both.
+	mu     sync.Mutex
+	shown  int          // the last number of a question that anybody was told of
+	ending atomic.Int32 // how many wait to reset it, or to end it
 
 	// Of whoever holds busy, too: the episode, for those who ask for its state.
 	episode string // what it is called; empty before the first
@@ -145,14 +151,15 @@ func (e *env) info() Env {
 func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 	if e.lease != nil {
 		e.lease.Stop()
-		e.lease = nil
+		e.moves(nil)
 	}
 	l, err := f.hire(ctx, f.log.With("env", e.id))
 	if err != nil {
 		return err
 	}
-	e.lease, e.staged = l, make(chan error, 1)
-	s := Spec{e.id, NewSession{Problem: problem, Document: e.documents[problem], Seed: e.spec.Seed}}
+	n := NewSession{Problem: problem, Document: e.documents[problem], Seed: e.spec.Seed}
+	s := stageSpec{Spec{e.id, n}, e.moves(l)}
+	e.staged = make(chan error, 1)
 	f.running.Go(func() {
 		var ok struct{}
 		e.staged <- l.ask(f.ctx, http.MethodPost, "/envs", s, &ok)
@@ -160,13 +167,21 @@ func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 	return nil
 }
 
+// env returns an environment that a caller may use. Others may be using it.
+func (f *Front) env(c *caller, id string) (*env, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e, ok := f.envs[id]; ok && c.reaches(id) {
+		return e, nil
+	}
+	return nil, noEnv(id)
+}
+
 // enter returns an environment that a caller may use, when nobody else uses it. It must be left.
 func (f *Front) enter(ctx context.Context, c *caller, id string) (*env, error) {
-	f.mu.Lock()
-	e, ok := f.envs[id]
-	f.mu.Unlock()
-	if !ok || !c.reaches(id) {
-		return nil, noEnv(id)
+	e, err := f.env(c, id)
+	if err != nil {
+		return nil, err
 	}
 	select {
 	case e.busy <- struct{}{}:
@@ -206,16 +221,22 @@ func (f *Front) resetEnv(w http.ResponseWriter, r *http.Request) error {
 
 // beginEpisode begins an episode in an environment of a caller.
 func (f *Front) beginEpisode(ctx context.Context, c *caller, id string, reset Reset) (first First, err error) {
-	e, err := f.enter(ctx, c, id)
+	e, err := f.env(c, id)
 	if err != nil {
 		return first, err
 	}
-	defer f.leave(e)
 	if id := reset.Options.Problem; id != "" && !slices.Contains(e.spec.Problems, id) {
 		if err := f.settle(&NewSession{Problem: id}); err != nil {
 			return first, err
 		}
 	}
+	done := e.endsSoon(ctx)
+	_, err = f.enter(ctx, c, id)
+	done()
+	if err != nil {
+		return first, err
+	}
+	defer f.leave(e)
 	s := e.next(reset)
 	first, err = f.episode(ctx, e, s)
 	if m, ok := errors.AsType[*failure](err); ok &&
@@ -288,6 +309,9 @@ func (f *Front) takeStep(ctx context.Context, c *caller, id string, m Move) (res
 	if e.lease == nil || e.begun.Load() == 0 {
 		return result, errNoEpisode
 	}
+	if e.ending.Load() > 0 { // Whoever waits shall not wait for an answer.
+		e.refuse(ctx)
+	}
 	if err = e.lease.ask(ctx, http.MethodPost, "/envs/"+id+"/step", m, &result); err == nil {
 		e.goesOn(result)
 	}
@@ -333,6 +357,7 @@ func (f *Front) remove(id string) (ended <-chan struct{}) {
 		return e.ended
 	}
 	f.running.Go(func() {
+		defer e.endsSoon(f.ctx)()
 		e.busy <- struct{}{}
 		e.gone = true
 		e.idle.Stop()

@@ -19,6 +19,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/session"
@@ -41,11 +42,13 @@ type fakeBackend struct {
 	users  func() session.Experience // if set, how users fare
 	class  session.Class             // of what is not solved; empty for the agent's failure
 	desks  *sync.Map                 // if set, runs have desks, which are kept here by their ids
+	asks   bool                      // whether exec_shell asks for approval, if there are desks
 
 	library *problem.Library
 
 	mu    sync.Mutex
 	stage string
+	asked int // questions
 }
 
 func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, error) {
@@ -133,6 +136,23 @@ type fakeRun struct {
 
 // Desk is where questions lie.
 func (r *fakeRun) Desk() *session.Desk { return r.desk }
+
+// approved asks for approval, and tells what the answer is.
+func (r *fakeRun) approved(ctx context.Context) string {
+	r.backend.mu.Lock()
+	r.backend.asked++
+	q := session.Approval{Number: r.backend.asked, Question: guard.Question{Policy: "careful"}}
+	r.backend.mu.Unlock()
+	said := "refused: nobody answered"
+	r.desk.Lay(ctx, q, func(a guard.Answer) error {
+		said = fmt.Sprintf("approved by %s: %s", a.By, a.Why)
+		if !a.Approved {
+			said = "refused: " + a.Why
+		}
+		return nil
+	})
+	return said
+}
 
 // Interrupt ends the action under way.
 func (r *fakeRun) Interrupt() {
@@ -251,6 +271,8 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 			if !s.Submitted {
 				step.Observation = "submit() needs has_anomaly"
 			}
+		case call.Name == "exec_shell" && r.backend.asks:
+			step.Action, step.Observation = call.Name, r.approved(ctx)
 		default:
 			step.Action, step.Observation = call.Name, fmt.Sprint("did ", call.Name, " ", call.Args, call.Kwargs)
 		}

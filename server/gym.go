@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"sync/atomic"
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
@@ -19,6 +20,12 @@ type episodeSpec struct {
 	Keep   int    `json:"keep_records"`
 }
 
+// stageSpec is an environment that a worker is to set up.
+type stageSpec struct {
+	Spec
+	Asked int `json:"asked"` // the last number of a question that the environment used up with other workers
+}
+
 // gym is an environment in its worker: one episode after another.
 type gym struct {
 	busy    chan struct{} // held by whoever resets or steps
@@ -27,6 +34,9 @@ type gym struct {
 	shaping shaping
 	keep    int        // how many records; 0 for all
 	kept    [][]string // the files of those, the oldest first
+
+	latest atomic.Pointer[hosted] // episode, under way or not, for those who do not wait for a step
+	before int                    // of an inquiry
 }
 
 // close ends the episode and waits until it is graded.
@@ -62,20 +72,20 @@ func (g *gym) ended() {
 
 // stage sets the worker's environment up. The stage is ready, or cannot be, when it answers.
 func (w *Worker) stage(rw http.ResponseWriter, r *http.Request) error {
-	var s Spec
+	var s stageSpec
 	if err := decode(rw, r, &s); err != nil {
 		return err
 	}
 	w.mu.Lock()
 	taken := w.session != nil || w.gym != nil
 	if !taken {
-		w.gym = &gym{busy: make(chan struct{}, 1)}
+		w.gym = &gym{busy: make(chan struct{}, 1), before: s.Asked}
 	}
 	w.mu.Unlock()
 	if taken {
 		return fail(http.StatusConflict, "the worker is taken")
 	}
-	if err := w.backend.Stage(w.ctx, s); err != nil {
+	if err := w.backend.Stage(w.ctx, s.Spec); err != nil {
 		return fail(http.StatusBadGateway, "the environment cannot be set up: %v", err)
 	}
 	return writeJSON(rw, http.StatusCreated, struct{}{})
@@ -116,6 +126,7 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		misfit = errors.Is(err, ErrMisfit)
 		return run, err
 	})
+	g.latest.Store(g.episode)
 	p, err := g.episode.briefing(r.Context())
 	if err != nil {
 		if r.Context().Err() != nil {

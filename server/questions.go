@@ -40,17 +40,59 @@ func (h *hosted) desk() *session.Desk {
 	return nil
 }
 
-// serveQuestions lists the changes that wait for an answer.
-func (h *hosted) serveQuestions(w http.ResponseWriter, _ *http.Request) error {
+// inquiry is what a worker's session or environment asks.
+type inquiry struct {
+	desk   *session.Desk // nil if nothing is asked
+	before int           // the last number that an environment used up before it had this worker
+}
+
+// inquiry is what the worker's session asks, or its environment, which may be in the middle of a step.
+func (w *Worker) inquiry() (q inquiry, ok bool) {
+	w.mu.Lock()
+	s, g := w.session, w.gym
+	w.mu.Unlock()
+	if g != nil {
+		s, q.before = g.latest.Load(), g.before
+	}
+	if s != nil {
+		q.desk = s.desk()
+	}
+	return q, s != nil || g != nil
+}
+
+// asked serves a part of the questions of a session or an environment.
+func (w *Worker) asked(serve func(inquiry, http.ResponseWriter, *http.Request) error) handler {
+	return func(rw http.ResponseWriter, r *http.Request) error {
+		q, ok := w.inquiry()
+		if !ok {
+			return fail(http.StatusNotFound, "there is no session and no environment yet")
+		}
+		return serve(q, rw, r)
+	}
+}
+
+// serveList lists the changes that wait for an answer.
+func (q inquiry) serveList(w http.ResponseWriter, _ *http.Request) error {
 	list := []session.Approval{}
-	if d := h.desk(); d != nil {
-		list = d.Questions()
+	if q.desk != nil {
+		list = q.desk.Questions()
+	}
+	for i := range list {
+		list[i].Number += q.before
 	}
 	return writeJSON(w, http.StatusOK, list)
 }
 
+// serveRefusal refuses what waits for an answer and all that the episode asks from now on, for the front.
+func (q inquiry) serveRefusal(w http.ResponseWriter, _ *http.Request) error {
+	if q.desk != nil {
+		q.desk.Refuse("the episode is to end")
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
 // serveAnswer answers a question.
-func (h *hosted) serveAnswer(w http.ResponseWriter, r *http.Request) error {
+func (q inquiry) serveAnswer(w http.ResponseWriter, r *http.Request) error {
 	var v Verdict
 	if err := decode(w, r, &v); err != nil {
 		return err
@@ -63,17 +105,21 @@ func (h *hosted) serveAnswer(w http.ResponseWriter, r *http.Request) error {
 		return fail(http.StatusUnprocessableEntity, "by and why have %d bytes at most", maxWhy)
 	}
 	n, err := strconv.Atoi(r.PathValue("number"))
-	d := h.desk()
-	if err != nil || d == nil {
+	if err != nil || q.desk == nil {
 		return fail(http.StatusNotFound, "there is no question %q", r.PathValue("number"))
 	}
-	err = d.Answer(r.Context(), n, guard.Answer{Approved: v.Approved, By: v.By, Why: v.Why})
+	err = q.desk.Answer(r.Context(), n-q.before, guard.Answer{Approved: v.Approved, By: v.By, Why: v.Why})
 	if errors.Is(err, session.ErrNoQuestion) {
-		return fail(http.StatusConflict, "nobody waits for an answer to question %d: it was never asked, has its "+
-			"answer, or took too long", n)
+		return noQuestion(r)
 	}
 	if err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, v)
+}
+
+// noQuestion is the error of an answer that nobody waits for.
+func noQuestion(r *http.Request) error {
+	return fail(http.StatusConflict, "nobody waits for an answer to question %s: it was never asked, has its "+
+		"answer, or took too long", r.PathValue("number"))
 }

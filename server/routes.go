@@ -143,6 +143,22 @@ func (f *Front) routes() []route {
 			"",
 			f.stepBatch,
 		},
+		{
+			get, "/envs/{id}/questions",
+			"List the changes that the policy asks about in a step and that wait for an answer", nil, ok,
+			[]session.Approval{},
+			"",
+			limited(f.envQuestions),
+		},
+		{
+			post, "/envs/{id}/questions/{number}",
+			"Approve of a change in a step, or refuse it; the first answer counts",
+			Verdict{},
+			ok,
+			Verdict{},
+			"",
+			limited(f.envAnswer),
+		},
 		{remove, "/envs/{id}", "End an environment", nil, http.StatusNoContent, nil, "", f.closeEnv},
 	}, f.openRoutes(), []route{
 		{get, "/openapi.json", "Describe this API", nil, ok, map[string]any{}, "", f.openAPI},

@@ -44,13 +44,16 @@ func NewWorker(b Backend) *Worker {
 		return h.feed.serve(w, r)
 	})
 	session("GET /sessions/{id}/record", (*hosted).serveRecord)
-	session("GET /sessions/{id}/questions", (*hosted).serveQuestions)
-	session("POST /sessions/{id}/questions/{number}", (*hosted).serveAnswer)
 	session("GET /sessions/{id}/archive", (*hosted).serveArchive)
 	session("POST /sessions/{id}/interrupt", (*hosted).serveInterrupt)
 	w.mux.Handle("POST /envs", handler(w.stage))
 	w.mux.Handle("POST /envs/{id}/reset", handler(w.reset))
 	w.mux.Handle("POST /envs/{id}/step", handler(w.step))
+	w.mux.Handle("POST /envs/{id}/refuse", w.asked(inquiry.serveRefusal))
+	for _, whose := range []string{"/sessions/{id}", "/envs/{id}"} {
+		w.mux.Handle("GET "+whose+"/questions", w.asked(inquiry.serveList))
+		w.mux.Handle("POST "+whose+"/questions/{number}", w.asked(inquiry.serveAnswer))
+	}
 	return w
 }
 

@@ -140,9 +140,6 @@ func (l *lodging) Open(ctx context.Context, spec server.Spec, events func(record
 	if err := l.open(ctx, &run); err != nil {
 		return nil, err
 	}
-	if l.policy.asksElsewhere() { // In training nobody has the time to answer.
-		run.Desk = session.NewDesk()
-	}
 	run.Events = func(e record.Event) {
 		if e.Kind == record.BriefingEvent || e.Kind == record.SubmissionEvent {
 			l.settled()
@@ -210,6 +207,9 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 		HandOver: session.HandOver(spec.HandOver), Seed: cmp.Or(spec.Seed, session.NewSeed()), Steps: spec.MaxSteps,
 		Time: time.Duration(spec.MaxTime * float64(time.Second)), Budget: l.models.budget(), Log: l.log,
 		Policy: l.policy.policy, Approve: l.policy.approve(l.state, false),
+	}
+	if l.policy.asksElsewhere() {
+		run.Desk = session.NewDesk()
 	}
 	if run.Problem, err = spec.Find(l.library); err != nil {
 		return run, err
