@@ -22,6 +22,7 @@ type Operator struct {
 	out    map[string]bool // causes that are ruled out, by their keys
 	alerts map[string]bool // that there were when they were first looked at
 	slow   map[string]bool // components that were slow before anything was tried
+	learnt []finding       // by the last try
 }
 
 // Cause is what is wrong, and with what.
@@ -147,8 +148,8 @@ func (o *Operator) Causes() (list []Cause) {
 
 func causeOf(f finding) Cause { return Cause{f.component, f.evidence, f} }
 
-// RuleOut notes causes that were set right in vain: they explain nothing any more, so that others come to light.
-func (o *Operator) RuleOut(keys ...string) {
+// ruleOut notes causes that were set right in vain: they explain nothing any more, so that others come to light.
+func (o *Operator) ruleOut(keys ...string) {
 	if o.out == nil {
 		o.out = map[string]bool{}
 	}

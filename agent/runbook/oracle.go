@@ -32,6 +32,7 @@ func (o *Operator) Well() (complaints []string) {
 			bad = o.lasting(bad)
 		}
 	}
+	o.learn(bad)
 	for _, f := range bad {
 		complaints = append(complaints, fmt.Sprintf("%s: %s", f.component, f.evidence))
 	}
@@ -44,6 +45,23 @@ func (o *Operator) Well() (complaints []string) {
 	slices.Sort(complaints)
 	i.well = len(complaints) == 0
 	return complaints
+}
+
+// learn keeps what logs say for certain against a try: no try makes a store refuse its clients, so it was so before, and
+// the next look, which is at the state of things, would not find it.
+func (o *Operator) learn(objections []finding) {
+	o.learnt = slices.DeleteFunc(slices.Clone(objections), func(f finding) bool {
+		return !slices.Contains([]kind{loginRefused, tlsRequired, diskFailing, kernelFailing}, f.kind)
+	})
+}
+
+// Reflect looks again after a try that was in vain, and was taken back. What was tried is ruled out, and what was learnt
+// by it counts.
+func (o *Operator) Reflect(thought string, tried ...string) []Cause {
+	o.ruleOut(tried...)
+	o.Again(thought)
+	o.i.found = append(o.i.found, o.learnt...)
+	return o.Causes()
 }
 
 // Tried notes that a try has ended, so that the oracles know what it cannot have caused.

@@ -160,10 +160,23 @@ func TestRuleOut(t *testing.T) {
 		}
 		for _, c := range list {
 			got = append(got, c.Component)
-			o.RuleOut(c.Key())
+			o.ruleOut(c.Key())
 		}
 	}
 	if diff := cmp.Diff([]string{"cache", "profile"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What logs have said against a try is known at the next one, and what the try itself may have caused is not.
+func TestReflect(t *testing.T) {
+	o := &Operator{i: &investigation{console: &console{closed: true}, system: newSystem("n")}} // It can look at nothing more.
+	o.learn([]finding{
+		{kind: tlsRequired, component: "store", evidence: "x"},
+		{kind: unschedulable, component: "web", evidence: "y"},
+	})
+	list := o.Reflect("What else?", "tried")
+	if len(list) != 1 || list[0].Component != "store" || !o.out["tried"] {
+		t.Errorf("%+v, ruled out %v", list, o.out)
 	}
 }

@@ -46,6 +46,6 @@ func (r *rules) repeat() { r.tried = nil }
 // reflect looks again, at the system as it was before the try: what was tried is not tried again, and what it seemed to
 // explain is.
 func (r *rules) reflect(complaints []string) {
-	r.o.RuleOut(r.tried...)
-	r.causes = r.o.Again("What I tried last was not it: " + strings.Join(complaints, "; ") + ". What else is wrong?")
+	thought := "What I tried last was not it: " + strings.Join(complaints, "; ") + ". What else is wrong?"
+	r.causes = r.o.Reflect(thought, r.tried...)
 }

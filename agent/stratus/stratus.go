@@ -28,6 +28,9 @@ const (
 	maxTries = 4
 	// reserved are the steps that are not for planning: to set up, to close a transaction, and to submit.
 	reserved = 3
+	// commitWait is how many seconds the system has to be no worse than before. An alert that the trouble itself has
+	// caused may have come since, and takes a minute to go.
+	commitWait = 90
 )
 
 // Entries are the agent in its modes. The one without a mode validates.
@@ -210,7 +213,7 @@ func (m *machine) commit() bool {
 	if !m.open {
 		return true
 	}
-	text := m.Last("The oracles find the system well. I keep what I changed.", "commit")
+	text := m.Last("The oracles find the system well. I keep what I changed.", "commit", commitWait)
 	return m.committed(text)
 }
 
@@ -237,7 +240,7 @@ func (m *machine) abort() {
 // no worse.
 func (m *machine) leave() {
 	if m.open && len(m.complaints) == 0 {
-		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit"))
+		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit", commitWait))
 	}
 	m.abort()
 	if !m.Closed() {

@@ -83,6 +83,7 @@ func (w *world) do(c *aci.Call) string {
 	case "abort":
 		w.open, w.fixed = false, false
 	case "commit":
+		text = "commit"
 		if w.open = false; w.worse {
 			w.fixed, w.worse = false, false
 			w.did = append(w.did, "commit")
