@@ -55,8 +55,8 @@ func (o *Operator) learn(objections []finding) {
 	})
 }
 
-// Reflect looks again after a try that was in vain, and was taken back. What was tried is ruled out, and what was learnt
-// by it counts.
+// Reflect looks again after a try that was in vain, and was taken back. What was tried is ruled out, and what was
+// learnt by it counts.
 func (o *Operator) Reflect(thought string, tried ...string) []Cause {
 	o.ruleOut(tried...)
 	o.Again(thought)

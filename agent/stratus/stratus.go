@@ -240,7 +240,8 @@ func (m *machine) abort() {
 // no worse.
 func (m *machine) leave() {
 	if m.open && len(m.complaints) == 0 {
-		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit", commitWait))
+		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit",
+			commitWait))
 	}
 	m.abort()
 	if !m.Closed() {
