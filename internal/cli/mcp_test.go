@@ -96,7 +96,7 @@ func testMCPAsks(t *testing.T, protocol string) {
 	defer os.RemoveAll(tmp)
 	results := t.TempDir()
 	var stderr bytes.Buffer
-	cmd := exec.Command("aiopslab", "mcp", "scale_pod_zero_social_net-mitigation-1", "--policy", "careful", "--approver", "ask", "--results", results)
+	cmd := exec.Command("aiopslab", "mcp", "noop_detection_hotel_reservation-1", "--policy", "careful", "--approver", "ask", "--results", results)
 	cmd.Env = append(os.Environ(), "AIOPSLAB_TMPDIR="+tmp)
 	cmd.Stderr = &stderr
 	var mu sync.Mutex
@@ -135,10 +135,7 @@ func testMCPAsks(t *testing.T, protocol string) {
 	if got := shell("kubectl delete configmap note"); !strings.Contains(got, "deleted") {
 		t.Errorf("it says %s", got)
 	}
-	if got := shell("kubectl scale deployment user-service --replicas=1"); !strings.Contains(got, "scaled") {
-		t.Errorf("it says %s", got)
-	}
-	call("submit", nil)
+	call("submit", map[string]any{"has_anomaly": "No"})
 	if err := client.Close(); err != nil {
 		t.Errorf("the server exits with %v\n%s", err, stderr.String())
 	}
