@@ -47,8 +47,8 @@ func (o *Operator) Well() (complaints []string) {
 	return complaints
 }
 
-// learn keeps what logs say for certain against a try: no try makes a store refuse its clients, so it was so before, and
-// the next look, which is at the state of things, would not find it.
+// learn keeps what logs say for certain against a try: no try makes a store refuse its clients, so it was so before,
+// and the next look, which is at the state of things, would not find it.
 func (o *Operator) learn(objections []finding) {
 	o.learnt = slices.DeleteFunc(slices.Clone(objections), func(f finding) bool {
 		return !slices.Contains([]kind{loginRefused, tlsRequired, diskFailing, kernelFailing}, f.kind)
