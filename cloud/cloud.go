@@ -41,6 +41,14 @@ type Resetter interface {
 	Reset(ctx context.Context, s Snapshot) error
 }
 
+// Differ is an optional power of a Cloud: to prove that a reset has left nothing of what was before.
+type Differ interface {
+	Resetter
+	// Diff names which of the API's objects differ from a snapshot; none if all are as they were. What changes by
+	// itself is left out: events, and all of leases but which there are that were not there.
+	Diff(ctx context.Context, s Snapshot) ([]string, error)
+}
+
 // Snapshot is a recorded cluster. WriteTo saves it for another process to start from; it holds the
 // cluster's keys, so keep it private.
 type Snapshot interface {

@@ -120,12 +120,12 @@ func (e *Env) Notify() <-chan syscall.Signal {
 // OnNotify sets what Notify does. It is for those who run programs.
 func (e *Env) OnNotify(f func() <-chan syscall.Signal) { e.signals = f }
 
-// Since is when a program says that it was started: when its container was, or else now.
+// Since is when a program says that it was started, in UTC: when its container was, or else now.
 func (e *Env) Since() time.Time {
 	if e.Started.IsZero() {
-		return time.Now()
+		return time.Now().UTC()
 	}
-	return e.Started
+	return e.Started.UTC()
 }
 
 // Recall says what a program does when it is told that it has a past: from then on it is to tell of itself as if

@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -102,5 +103,16 @@ func TestEnv(t *testing.T) {
 	}
 	if parent.Notify() == nil || child.Notify() != nil {
 		t.Error("a child takes its parent's signals")
+	}
+}
+
+// TestSinceIsUTC holds that a program that writes when it was started does not write the zone of this machine.
+func TestSinceIsUTC(t *testing.T) {
+	zone := time.FixedZone("CET", 3600)
+	for _, started := range []time.Time{{}, time.Date(2026, 11, 18, 3, 15, 2, 0, zone)} {
+		got := (&Env{Started: started}).Since()
+		if got.Location() != time.UTC || !started.IsZero() && !got.Equal(started) {
+			t.Errorf("started at %v, and it says %v", started, got)
+		}
 	}
 }

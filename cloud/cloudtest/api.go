@@ -144,6 +144,10 @@ func (c *Cloud) serve(w http.ResponseWriter, r *http.Request, p place) {
 		}
 		if r.Method == http.MethodPost {
 			path += "/" + u.GetName()
+			if c.objects[path] != nil {
+				fail(w, apierrors.NewAlreadyExists(resource, u.GetName()))
+				return
+			}
 		}
 		if v := u.GetResourceVersion(); found && v != "" && v != c.objects[path].GetResourceVersion() {
 			fail(w, apierrors.NewConflict(resource, p.name, errors.New("the object has been modified")))

@@ -37,7 +37,7 @@ var _ cloud.Historian = (*Cloud)(nil)
 func (c *Cloud) Rewrite(s cloud.Snapshot, edit func(*cloud.History) error) (cloud.Snapshot, error) {
 	snap, ok := s.(*Snapshot)
 	if !ok {
-		return nil, fmt.Errorf("a %T is not a snapshot of this cloud", s)
+		return nil, notOurs(s)
 	}
 	return snap.Rewrite(c.opts.Images, edit)
 }
@@ -79,9 +79,8 @@ func (s *Snapshot) Rewrite(images *kit.Registry, edit func(*cloud.History) error
 		},
 	}
 	out := *s
-	out.State = controlplane.State{}
-	keys, all := map[cloud.Object]string{}, maps.Clone(s.State)
-	maps.Copy(all, s.Leases)
+	out.State, out.Leases = controlplane.State{}, nil
+	keys, all := map[cloud.Object]string{}, s.whole()
 	for _, key := range slices.Sorted(maps.Keys(all)) { // Whoever draws meets them in one order.
 		o, err := decodeStored(all[key])
 		if err != nil {

@@ -230,6 +230,7 @@ var damage = []struct {
 			must(t, err)
 		}
 	}},
+	{"notes", leaveNotes},
 	// The last one: from here on nobody can write anything.
 	{"admission", func(t *testing.T, c *cluster) {
 		c.apply(t, "", `
@@ -250,6 +251,22 @@ webhooks:
 	}},
 }
 
+// leaveNotes leaves notes for who comes next in what changes by itself.
+func leaveNotes(t *testing.T, c *cluster) {
+	c.apply(t, "default", `
+{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: note}, spec: {holderIdentity: "it is the database"}}
+---
+apiVersion: v1
+kind: Event
+metadata: {name: note}
+involvedObject: {kind: Pod, name: front, namespace: default}
+message: it is the database
+`)
+	_, err := c.client.CoordinationV1().Leases(v1.NamespaceNodeLease).Patch(t.Context(), "node-1", types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"note":"it is the database"}}}`), metav1.PatchOptions{})
+	must(t, err)
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -265,14 +282,19 @@ func TestReset(t *testing.T) {
 		for _, d := range damage {
 			d.do(t, c)
 		}
-		if n := len(c.diff(t, snap)); n < 300 {
-			t.Fatalf("only %d keys differ after the damage", n)
+		d := c.diff(t, snap)
+		if len(d) < 300 {
+			t.Fatalf("only %d keys differ after the damage", len(d))
+		}
+		if lease := "/registry/leases/default/note"; !slices.Contains(d, lease) {
+			t.Errorf("%s is not told of", lease)
 		}
 		must(t, c.Reset(t.Context(), snap))
 		if d := c.diff(t, snap); len(d) > 0 {
 			t.Errorf("round %d: %d keys differ right after the reset: %v", round, len(d), d)
 		}
 		c.checkCachesFresh(t)
+		c.checkNotes(t)
 		c.checkShop(t)
 		if after := c.containers(t); !maps.Equal(before, after) {
 			t.Errorf("round %d: containers were\n%v\nand are\n%v", round, before, after)
@@ -295,6 +317,22 @@ func TestReset(t *testing.T) {
 	must(t, c.Reset(t.Context(), snap)) // It is left as it was.
 	if d := c.diff(t, snap); len(d) > 0 {
 		t.Errorf("after it was rewritten %d keys differ: %v", len(d), d)
+	}
+}
+
+// checkNotes looks for what leaveNotes has left.
+func (c *cluster) checkNotes(t *testing.T) {
+	t.Helper()
+	leases, err := c.client.CoordinationV1().Leases("").List(t.Context(), metav1.ListOptions{})
+	must(t, err)
+	for _, l := range leases.Items {
+		if l.Name == "note" || l.Annotations["note"] != "" {
+			t.Errorf("a note is in the lease %s/%s", l.Namespace, l.Name)
+		}
+	}
+	_, err = c.client.CoreV1().Events("default").Get(t.Context(), "note", metav1.GetOptions{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("a note in an event: %v", err)
 	}
 }
 
@@ -336,7 +374,9 @@ func (c *cluster) checkRewrite(t *testing.T, snap *embedded.Snapshot, before map
 		return nil
 	})
 	must(t, err)
+	leaveNotes(t, c)
 	must(t, c.Reset(t.Context(), lived))
+	c.checkNotes(t)
 	c.checkCachesFresh(t)
 	c.checkShop(t)
 	before = maps.Clone(before)

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/aiopslab/aiopslab/cloud"
@@ -28,12 +29,20 @@ type Snapshot struct {
 	PKI     controlplane.PKI
 	State   controlplane.State
 	Nodes   []node.State
-	// Leases are who held which leases. A reset leaves them to who holds them now, unless the snapshot was
-	// rewritten: they tell an age.
+	// Leases are who held which leases, if the snapshot was not rewritten: then they are in the state, with their age.
+	// A cluster that is started from a snapshot has them only from there.
 	Leases controlplane.State
 }
 
 var _ cloud.Snapshot = (*Snapshot)(nil)
+
+// whole is the state with the leases.
+func (s *Snapshot) whole() controlplane.State {
+	all := controlplane.State{}
+	maps.Copy(all, s.Leases)
+	maps.Copy(all, s.State)
+	return all
+}
 
 // WriteTo saves the snapshot.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
@@ -120,7 +129,7 @@ func (c *Cloud) record(ctx context.Context) (s *Snapshot, err error) {
 func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	snap, ok := s.(*Snapshot)
 	if !ok {
-		return fmt.Errorf("a %T is not a snapshot of this cloud", s)
+		return notOurs(s)
 	}
 	if !bytes.Equal(snap.PKI.CACert, c.pki.CACert) {
 		return errors.New("the snapshot is of another cluster")
@@ -135,7 +144,7 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 // restore brings the cluster, whose loops are stopped, to a snapshot, and starts the loops.
 func (c *Cloud) restore(ctx context.Context, snap *Snapshot) error {
 	c.fleet.Halt() // There may be operators among the programs, who would write to the API.
-	if err := c.plane.Restore(ctx, snap.State); err != nil {
+	if err := c.plane.Restore(ctx, snap.whole()); err != nil {
 		return err
 	}
 	if err := c.startLoops(ctx, snap); err != nil {
@@ -158,12 +167,21 @@ func (c *Cloud) awaitPrograms(ctx context.Context, s *Snapshot) error {
 	return c.plane.FinishRestore(ctx, s.State)
 }
 
-// Diff names the keys of the store in which the cluster differs from a snapshot. What changes by
-// itself, leases and events, is left out.
-func (c *Cloud) Diff(ctx context.Context, s *Snapshot) ([]string, error) {
-	now, _, err := c.plane.State(ctx)
+var _ cloud.Differ = (*Cloud)(nil)
+
+// Diff implements cloud.Differ: it names keys of the store.
+func (c *Cloud) Diff(ctx context.Context, s cloud.Snapshot) ([]string, error) {
+	snap, ok := s.(*Snapshot)
+	if !ok {
+		return nil, notOurs(s)
+	}
+	now, leases, err := c.plane.State(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return now.Diff(s.State), nil
+	maps.Copy(now, leases)
+	return now.Diff(snap.whole()), nil
 }
+
+// notOurs is the error of a snapshot that another cloud has taken.
+func notOurs(s cloud.Snapshot) error { return fmt.Errorf("a %T is not a snapshot of this cloud", s) }

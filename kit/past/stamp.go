@@ -18,12 +18,22 @@ var layouts = []struct{ shape, layout string }{
 	{"0000-00-00T00:00:00+00:00", "2006-01-02T15:04:05-07:00"},
 	{"00/Aaa/0000:00:00:00 +0000", "02/Jan/2006:15:04:05 -0700"},
 	{"00 Aaa 0000 00:00:00.000", "02 Jan 2006 15:04:05.000"},
+	{"0000/00/00 00:00:00.000", "2006/01/02 15:04:05.000"},
 	{"0000/00/00 00:00:00", "2006/01/02 15:04:05"},
+	{"0000-00-00 00:00:00.000000", "2006-01-02 15:04:05.000000"},
 	{"0000-00-00 00:00:00.000", "2006-01-02 15:04:05.000"},
+	{"0000-00-00 00:00:00,000", "2006-01-02 15:04:05,000"},
 	{"0000-00-00 00:00:00", "2006-01-02 15:04:05"},
+	{"Aaa Aaa 00 00:00:00.000000 0000", "Mon Jan 02 15:04:05.000000 2006"},
 	{"0000000000.000000", epoch},
 	{"0000000000:000000", epoch},
 }
+
+// header is how klog begins a line: with how bad it is, a time without a year, and a process.
+const (
+	headerShape = "A0000 00:00:00.000000 "
+	header      = "0102 15:04:05.000000"
+)
 
 // epoch is the layout of seconds since 1970, with microseconds after a point or a colon.
 const epoch = "epoch"
@@ -41,6 +51,12 @@ type Stamp struct {
 
 // Stamps finds where a text tells when it was written.
 func Stamps(text string, written time.Time) (list []Stamp) {
+	if shaped(text, headerShape) {
+		t, err := parse(header, text[1:1+len(header)], written)
+		if err == nil && t.Sub(written).Abs() <= near {
+			return []Stamp{{t, 1, 1 + len(header), header}}
+		}
+	}
 	for _, l := range layouts {
 		if l.layout != epoch && len(list) > 0 {
 			continue // A shorter form may be a part of what was found.
@@ -50,7 +66,7 @@ func Stamps(text string, written time.Time) (list []Stamp) {
 			if !shaped(text[from:], l.shape) || l.layout == epoch && (inWord(text, from-1) || inWord(text, to)) {
 				continue
 			}
-			t, err := parse(l.layout, text[from:to])
+			t, err := parse(l.layout, text[from:to], written)
 			if err != nil || t.Sub(written).Abs() > near {
 				continue
 			}
@@ -107,16 +123,34 @@ func precision(layout string) time.Duration {
 	if layout == epoch {
 		return time.Microsecond
 	}
-	_, fraction, _ := strings.Cut(layout, ".")
 	p := time.Second
+	i := strings.IndexAny(layout, ".,")
+	if i < 0 {
+		return p
+	}
+	fraction := layout[i+1:]
 	for range len(fraction) - len(strings.TrimLeft(fraction, "0")) {
 		p /= 10
 	}
 	return max(p, 1)
 }
 
-func parse(layout, text string) (time.Time, error) {
-	if layout != epoch {
+// parse reads a time. One without a year is of the year in which it is nearest to when it was written.
+func parse(layout, text string, written time.Time) (time.Time, error) {
+	switch layout {
+	case epoch:
+	case header:
+		t, err := time.Parse(layout, text)
+		in := func(year int) time.Time { return t.AddDate(year-t.Year(), 0, 0) }
+		year := written.UTC().Year()
+		nearest := in(year)
+		for _, of := range []time.Time{in(year - 1), in(year + 1)} {
+			if of.Sub(written).Abs() < nearest.Sub(written).Abs() {
+				nearest = of
+			}
+		}
+		return nearest, err
+	default:
 		return time.Parse(layout, text)
 	}
 	n, err := strconv.ParseInt(text[:10]+text[11:], 10, 64)

@@ -25,11 +25,36 @@ func TestMove(t *testing.T) {
 		"id=1234567890.123456":                                                  "id=1234567890.123456",
 		"2026-11-16 15:20:03 x":                                                 "2026-11-14 15:20:00 x",
 		"2026-11-16 15:20:03.680 x":                                             "2026-11-14 15:20:00.680 x",
+		"I1116 15:20:03.680000       1 server.go:1] Starting":                   "I1114 15:20:00.680000       1 server.go:1] Starting",
+		"E1116 15:20:02.433333       1 a.go:7] at 1116 15:20:02.433333":         "E1114 15:19:59.433333       1 a.go:7] at 1116 15:20:02.433333",
+		"order I1116 15:20:03.680000":                                           "order I1116 15:20:03.680000",
+		"[2026-11-16 15:20:03,433] INFO x (kafka)":                              "[2026-11-14 15:20:00,433] INFO x (kafka)",
+		"[2026/11/16 15:20:03.433 +00:00] [INFO] [a.go:1]":                      "[2026/11/14 15:20:00.433 +00:00] [INFO] [a.go:1]",
+		"[Mon Nov 16 15:20:03.433000 2026] [core] x":                            "[Sat Nov 14 15:20:00.433000 2026] [core] x",
+		"2026-11-16 15:20:03.433333+00:00 [info] <0.254.0> x":                   "2026-11-14 15:20:00.433333+00:00 [info] <0.254.0> x",
 		"2026-11-16T15:20:02Z Reserved in=2022-08-13T00:00:00Z":                 "2026-11-14T15:19:59Z Reserved in=2022-08-13T00:00:00Z",
 	} {
 		if got := Move(text, Stamps(text, written), by); got != want {
 			t.Errorf("%q has become %q, want %q", text, got, want)
 		}
+	}
+}
+
+// TestYearOfStamp holds that a time without a year is of the year that is near, also at its end.
+func TestYearOfStamp(t *testing.T) {
+	written := time.Date(2027, 1, 1, 0, 0, 2, 0, time.UTC)
+	const text = "I1231 23:59:59.500000       1 server.go:1] Starting"
+	stamps := Stamps(text, written)
+	if len(stamps) != 1 || !stamps[0].Time.Equal(written.Add(-2500*time.Millisecond)) {
+		t.Fatalf("it has the times %v", stamps)
+	}
+	const want = "I0101 00:00:09.500000       1 server.go:1] Starting"
+	if got := Move(text, stamps, 10*time.Second); got != want {
+		t.Errorf("it has become %q, want %q", got, want)
+	}
+	leap := time.Date(2028, 2, 29, 12, 0, 0, 0, time.UTC)
+	if got := Stamps("I0229 12:00:00.000000       1 a.go:1] x", leap); len(got) != 1 || !got[0].Time.Equal(leap) {
+		t.Errorf("on the day of a leap year it has the times %v", got)
 	}
 }
 

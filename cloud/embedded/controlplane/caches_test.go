@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"testing"
 
@@ -26,10 +27,11 @@ func TestCachesFollowRestore(t *testing.T) {
 		}
 		return len(list.Items)
 	}
-	empty, _, err := p.State(ctx)
+	empty, leases, err := p.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(empty, leases)
 	const n = 200
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(bootstrapWorkers)
@@ -43,10 +45,11 @@ func TestCachesFollowRestore(t *testing.T) {
 	if err := g.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	full, _, err := p.State(ctx)
+	full, leases, err := p.State(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
+	maps.Copy(full, leases)
 	for range 10 {
 		for want, s := range map[int]State{0: empty, n: full} {
 			if err := p.Restore(ctx, s); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 )
@@ -38,5 +39,36 @@ func TestEtcdDefaults(t *testing.T) {
 	}
 	if cfg.ServerFeatureGate.String() != stock.ServerFeatureGate.String() {
 		t.Error("the features are not etcd's default")
+	}
+}
+
+// TestStoreIsNotNew holds that a store counts its revisions from a number that a cluster of weeks has, one for each
+// write, and that who watches from there on sees them.
+func TestStoreIsNotNew(t *testing.T) {
+	e, _, err := startEtcd(t.TempDir(), newFailure(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Stop()
+	c := newDirectStore(e).client()
+	if err := waitEtcd(t.Context(), e); err != nil {
+		t.Fatal(err)
+	}
+	before := revision(t, t.Context(), c)
+	if before < fewestRevisions || before >= mostRevisions {
+		t.Errorf("it begins at revision %d", before)
+	}
+	events := c.Watch(t.Context(), registry, clientv3.WithPrefix(), clientv3.WithRev(before+1))
+	if _, err := c.Put(t.Context(), registry+"pods/a", "one"); err != nil {
+		t.Fatal(err)
+	}
+	if after := revision(t, t.Context(), c); after != before+1 {
+		t.Errorf("after a write revision %d is %d", before, after)
+	}
+	if seen := <-events; seen.Err() != nil || len(seen.Events) != 1 || seen.Events[0].Kv.ModRevision != before+1 {
+		t.Errorf("a watch says %v, %v", seen.Events, seen.Err())
+	}
+	if _, err := c.Compact(t.Context(), before+1); err != nil {
+		t.Errorf("compact: %v", err)
 	}
 }

@@ -213,8 +213,9 @@ func (p *Plane) State(ctx context.Context) (state, leases State, err error) {
 	return readState(ctx, p.store)
 }
 
-// Restore makes the store hold exactly s. The loops must be stopped meanwhile: they would react to a state that is
-// half restored, and remember objects that are gone. It returns when the API server has seen all changes.
+// Restore makes the store hold exactly s, which has leases as well. The loops must be stopped meanwhile: they would
+// react to a state that is half restored, and remember objects that are gone. It returns when the API server has seen
+// all changes.
 func (p *Plane) Restore(ctx context.Context, s State) error {
 	written, err := writeState(ctx, p.store, s)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -14,7 +15,7 @@ import (
 const registry = "/registry/"
 
 // State is the content of the store: every object's key and stored bytes. Reading the store leaves out what
-// changes by itself (see volatile). A state that was made by hand may have it.
+// changes by itself (see volatile), but for leases, which it tells apart. A state that was made by hand may have it.
 type State map[string][]byte
 
 // volatile reports whether a key is left out of snapshots: heartbeats, the API server's own address
@@ -46,13 +47,14 @@ func readState(ctx context.Context, c *clientv3.Client) (s, leases State, err er
 	return s, leases, nil
 }
 
-// writeState makes the store hold exactly s, and no events. Only keys that differ are written, one
-// revision each, so that watches deliver the change as ordinary events. It returns those revisions.
+// writeState makes the store hold exactly s: no other leases, and no other events. Only keys that differ are written,
+// one revision each, so that watches deliver the change as ordinary events. It returns those revisions.
 func writeState(ctx context.Context, c *clientv3.Client, s State) (map[string]int64, error) {
-	now, _, err := readState(ctx, c)
+	now, leases, err := readState(ctx, c)
 	if err != nil {
 		return nil, err
 	}
+	maps.Copy(now, leases)
 	if _, err := c.Delete(ctx, registry+"events/", clientv3.WithPrefix()); err != nil {
 		return nil, fmt.Errorf("clear events: %w", err)
 	}
@@ -113,5 +115,11 @@ func changedKeys(now, want State) []string {
 	return keys
 }
 
-// Diff names the keys in which two states differ, but for what changes by itself.
-func (s State) Diff(other State) []string { return slices.DeleteFunc(changedKeys(s, other), volatile) }
+// Diff names the keys in which two states differ. What changes by itself is named only if the other state has none of
+// it: who holds a lease renews it, but nobody has to have a new one.
+func (s State) Diff(other State) []string {
+	return slices.DeleteFunc(changedKeys(s, other), func(key string) bool {
+		_, known := other[key]
+		return known && volatile(key)
+	})
+}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,10 +47,12 @@ func TestRestore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, key := range []string{"pods/a", "pods/b", "leases/kube-node-lease/n1", "masterleases/10.0.0.1", "events/shop/e1"} {
+	for _, key := range []string{
+		"pods/a", "pods/b", "leases/kube-node-lease/n1", "leases/kube-node-lease/n2", "masterleases/10.0.0.1", "events/shop/e1",
+	} {
 		put(registry+key, "before")
 	}
-	saved, _, err := readState(ctx, c)
+	saved, leases, err := readState(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,33 +62,51 @@ func TestRestore(t *testing.T) {
 	put(registry+"pods/b", "after")
 	put(registry+"pods/c", "after")
 	put(registry+"leases/kube-node-lease/n1", "after")
+	put(registry+"leases/shop/note", "after")
 	put(registry+"events/shop/e2", "after")
-	if _, err := c.Delete(ctx, registry+"pods/a"); err != nil {
-		t.Fatal(err)
+	for _, key := range []string{"pods/a", "leases/kube-node-lease/n2"} {
+		if _, err := c.Delete(ctx, registry+key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	whole := maps.Clone(saved)
+	maps.Copy(whole, leases)
+	all := func() State {
+		t.Helper()
+		s, leases, err := readState(ctx, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(s, leases)
+		return s
+	}
+	// Of leases it is told which there were not: those that were there are renewed all the time.
+	want := []string{registry + "leases/shop/note", registry + "pods/a", registry + "pods/b", registry + "pods/c"}
+	if diff := cmp.Diff(want, all().Diff(whole)); diff != "" {
+		t.Error(diff)
 	}
 	before := revision(t, ctx, c)
-	written, err := writeState(ctx, c, saved)
+	written, err := writeState(ctx, c, whole)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b, gone := written[registry+"pods/a"], written[registry+"pods/b"], written[registry+"pods/c"]; len(written) != 3 || a <= before || b <= a || gone <= b {
+	if a, b, gone := written[registry+"pods/a"], written[registry+"pods/b"], written[registry+"pods/c"]; len(written) != 6 || a <= before || b <= a || gone <= b {
 		t.Errorf("revisions %v after %d", written, before)
 	}
-	now, _, err := readState(ctx, c)
-	if err != nil || len(saved.Diff(now)) > 0 {
-		t.Errorf("%v differ, %v", saved.Diff(now), err)
+	if diff := cmp.Diff(whole, all()); diff != "" {
+		t.Error(diff)
 	}
-	// One revision clears the events, one each restores a, b and c, and nothing else is touched.
-	if n := revision(t, ctx, c) - before; n != 4 {
+	// One revision clears the events, one each restores three pods and three leases, and nothing else is touched.
+	if n := revision(t, ctx, c) - before; n != 7 {
 		t.Errorf("%d revisions", n)
 	}
-	for key, want := range map[string]int64{"events/": 0, "leases/": 1, "masterleases/": 1} {
+	for key, want := range map[string]int64{"events/": 0, "leases/": 2, "masterleases/": 1} {
 		if res, err := c.Get(ctx, registry+key, clientv3.WithPrefix()); err != nil || res.Count != want {
 			t.Errorf("%s: %v, %v", key, res, err)
 		}
 	}
 	before = revision(t, ctx, c)
-	if written, err := writeState(ctx, c, saved); err != nil || len(written) != 0 || revision(t, ctx, c) != before {
+	if written, err := writeState(ctx, c, whole); err != nil || len(written) != 0 || revision(t, ctx, c) != before {
 		t.Errorf("nothing to restore, and the store changed: %v, %v", written, err)
 	}
 }

@@ -353,6 +353,9 @@ func (r *Runtime) RemoveContainer(_ context.Context, id string) error {
 	r.mu.Unlock()
 	if file := c.logFile(); file != "" {
 		_ = r.env().FS.Remove(file)
+		if l := c.log.fileBefore(); l != nil {
+			_ = r.env().FS.Remove(l.name(file))
+		}
 	}
 	_ = os.Remove(c.hostFile(".log"))
 	_ = os.Remove(c.hostFile(".message"))

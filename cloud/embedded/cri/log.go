@@ -45,6 +45,7 @@ type Log struct {
 	restored int64        // how far a saved log goes, in bytes; -1 if there was none, or it is no matter any more
 	told     []cloud.Line // of the past, by the program
 	toldLen  int
+	rotated  *rotatedLog // what was in the file before, if it was rotated
 }
 
 type logBlock struct {

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/cloud"
@@ -20,8 +19,6 @@ const (
 	maxEnded = 512 << 10
 	// settling is how long a program took to write what it usually does.
 	settling = 10 * time.Second
-	// many is how many lines must differ for nobody to notice that they come again.
-	many = 20
 )
 
 // unusual are lines that nobody writes all the time: trouble, and what stores say when others start.
@@ -59,11 +56,16 @@ func (l *Log) age(p *past.Past, started time.Time, name string) (said manner) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // It never fails.
 	r := rand.New(rand.NewPCG(p.Seed, h.Sum64()))
-	examples := usual(p, live)
+	examples := usual(p, live, l.told)
 	said = manner{started, examples, slices.Clone(l.told)}
-	lines := append(l.told, again(p, examples, started, p.Loaded, r)...)
-	lines, rotated := after(old, lines, maxPast, r)
-	if rotated {
+	lines, _ := again(p, examples, started, p.Loaded, maxPast, r)
+	lines, gone := after(old, append(l.told, lines...), maxPast, r)
+	if len(gone) > 0 {
+		told := l.toldLen < maxPast // all of it
+		l.rotated = rotateOut(gone, lines[0].Time, maxPast, func(until time.Time, most int) ([]cloud.Line, bool) {
+			list, all := again(p, examples, started, until, most, r)
+			return list, all && told
+		}, old)
 		old = nil
 	}
 	live = slices.DeleteFunc(live, func(x cloud.Line) bool { return x.Time.Before(p.Loaded) })
@@ -90,7 +92,7 @@ func (l *Log) ageEnded(p *past.Past, said manner, started, finished time.Time, n
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("before " + name)) // It never fails.
 	r := rand.New(rand.NewPCG(p.Seed, h.Sum64()))
-	lines := again(p, said.examples, started, finished, r)
+	lines, _ := again(p, said.examples, started, finished, maxPast, r)
 	if len(l.told) > 0 {
 		said.told = nil
 	}
@@ -105,16 +107,19 @@ func (l *Log) ageEnded(p *past.Past, said manner, started, finished time.Time, n
 	lines = slices.DeleteFunc(append(lines, l.told...), func(x cloud.Line) bool {
 		return x.Time.Before(started.Add(settling)) || !x.Time.Before(finished)
 	})
-	lines, rotated := after(old, lines, maxEnded, r)
-	if rotated {
+	lines, gone := after(old, lines, maxEnded, r)
+	if len(gone) > 0 {
+		l.rotated = rotateOut(gone, lines[0].Time, maxEnded, func(until time.Time, most int) ([]cloud.Line, bool) {
+			return again(p, said.examples, started, until, most, r)
+		}, old)
 		old = nil
 	}
 	l.rewrite(slices.Concat(old, lines))
 }
 
-// after orders lines that come after those that there are, on the stream that these are on. If they are too many, it
-// drops those that are not there any more, and says so.
-func after(old, lines []cloud.Line, most int, r *rand.Rand) (kept []cloud.Line, rotated bool) {
+// after orders lines that come after those that there are, on the stream that these are on. If they are too many, those
+// that come first are not there any more: they are gone.
+func after(old, lines []cloud.Line, most int, r *rand.Rand) (kept, gone []cloud.Line) {
 	slices.SortStableFunc(lines, func(a, b cloud.Line) int { return a.Time.Compare(b.Time) })
 	last := cloud.Line{Stream: "stdout"}
 	if len(old) > 0 {
@@ -125,7 +130,7 @@ func after(old, lines []cloud.Line, most int, r *rand.Rand) (kept []cloud.Line, 
 		lines[i].Stream = cmp.Or(lines[i].Stream, last.Stream)
 	}
 	kept = rotate(lines, most, r)
-	return kept, len(kept) < len(lines)
+	return kept, lines[:len(lines)-len(kept)]
 }
 
 // rewrite has the log have other lines. It is told no past any more.
@@ -156,60 +161,4 @@ func rotate(lines []cloud.Line, most int, r *rand.Rand) []cloud.Line {
 		left -= lineSize(lines[i-1].Text)
 	}
 	return lines[i:]
-}
-
-// again returns lines like those that came since there was load, from the start of a program until another time.
-func again(p *past.Past, examples []example, started, until time.Time, r *rand.Rand) (list []cloud.Line) {
-	if len(examples) == 0 {
-		return nil
-	}
-	rate := float64(len(examples)) / p.Join.Sub(p.Began).Seconds()
-	for at, size := until, 0; size <= maxPast; {
-		density := rate * max(p.Work(at.Add(-time.Second), at), 0.01)
-		at = at.Add(-time.Duration(r.ExpFloat64() / density * float64(time.Second)))
-		if at.Before(started.Add(settling)) {
-			break
-		}
-		x := examples[r.IntN(len(examples))]
-		x.Text, x.Time = past.Move(x.Text, x.stamps, at.Sub(x.Time)), at
-		list = append(list, x.Line)
-		size += lineSize(x.Text)
-	}
-	return list
-}
-
-// example is a line that a program writes all the time.
-type example struct {
-	cloud.Line
-	stamps []past.Stamp
-}
-
-// usual are the lines that came under load and would come again: several that read alike, or many that have the same
-// form. Which of others come again only their program knows.
-func usual(p *past.Past, live []cloud.Line) (list []example) {
-	forms := map[string][]example{}
-	for _, x := range live {
-		if x.Partial || x.Time.Before(p.Began) || !x.Time.Before(p.Join) || unusual.MatchString(x.Text) {
-			continue
-		}
-		stamps := past.Stamps(x.Text, x.Time)
-		form := strings.Map(func(c rune) rune {
-			if '0' <= c && c <= '9' {
-				return -1
-			}
-			return c
-		}, past.Unstamped(x.Text, stamps))
-		forms[form] = append(forms[form], example{x, stamps})
-	}
-	for _, same := range forms {
-		differ := map[string]bool{}
-		for _, x := range same {
-			differ[past.Unstamped(x.Text, x.stamps)] = true
-		}
-		if len(same) > 1 && len(differ) == 1 || len(differ) >= many {
-			list = append(list, same...)
-		}
-	}
-	slices.SortFunc(list, func(a, b example) int { return a.Time.Compare(b.Time) })
-	return list
 }

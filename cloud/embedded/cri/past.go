@@ -144,8 +144,16 @@ func (r *Runtime) Recall(ctx context.Context, as kit.Telling, p *past.Past) erro
 		}
 		name := c.config.GetMetadata().GetName()
 		said := c.log.age(p, started, name)
-		if before := c.predecessor(); before != nil {
-			before.log.ageEnded(p, said, before.started, before.finished, name)
+		if err := c.addRotated(); err != nil {
+			return err
+		}
+		before := c.predecessor()
+		if before == nil {
+			continue
+		}
+		before.log.ageEnded(p, said, before.started, before.finished, name)
+		if err := before.addRotated(); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -69,8 +70,8 @@ func TestChrootToNode(t *testing.T) {
 			t.Fatal("the log is not there")
 		}
 	}
-	m.journal.add(kubeletUnit, "one")
-	m.journal.add(kubeletUnit, "two")
+	m.journal.add(time.Now(), kubeletUnit, "one")
+	m.journal.add(time.Now(), kubeletUnit, "two")
 	for _, tt := range []struct{ script, want string }{
 		{"chroot /host journalctl -u kubelet -o cat", "one\ntwo\n"},
 		{"chroot /host journalctl -u kubelet.service --no-pager -n 1 | sed 's/.*:[0-9][0-9] //'", "n1 kubelet[655]: two\n"},

@@ -47,23 +47,25 @@ func (j *journal) logger() klog.Logger {
 }
 
 // klogHeader is how klog begins a line: level and date, time, the process, and where in the code.
-var klogHeader = regexp.MustCompile(`^([IWEF]\d{4} [\d:.]+) +\d+ `)
+var klogHeader = regexp.MustCompile(`^([IWEF])\d{4} [\d:.]+ +\d+ `)
 
-// Write takes a line of the kubelet's. The process that it comes from is the lab's.
+// Write takes a line of the kubelet's. The process that it comes from is the lab's, and so is its time zone.
 func (j *journal) Write(p []byte) (int, error) {
 	for line := range bytes.Lines(p) {
+		at := j.now().UTC()
 		text := strings.TrimRight(string(line), "\n")
-		text = klogHeader.ReplaceAllString(text, fmt.Sprintf("${1} %7d ", kubeletPID))
+		text = klogHeader.ReplaceAllString(text,
+			fmt.Sprintf("${1}%s %7d ", at.Format("0102 15:04:05.000000"), kubeletPID))
 		text = strings.ReplaceAll(text, j.dir, kubeletDir)
-		j.add(kubeletUnit, text)
+		j.add(at, kubeletUnit, text)
 	}
 	return len(p), nil
 }
 
-func (j *journal) add(unit, text string) {
+func (j *journal) add(at time.Time, unit, text string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.lines = append(j.lines, journalLine{j.now().UTC(), unit, text})
+	j.lines = append(j.lines, journalLine{at, unit, text})
 	if extra := len(j.lines) - journalLines; extra > journalLines/4 {
 		j.lines = append([]journalLine(nil), j.lines[extra:]...)
 	}
