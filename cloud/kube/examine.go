@@ -38,6 +38,7 @@ func (c *Cloud) Examine(ctx context.Context, need Need) []Finding {
 	all := []Finding{e.version()}
 	all = append(all, e.unknown...)
 	all = append(all, e.rights(ctx)...)
+	all = append(all, e.wide(ctx)...)
 	for _, check := range []func(context.Context) Finding{
 		e.name, e.workloads, e.spaces, e.remains, e.capacity, e.storage, e.images, e.metrics, e.policy, e.chaos,
 	} {

@@ -16,6 +16,13 @@ type Need struct {
 	Objects    []*unstructured.Unstructured // what is applied at once
 	Namespaces []string                     // where
 	Images     []string                     // beside those of the objects
+	Apps       []App                        // that may run, one or another; what they have in no namespace is looked at
+}
+
+// App is an application, and what is applied to have it.
+type App struct {
+	Name    string
+	Objects []*unstructured.Unstructured
 }
 
 // AllImages are the images that are needed.

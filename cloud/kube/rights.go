@@ -79,7 +79,7 @@ func (e *examination) rights(ctx context.Context) []Finding {
 const asked = 16
 
 // lacks returns those of the rights that the user does not have, as in "delete namespaces".
-func (e *examination) lacks(ctx context.Context, rights []right) ([]string, error) {
+func (c *Cloud) lacks(ctx context.Context, rights []right) ([]string, error) {
 	var all []string
 	var group errgroup.Group
 	group.SetLimit(asked)
@@ -87,7 +87,7 @@ func (e *examination) lacks(ctx context.Context, rights []right) ([]string, erro
 	for i, r := range rights {
 		group.Go(func() error {
 			for _, verb := range strings.Split(r.verbs, ",") {
-				may, err := e.may(ctx, verb, r)
+				may, err := c.may(ctx, verb, r)
 				if err != nil {
 					return err
 				}
@@ -105,9 +105,9 @@ func (e *examination) lacks(ctx context.Context, rights []right) ([]string, erro
 	return all, err
 }
 
-func (e *examination) may(ctx context.Context, verb string, r right) (bool, error) {
+func (c *Cloud) may(ctx context.Context, verb string, r right) (bool, error) {
 	resource, sub, _ := strings.Cut(r.resource, "/")
-	review, err := e.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
+	review, err := c.client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx,
 		&authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{
 				Verb: verb, Group: r.group, Resource: resource, Subresource: sub,

@@ -15,11 +15,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -147,9 +147,13 @@ func order(u *unstructured.Unstructured) int {
 	return 1
 }
 
+// ErrNotOwn is the class of errors about objects in no namespace that somebody else has made.
+var ErrNotOwn = errors.New("it is there already, and somebody else has made it")
+
 // Client applies objects to one cluster. It remembers what kinds of objects the cluster has.
 type Client struct {
-	// Labels are given to objects that are in no namespace.
+	// Labels are given to objects that are in no namespace. Such an object that is there without them is left alone,
+	// and the error is ErrNotOwn.
 	Labels  map[string]string
 	dynamic dynamic.Interface
 	mapper  meta.ResettableRESTMapper
@@ -201,70 +205,6 @@ func (c *Client) Apply(ctx context.Context, namespace string, objects []*unstruc
 	return nil
 }
 
-// established waits, after the stage in which they are applied, until definitions are served: only then can there be
-// objects of them.
-func (c *Client) established(ctx context.Context, stage int, objects []*unstructured.Unstructured) error {
-	for _, u := range objects {
-		if u.GetKind() != definitionKind || order(u) != stage {
-			continue
-		}
-		r, u, err := c.resource("", u)
-		if err == nil {
-			served := func(u *unstructured.Unstructured) bool { return is(u, "Established") }
-			err = watchUntil(ctx, r, u.GetName(), served)
-		}
-		if err == nil {
-			err = c.discovered(ctx, u)
-		}
-		if err != nil {
-			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
-		}
-	}
-	return nil
-}
-
-// discoverEvery is how often a cluster is asked whether it tells of a new kind.
-const discoverEvery = 50 * time.Millisecond
-
-// discovered waits until the cluster tells of the kind that a definition defines: that is a little later.
-func (c *Client) discovered(ctx context.Context, definition *unstructured.Unstructured) error {
-	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
-	for {
-		_, err := c.mapper.RESTMapping(schema.GroupKind{Group: group, Kind: kind})
-		if err == nil || !meta.IsNoMatchError(err) {
-			return err
-		}
-		c.mapper.Reset()
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", err, context.Cause(ctx))
-		case <-time.After(discoverEvery):
-		}
-	}
-}
-
-// definitionKind is the kind of what defines other kinds.
-const definitionKind = "CustomResourceDefinition"
-
-// defined reports whether an object is of a kind that one of the others defines.
-func defined(u *unstructured.Unstructured, objects []*unstructured.Unstructured) bool {
-	return slices.ContainsFunc(objects, func(d *unstructured.Unstructured) bool {
-		kind, _, _ := unstructured.NestedString(d.Object, "spec", "names", "kind")
-		group, _, _ := unstructured.NestedString(d.Object, "spec", "group")
-		return d.GetKind() == definitionKind && kind == u.GetKind() && group == u.GroupVersionKind().Group
-	})
-}
-
-// is reports whether an object has a condition.
-func is(u *unstructured.Unstructured, condition string) bool {
-	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	return slices.ContainsFunc(list, func(v any) bool {
-		m, _ := v.(map[string]any)
-		return m["type"] == condition && m["status"] == "True"
-	})
-}
-
 // ApplyOne creates or changes one object, as Apply does, in a namespace that is there.
 func (c *Client) ApplyOne(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
 	return c.apply(ctx, namespace, u)
@@ -281,25 +221,40 @@ func (c *Client) Get(ctx context.Context, namespace string,
 	return r.Get(ctx, u.GetName(), metav1.GetOptions{})
 }
 
-// Defined are the objects of kinds that others of them define.
-func Defined(objects []*unstructured.Unstructured) (list []*unstructured.Unstructured) {
-	for _, u := range objects {
-		if defined(u, objects) {
-			list = append(list, u)
-		}
-	}
-	return list
-}
-
 func (c *Client) apply(ctx context.Context, namespace string, u *unstructured.Unstructured) error {
 	r, u, err := c.resource(namespace, u)
-	if err == nil {
+	made := false
+	if err == nil && len(c.Labels) > 0 && u.GetNamespace() == "" {
+		made, err = c.own(ctx, r, u)
+	}
+	if err == nil && !made {
 		_, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	}
 	if err != nil {
 		return fmt.Errorf("apply %s %s: %w", u.GetKind(), u.GetName(), err)
 	}
 	return nil
+}
+
+// own makes an object in no namespace, or sees to it that the one that is there has the client's labels. It is made,
+// not applied: of two who do so at once, one gets it. With the UID that the object is given, it is applied to the one
+// that was looked at, and to no other.
+func (c *Client) own(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (bool, error) {
+	_, err := r.Create(ctx, u, metav1.CreateOptions{FieldManager: FieldManager})
+	if !apierrors.IsAlreadyExists(err) {
+		return true, err
+	}
+	old, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+	if err != nil {
+		return false, err
+	}
+	for key, value := range c.Labels {
+		if old.GetLabels()[key] != value {
+			return false, ErrNotOwn
+		}
+	}
+	u.SetUID(old.GetUID())
+	return false, nil
 }
 
 // resource is where an object lives, and the object with its namespace, or the labels of what has none.

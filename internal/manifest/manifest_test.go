@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -16,6 +17,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/aiopslab/aiopslab/cloud/cloudtest"
@@ -353,6 +355,83 @@ metadata: {name: another}
 func TestDefined(t *testing.T) {
 	if got := names(manifest.Defined(parse(t, definition))); !slices.Equal(got, []string{"TidbCluster/basic"}) {
 		t.Error(got)
+	}
+}
+
+// The resources of an application's own kinds are those that its definitions define, if they are in namespaces.
+func TestResources(t *testing.T) {
+	const more = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: pools.example.com}
+spec: {group: example.com, scope: Cluster, names: {kind: Pool, plural: pools}}
+`
+	text := strings.Replace(definition, "{kind: TidbCluster}", "{kind: TidbCluster, plural: tidbclusters}", 1) + "---" + more
+	want := []schema.GroupResource{{Group: "pingcap.com", Resource: "tidbclusters"}}
+	if got := manifest.Resources(parse(t, text)); !slices.Equal(got, want) {
+		t.Error(got)
+	}
+}
+
+// What is in no namespace is there once, whoever made it: a client with labels makes it, changes what has its labels,
+// and leaves alone what has others.
+func TestApplyOwn(t *testing.T) {
+	const role = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}\n"
+	m, _, _ := client(t)
+	m.Labels = map[string]string{"run": "r1"}
+	for range 2 {
+		if err := m.ApplyOne(t.Context(), "", parse(t, role)[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, labels := range []string{"{}", "{run: r2}", "{ran: r1}"} {
+		m, c, writes := client(t)
+		theirs := parse(t, strings.Replace(role, "reader", "reader, labels: "+labels, 1)+
+			"rules: [{nonResourceURLs: [/theirs], verbs: [get]}]")[0]
+		owner, err := manifest.NewClient(c.RESTConfig())
+		if err == nil {
+			err = owner.ApplyOne(t.Context(), "", theirs)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := writes()
+		m.Labels = map[string]string{"run": "r1"}
+		err = m.Apply(t.Context(), "", parse(t, role))
+		if !errors.Is(err, manifest.ErrNotOwn) || !strings.HasPrefix(err.Error(), "apply ClusterRole reader: it is there already") {
+			t.Errorf("%q: %v", labels, err)
+		}
+		now, err := m.Get(t.Context(), "", theirs)
+		if _, is, _ := unstructured.NestedSlice(now.Object, "rules"); err != nil || !is || len(writes()) > len(before)+1 {
+			t.Errorf("%q: it was changed: %v, %v, %v", labels, now, err, writes())
+		}
+	}
+}
+
+// Of many who make the same at once, one has it.
+func TestApplyOwnAtOnce(t *testing.T) {
+	_, c, _ := client(t)
+	var wg sync.WaitGroup
+	var had atomic.Int64
+	for i := range 8 {
+		m, err := manifest.NewClient(c.RESTConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Labels = map[string]string{"run": fmt.Sprint("r", i)}
+		role := parse(t, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: reader}")[0]
+		wg.Go(func() {
+			switch err := m.ApplyOne(t.Context(), "", role); {
+			case err == nil:
+				had.Add(1)
+			case !errors.Is(err, manifest.ErrNotOwn):
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := had.Load(); n != 1 {
+		t.Errorf("%d have it", n)
 	}
 }
 
