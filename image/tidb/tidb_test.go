@@ -3,6 +3,7 @@ package tidb
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -228,6 +229,25 @@ func TestErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %d", query, err, want)
 		}
 	}
+	// A statement that the server has prepared has the same numbers, and the connection goes on.
+	one, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer one.Close()
+	for query, want := range map[string]uint16{
+		"INSERT INTO t VALUES (?, 7)": 1062, "SELECT * FROM nothing WHERE x = ?": 1146, "UPDATE t SET n = NULL WHERE id = ?": 1048,
+	} {
+		_, err := one.ExecContext(t.Context(), query, 1)
+		var e *mysql.MySQLError
+		if !errors.As(err, &e) || e.Number != want {
+			t.Errorf("%s, prepared: %v, want %d", query, err, want)
+		}
+		var n int
+		if err := one.QueryRowContext(t.Context(), "SELECT n FROM t WHERE id = ?", 1).Scan(&n); err != nil || n != 1 {
+			t.Errorf("after %s: %d, %v", query, n, err)
+		}
+	}
 	for _, tt := range []struct {
 		user, password, db string
 		want               uint16
@@ -264,6 +284,61 @@ func TestFailover(t *testing.T) {
 		var n int
 		return db.QueryRow("SELECT COUNT(*) FROM t WHERE id < 4").Scan(&n) == nil && n == 3
 	})
+}
+
+// A store that is to give up its leaders does so, and does not lead again before it may. Users go on meanwhile.
+func TestEvictLeader(t *testing.T) {
+	c := newCluster(t, 3, 1)
+	db := c.db(0, "root", "", "test")
+	must(t, db, "CREATE TABLE t (id INT PRIMARY KEY)")
+	awaitPeers(t, c, 3)
+	const api = "http://10.244.1.1:2379/pd/api/v1/"
+	leader := func() (id uint64) {
+		var list struct {
+			Stores []struct {
+				Store  struct{ ID uint64 }
+				Status struct {
+					Leaders int `json:"leader_count"`
+				}
+			}
+		}
+		if err := json.Unmarshal([]byte(kittest.Get(t, c.user, api+"stores").Body), &list); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range list.Stores {
+			if s.Status.Leaders > 0 {
+				if id != 0 {
+					return 0 // The old one has not said yet that it leads no more.
+				}
+				id = s.Store.ID
+			}
+		}
+		return id
+	}
+	var was uint64
+	await(t, func() bool { was = leader(); return was != 0 })
+	order := fmt.Sprintf(`{"name": "evict-leader-scheduler", "store_id": %d}`, was)
+	if r := kittest.Ask(t, c.user, "POST", api+"schedulers", order); r.Code != 200 {
+		t.Fatalf("%+v", r)
+	}
+	await(t, func() bool { now := leader(); return now != 0 && now != was })
+	await(t, func() bool { _, err := db.Exec("INSERT INTO t VALUES (1)"); return err == nil || duplicate(err) })
+	name := fmt.Sprintf("evict-leader-scheduler-%d", was)
+	if r := kittest.Get(t, c.user, api+"schedulers"); !strings.Contains(r.Body, name) {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range []int{200, 404} {
+		if r := kittest.Ask(t, c.user, "DELETE", api+"schedulers/"+name, ""); r.Code != want {
+			t.Errorf("%+v, want %d", r, want)
+		}
+	}
+	for order, want := range map[string]int{
+		`{"name": "shuffle-leader-scheduler"}`: 400, `{"name": "evict-leader-scheduler", "store_id": 1}`: 404, `{`: 400,
+	} {
+		if r := kittest.Ask(t, c.user, "POST", api+"schedulers", order); r.Code != want {
+			t.Errorf("%s: %+v, want %d", order, r, want)
+		}
+	}
 }
 
 func duplicate(err error) bool {

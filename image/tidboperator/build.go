@@ -132,7 +132,7 @@ func (c *cluster) statefulSet(name string) *appsv1.StatefulSet {
 	strategy := cmp.Or(p.StatefulSetUpdateStrategy, c.Spec.StatefulSetUpdateStrategy,
 		string(appsv1.RollingUpdateStatefulSetStrategyType))
 	set.Spec = appsv1.StatefulSetSpec{
-		Replicas: ptr.To(p.Replicas), ServiceName: c.Name + "-" + name + "-peer",
+		Replicas: ptr.To(c.desired(name)), ServiceName: c.Name + "-" + name + "-peer",
 		Selector:            &metav1.LabelSelector{MatchLabels: c.labels(name)},
 		PodManagementPolicy: appsv1.ParallelPodManagement,
 		UpdateStrategy:      appsv1.StatefulSetUpdateStrategy{Type: appsv1.StatefulSetUpdateStrategyType(strategy)},

@@ -1,6 +1,7 @@
 package tidboperator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,10 @@ type driver interface {
 	dismiss(ctx context.Context, c *cluster, name string) error
 	// retire has a store give up its data. gone says that it has.
 	retire(ctx context.Context, c *cluster, pod string) (gone bool, err error)
+	// evict has a store lead no region. done says that it leads none, or that no other could.
+	evict(ctx context.Context, c *cluster, pod string) (done bool, err error)
+	// readmit ends all evictions.
+	readmit(ctx context.Context, c *cluster) error
 }
 
 // view is a cluster as PD sees it.
@@ -36,12 +41,18 @@ const callTime = 2 * time.Second
 type httpDriver struct{ client *http.Client }
 
 func (d *httpDriver) call(ctx context.Context, method string, c *cluster, path string,
-	out any,
+	in, out any,
 ) (status int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	url := fmt.Sprintf("http://%s-pd.%s.svc:2379/pd/api/v1/%s", c.Name, c.Namespace, path)
-	req, err := http.NewRequestWithContext(ctx, method, url, nil)
+	body := []byte(nil)
+	if in != nil {
+		if body, err = json.Marshal(in); err != nil {
+			return 0, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +81,7 @@ func (d *httpDriver) view(ctx context.Context, c *cluster) (*view, error) {
 		}
 		Leader struct{ Name string }
 	}
-	if _, err := d.call(ctx, http.MethodGet, c, "members", &members); err != nil {
+	if _, err := d.call(ctx, http.MethodGet, c, "members", nil, &members); err != nil {
 		return nil, err
 	}
 	var health []struct {
@@ -79,7 +90,7 @@ func (d *httpDriver) view(ctx context.Context, c *cluster) (*view, error) {
 		ClientURLs []string `json:"client_urls"`
 		Health     bool     `json:"health"`
 	}
-	if _, err := d.call(ctx, http.MethodGet, c, "health", &health); err != nil {
+	if _, err := d.call(ctx, http.MethodGet, c, "health", nil, &health); err != nil {
 		return nil, err
 	}
 	stores, err := d.stores(ctx, c)
@@ -115,7 +126,7 @@ func (d *httpDriver) stores(ctx context.Context, c *cluster) (map[string]storeSt
 			} `json:"status"`
 		} `json:"stores"`
 	}
-	if _, err := d.call(ctx, http.MethodGet, c, "stores", &answer); err != nil {
+	if _, err := d.call(ctx, http.MethodGet, c, "stores", nil, &answer); err != nil {
 		return nil, err
 	}
 	list := map[string]storeStatus{}
@@ -131,7 +142,7 @@ func (d *httpDriver) stores(ctx context.Context, c *cluster) (map[string]storeSt
 }
 
 func (d *httpDriver) dismiss(ctx context.Context, c *cluster, name string) error {
-	code, err := d.call(ctx, http.MethodDelete, c, "members/name/"+name, nil)
+	code, err := d.call(ctx, http.MethodDelete, c, "members/name/"+name, nil, nil)
 	if code == http.StatusNotFound {
 		return nil
 	}
@@ -148,9 +159,56 @@ func (d *httpDriver) retire(ctx context.Context, c *cluster, pod string) (gone b
 			continue
 		}
 		if s.State != "Offline" {
-			_, err = d.call(ctx, http.MethodDelete, c, "store/"+id, nil)
+			_, err = d.call(ctx, http.MethodDelete, c, "store/"+id, nil, nil)
 		}
 		return false, err
 	}
 	return true, nil
+}
+
+// evictor is the scheduler of PD that takes leaders from a store.
+const evictor = "evict-leader-scheduler"
+
+func (d *httpDriver) evict(ctx context.Context, c *cluster, pod string) (done bool, err error) {
+	stores, err := d.stores(ctx, c)
+	if err != nil {
+		return false, err
+	}
+	var own *storeStatus
+	others := 0
+	for _, x := range stores {
+		switch {
+		case x.PodName == pod && x.State == "Up":
+			own = &x
+		case x.State == "Up":
+			others++
+		}
+	}
+	if own == nil || others == 0 {
+		return true, nil
+	}
+	id, err := strconv.ParseUint(own.ID, 10, 64)
+	if err != nil {
+		return false, err
+	}
+	order := map[string]any{"name": evictor, "store_id": id}
+	_, err = d.call(ctx, http.MethodPost, c, "schedulers", order, nil)
+	return err == nil && own.LeaderCount == 0, err
+}
+
+func (d *httpDriver) readmit(ctx context.Context, c *cluster) error {
+	var list []string
+	if _, err := d.call(ctx, http.MethodGet, c, "schedulers", nil, &list); err != nil {
+		return err
+	}
+	for _, name := range list {
+		if !strings.HasPrefix(name, evictor) {
+			continue
+		}
+		code, err := d.call(ctx, http.MethodDelete, c, "schedulers/"+name, nil, nil)
+		if err != nil && code != http.StatusNotFound {
+			return err
+		}
+	}
+	return nil
 }

@@ -62,6 +62,12 @@ func Main(ctx context.Context, env *kit.Env) error {
 	f := pflag.NewFlagSet(program, pflag.ContinueOnError)
 	f.SetOutput(env.Stderr)
 	scoped := f.Bool("cluster-scoped", false, "whether it cares for all namespaces; only its own is supported")
+	auto := f.Bool("auto-failover", true, "whether who has failed for long is replaced")
+	periods := map[string]*time.Duration{}
+	for _, name := range []string{pd, tikv, tidb} {
+		periods[name] = f.Duration(name+"-failover-period", failoverPeriod, "how long a server of "+name+
+			" must have failed before it is replaced")
+	}
 	address := f.String("metrics-addr", ":6060", "where to serve metrics")
 	if err := f.Parse(env.Args[1:]); err != nil {
 		return kit.Exit(2)
@@ -87,7 +93,10 @@ func Main(ctx context.Context, env *kit.Env) error {
 	defer transport.CloseIdleConnections()
 	o := &operator{
 		env: env, namespace: incluster.Namespace(env), client: client, dynamic: dyn,
-		driver: &httpDriver{&http.Client{Transport: transport}},
+		driver: &httpDriver{&http.Client{Transport: transport}}, auto: *auto, periods: map[string]time.Duration{},
+	}
+	for name, d := range periods {
+		o.periods[name] = *d
 	}
 	o.count()
 	ln, err := env.Net.Listen("tcp", *address)
@@ -112,6 +121,8 @@ type operator struct {
 	client    kubernetes.Interface
 	dynamic   dynamic.Interface
 	driver    driver
+	auto      bool                     // failover, and after how long
+	periods   map[string]time.Duration // by component
 
 	queue    workqueue.TypedRateLimitingInterface[string]
 	clusters cache.GenericLister
@@ -127,7 +138,7 @@ type operator struct {
 // logf writes a line as klog does.
 func (o *operator) logf(level byte, format string, args ...any) {
 	fmt.Fprintf(o.env.Stderr, "%c%s       1 tidb_cluster_controller.go:1] %s\n", level,
-		time.Now().Format("0102 15:04:05.000000"), fmt.Sprintf(format, args...))
+		time.Now().UTC().Format("0102 15:04:05.000000"), fmt.Sprintf(format, args...))
 }
 
 func (o *operator) count() {
@@ -155,8 +166,9 @@ func (o *operator) run(ctx context.Context) error {
 	o.said, o.doubted = map[string]string{}, map[string]time.Time{}
 	o.clusters = custom.ForResource(Resource).Lister()
 	o.syncer = &syncer{
-		client: o.client, driver: o.driver, get: newListers(factory),
-		events: broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: program}),
+		client: o.client, driver: o.driver, get: newListers(factory), now: time.Now, auto: o.auto, periods: o.periods,
+		evictions: map[string]eviction{},
+		events:    broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: program}),
 	}
 	if err := o.watch(factory, custom); err != nil {
 		return err
@@ -225,7 +237,7 @@ func (o *operator) next(ctx context.Context) bool {
 	}
 	defer o.queue.Done(name)
 	err := o.care(ctx, name)
-	var wait errWait
+	var soon errSoon
 	switch {
 	case ctx.Err() != nil:
 		return false
@@ -235,9 +247,13 @@ func (o *operator) next(ctx context.Context) bool {
 		o.said[name] = ""
 	case errors.Is(err, errStale):
 		o.queue.AddAfter(name, firstRetry)
-	case onlyWaits(err) && errors.As(err, &wait):
+	case onlyWaits(err):
 		o.queue.Forget(name)
-		o.queue.AddAfter(name, lookEvery)
+		after := lookEvery
+		if errors.As(err, &soon) {
+			after = doubtEvery
+		}
+		o.queue.AddAfter(name, after)
 		if o.said[name] != err.Error() {
 			o.said[name] = err.Error()
 			o.logf('I', "TidbCluster: %s/%s, still need sync: %v, requeuing", o.namespace, name, oneLine(err))
@@ -262,8 +278,11 @@ func onlyWaits(err error) bool {
 		}
 		return true
 	}
-	_, ok := err.(errWait)
-	return ok
+	switch err.(type) {
+	case errWait, errSoon:
+		return true
+	}
+	return false
 }
 
 // care brings a cluster a step further and tells how it is.
@@ -293,13 +312,17 @@ func (o *operator) care(ctx context.Context, name string) error {
 		}
 	}
 	synced, failed := o.syncer.sync(ctx, c)
-	st, err := o.syncer.observe(ctx, c, synced, time.Now())
+	st, heard, err := o.syncer.observe(ctx, c, synced, time.Now())
 	if err == nil && o.doubts(c, st) {
 		o.queue.AddAfter(name, doubtEvery)
 		return failed
 	}
-	if err == nil && !equality.Semantic.DeepEqual(st, &c.Status) {
-		err = o.writeStatus(ctx, c, st)
+	if err == nil {
+		replaced := o.syncer.failover(ctx, c, st, heard, time.Now())
+		if !equality.Semantic.DeepEqual(st, &c.Status) {
+			err = o.writeStatus(ctx, c, st)
+		}
+		err = errors.Join(replaced, err)
 	}
 	return errors.Join(failed, err)
 }
@@ -323,14 +346,21 @@ func (o *operator) writeStatus(ctx context.Context, c *cluster, st *status) erro
 	if err != nil {
 		return err
 	}
-	patch, err := json.Marshal([]any{map[string]any{"op": "add", "path": "/status", "value": m}})
+	// What was noted must not be lost to a status that was made of an older one.
+	patch, err := json.Marshal([]any{
+		map[string]any{"op": "add", "path": "/metadata/resourceVersion", "value": c.ResourceVersion},
+		map[string]any{"op": "add", "path": "/status", "value": m},
+	})
 	if err != nil {
 		return err
 	}
 	_, err = o.dynamic.Resource(Resource).Namespace(c.Namespace).Patch(ctx, c.Name, types.JSONPatchType, patch,
 		metav1.PatchOptions{FieldManager: program}, "status")
-	if apierrors.IsNotFound(err) {
+	switch {
+	case apierrors.IsNotFound(err):
 		return nil
+	case apierrors.IsConflict(err):
+		return errStale
 	}
 	return err
 }

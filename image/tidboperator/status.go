@@ -3,6 +3,7 @@ package tidboperator
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -24,9 +25,10 @@ const (
 	reasonTiKV = "TiKVStoreNotUp"
 )
 
-// observe is the status of a cluster at the moment.
-func (s *syncer) observe(ctx context.Context, c *cluster, synced map[string]bool, now time.Time) (*status, error) {
-	st := &status{ClusterID: c.Status.ClusterID}
+// observe is the status of a cluster at the moment. heard is false if PD does not say who is there.
+func (s *syncer) observe(ctx context.Context, c *cluster, synced map[string]bool, now time.Time,
+) (st *status, heard bool, err error) {
+	st = &status{ClusterID: c.Status.ClusterID}
 	parts := map[string]**partStatus{pd: &st.PD, tikv: &st.TiKV, tidb: &st.TiDB}
 	current := true // All StatefulSets are what they are to be.
 	for name, into := range parts {
@@ -36,10 +38,14 @@ func (s *syncer) observe(ctx context.Context, c *cluster, synced map[string]bool
 		}
 		set, err := s.get.statefulSet(c.Namespace, c.Name+"-"+name)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		part := &partStatus{Synced: synced[name], Phase: phaseNormal}
 		*into = part
+		if was := c.Status.part(name); was != nil {
+			part.FailureMembers, part.FailureStores = maps.Clone(was.FailureMembers), maps.Clone(was.FailureStores)
+			part.FailoverUID = was.FailoverUID
+		}
 		if set == nil {
 			current = false
 			continue
@@ -47,32 +53,61 @@ func (s *syncer) observe(ctx context.Context, c *cluster, synced map[string]bool
 		part.StatefulSet = set.Status.DeepCopy()
 		part.Image = set.Spec.Template.Spec.Containers[0].Image
 		switch {
-		case p.Replicas != ptr.Deref(set.Spec.Replicas, 1):
+		case c.desired(name) != ptr.Deref(set.Spec.Replicas, 1):
 			part.Phase = phaseScale
-		case set.Status.CurrentRevision != set.Status.UpdateRevision:
+		case set.Status.CurrentRevision != set.Status.UpdateRevision || partition(set) > 0:
 			part.Phase = phaseUpgrade
 		}
 		current = current && synced[name] && set.Status.CurrentRevision == set.Status.UpdateRevision &&
-			p.Replicas == ptr.Deref(set.Spec.Replicas, 1)
+			partition(set) == 0 && c.desired(name) == ptr.Deref(set.Spec.Replicas, 1)
 	}
-	if err := s.members(ctx, c, st); err != nil {
-		return nil, err
+	heard = s.ask(ctx, c, st)
+	if err := s.servers(c, st); err != nil {
+		return nil, false, err
 	}
-	status, reason, message := judge(c, st, current)
+	st.date(&c.Status, now)
+	status, reason, message := judge(c, st, heard, current)
 	st.Conditions = []*condition{transition(c.Status.Conditions, status, reason, message, now)}
-	return st, nil
+	return st, heard, nil
 }
 
-// members notes what PD says, and which pods of TiDB are ready.
-func (s *syncer) members(ctx context.Context, c *cluster, st *status) error {
-	if st.PD != nil && st.PD.StatefulSet != nil {
-		if v, err := s.driver.view(ctx, c); err == nil {
-			st.ClusterID, st.PD.Members, st.PD.Leader = v.clusterID, v.members, v.leader
-			if st.TiKV != nil {
-				st.TiKV.Stores = v.stores
-			}
+// ask notes what PD says. If it says nothing, what it said last stays, or it would be lost since when that is so.
+func (s *syncer) ask(ctx context.Context, c *cluster, st *status) (heard bool) {
+	if st.PD == nil || st.PD.StatefulSet == nil {
+		return false
+	}
+	v, err := s.driver.view(ctx, c)
+	if err != nil {
+		st.keep(&c.Status)
+		return false
+	}
+	st.ClusterID, st.PD.Members, st.PD.Leader = v.clusterID, v.members, v.leader
+	if st.TiKV != nil {
+		st.TiKV.Stores = v.stores
+	}
+	return true
+}
+
+// keep takes over what PD said last.
+func (st *status) keep(was *status) {
+	st.PD.Synced = false
+	if was.PD != nil {
+		st.PD.Members = maps.Clone(was.PD.Members)
+		if l := was.PD.Leader; l != nil {
+			st.PD.Leader = ptr.To(*l)
 		}
 	}
+	if st.TiKV == nil {
+		return
+	}
+	st.TiKV.Synced = false
+	if was.TiKV != nil {
+		st.TiKV.Stores = maps.Clone(was.TiKV.Stores)
+	}
+}
+
+// servers notes which pods of TiDB are ready.
+func (s *syncer) servers(c *cluster, st *status) error {
 	if st.TiDB == nil || st.TiDB.StatefulSet == nil {
 		return nil
 	}
@@ -92,8 +127,43 @@ func (s *syncer) members(ctx context.Context, c *cluster, st *status) error {
 	return nil
 }
 
-// judge says whether a cluster is ready, or why it is not.
-func judge(c *cluster, st *status, current bool) (v1.ConditionStatus, string, string) {
+// date notes since when members and stores are as they are.
+func (st *status) date(was *status, now time.Time) {
+	for _, name := range []string{pd, tidb} {
+		part, before := st.part(name), was.part(name)
+		if part == nil {
+			continue
+		}
+		for k, m := range part.Members {
+			m.LastTransitionTime = moment(now)
+			if before != nil {
+				old, ok := before.Members[k]
+				if ok && old.Health == m.Health && old.ID == m.ID && !old.LastTransitionTime.IsZero() {
+					m.LastTransitionTime = old.LastTransitionTime
+				}
+			}
+			part.Members[k] = m
+		}
+		if l := part.Leader; l != nil {
+			l.LastTransitionTime = part.Members[l.Name].LastTransitionTime
+		}
+	}
+	if st.TiKV == nil {
+		return
+	}
+	for id, x := range st.TiKV.Stores {
+		x.LastTransitionTime = moment(now)
+		if was.TiKV != nil {
+			if old, ok := was.TiKV.Stores[id]; ok && old.State == x.State && !old.LastTransitionTime.IsZero() {
+				x.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+		st.TiKV.Stores[id] = x
+	}
+}
+
+// judge says whether a cluster is ready, or why it is not. It is not if PD was not heard.
+func judge(c *cluster, st *status, heard, current bool) (v1.ConditionStatus, string, string) {
 	healthy := func(list map[string]member, want int32) bool {
 		n := int32(0)
 		for _, m := range list {
@@ -114,7 +184,7 @@ func judge(c *cluster, st *status, current bool) (v1.ConditionStatus, string, st
 	switch {
 	case !current:
 		return v1.ConditionFalse, "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
-	case c.Spec.PD != nil && !healthy(st.PD.Members, c.Spec.PD.Replicas):
+	case c.Spec.PD != nil && (!heard || !healthy(st.PD.Members, c.Spec.PD.Replicas)):
 		return v1.ConditionFalse, reasonPD, "PD(s) are not healthy"
 	case c.Spec.TiKV != nil && (up < c.Spec.TiKV.Replicas || int(up) != len(st.TiKV.Stores)):
 		return v1.ConditionFalse, reasonTiKV, "TiKV store(s) are not up"

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	v1 "k8s.io/api/core/v1"
@@ -26,6 +27,12 @@ type syncer struct {
 	events record.EventRecorder
 	// cached reads, so that a look costs the API server nothing
 	get reads
+	now func() time.Time
+
+	auto    bool                     // who has failed for long is replaced
+	periods map[string]time.Duration // how long that is, by component
+
+	evictions map[string]eviction // of clusters, by name; one without is not known yet
 }
 
 // reads are the objects as they were last seen. One that is not there is nil.
@@ -41,6 +48,11 @@ type reads interface {
 type errWait string
 
 func (e errWait) Error() string { return string(e) }
+
+// errSoon says that something must be done first which takes a second or two.
+type errSoon string
+
+func (e errSoon) Error() string { return string(e) }
 
 // errStale says that something has changed since it was read.
 var errStale = errors.New("the object has been modified; try again")
@@ -58,16 +70,15 @@ func (s *syncer) sync(ctx context.Context, c *cluster) (synced map[string]bool, 
 			continue
 		}
 		if err := s.applyConfigMap(ctx, c, c.configMap(name)); err != nil {
-			errs = append(errs, err)
+			errs, settled = append(errs, err), false
 			continue
 		}
-		err := s.applySet(ctx, c, name, settled)
+		set, err := s.applySet(ctx, c, name, settled)
 		synced[name] = err == nil
 		if err != nil {
 			errs = append(errs, err)
 		}
-		set, err := s.get.statefulSet(c.Namespace, c.Name+"-"+name)
-		settled = settled && err == nil && set != nil && upToDate(set)
+		settled = settled && err == nil && upToDate(set)
 	}
 	return synced, errors.Join(errs...)
 }
@@ -141,30 +152,31 @@ func (s *syncer) applyConfigMap(ctx context.Context, c *cluster, want *v1.Config
 // before is the component that must run before another is made.
 var before = map[string]string{tikv: pd, tidb: tikv}
 
-// applySet makes the StatefulSet of a component, or takes it a step further.
-func (s *syncer) applySet(ctx context.Context, c *cluster, name string, settled bool) error {
+// applySet makes the StatefulSet of a component, or takes it a step further. It returns what the API server has now:
+// what was read before a write says nothing of how far the write has come.
+func (s *syncer) applySet(ctx context.Context, c *cluster, name string, settled bool) (*appsv1.StatefulSet, error) {
 	want := c.statefulSet(name)
 	have, err := s.get.statefulSet(c.Namespace, want.Name)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	sets := s.client.AppsV1().StatefulSets(c.Namespace)
 	if have == nil {
 		if first, err := s.get.statefulSet(c.Namespace, c.Name+"-"+before[name]); before[name] != "" &&
 			(err != nil || first == nil || first.Status.ReadyReplicas == 0) {
-			return errWait(fmt.Sprintf("TidbCluster: [%s/%s], waiting for %s cluster running", c.Namespace, c.Name,
+			return nil, errWait(fmt.Sprintf("TidbCluster: [%s/%s], waiting for %s cluster running", c.Namespace, c.Name,
 				before[name]))
 		}
 		want.Spec.Replicas = ptr.To(min(*want.Spec.Replicas, createAtOnce))
 		remember(want)
-		_, err := sets.Create(ctx, want, metav1.CreateOptions{})
-		return s.tell(c, "Create", "StatefulSet", want.Name, err)
+		made, err := sets.Create(ctx, want, metav1.CreateOptions{})
+		return made, s.tell(c, "Create", "StatefulSet", want.Name, err)
 	}
 	if have.DeletionTimestamp != nil {
-		return errWait("waiting for StatefulSet " + want.Name + " to go")
+		return nil, errWait("waiting for StatefulSet " + want.Name + " to go")
 	}
 	if done, err := s.replaceVolumes(ctx, c, name, want, have); !done || err != nil {
-		return err
+		return nil, err
 	}
 	return s.update(ctx, c, name, want, have, settled)
 }
@@ -180,7 +192,7 @@ func remember(set *appsv1.StatefulSet) {
 // update changes the template or the number of pods. A template waits for the components before it.
 func (s *syncer) update(ctx context.Context, c *cluster, name string, want, have *appsv1.StatefulSet,
 	settled bool,
-) error {
+) (*appsv1.StatefulSet, error) {
 	next := have.DeepCopy()
 	if next.Annotations == nil {
 		next.Annotations = map[string]string{}
@@ -191,27 +203,36 @@ func (s *syncer) update(ctx context.Context, c *cluster, name string, want, have
 	if changed && settled {
 		next.Labels, next.Spec.Template = want.Labels, want.Spec.Template
 		next.Spec.UpdateStrategy = want.Spec.UpdateStrategy
+		if name == tikv {
+			holdBack(next)
+		}
 		maps.Copy(next.Annotations, want.Annotations)
 	}
 	replicas, wait, err := s.scale(ctx, c, name, want, have)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	next.Spec.Replicas = &replicas
+	var rolls error
+	if name == tikv && !(changed && settled) {
+		rolls = s.roll(ctx, c, next)
+	}
 	if !equality.Semantic.DeepEqual(next, have) {
-		_, err := s.client.AppsV1().StatefulSets(c.Namespace).Update(ctx, next, metav1.UpdateOptions{})
+		have, err = s.client.AppsV1().StatefulSets(c.Namespace).Update(ctx, next, metav1.UpdateOptions{})
 		if err := s.tell(c, "Update", "StatefulSet", want.Name, err); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	switch {
+	case rolls != nil:
+		return have, rolls
 	case wait != "":
-		return errWait(wait)
+		return have, errWait(wait)
 	case held:
-		return errWait(fmt.Sprintf("TidbCluster: [%s/%s]'s %s waits for the components before it", c.Namespace,
+		return have, errWait(fmt.Sprintf("TidbCluster: [%s/%s]'s %s waits for the components before it", c.Namespace,
 			c.Name, name))
 	}
-	return nil
+	return have, nil
 }
 
 // scale is how many pods there are to be next: one more or less, when it is time for that. If it is not, it says what
@@ -223,7 +244,8 @@ func (s *syncer) scale(ctx context.Context, c *cluster, name string,
 	last := fmt.Sprintf("%s-%d", have.Name, is-1)
 	switch {
 	case to > is:
-		if have.Status.ReadyReplicas < is || have.Status.ObservedGeneration < have.Generation {
+		// A pod that another is added for will not be ready.
+		if have.Status.ReadyReplicas+c.spares(name) < is || have.Status.ObservedGeneration < have.Generation {
 			return is, fmt.Sprintf("TidbCluster: [%s/%s]'s %s is scaling out to %d: waiting for %s to be ready",
 				c.Namespace, c.Name, name, to, last), nil
 		}
@@ -251,7 +273,7 @@ func (s *syncer) scale(ctx context.Context, c *cluster, name string,
 // upToDate reports whether all pods of a StatefulSet are what it says.
 func upToDate(set *appsv1.StatefulSet) bool {
 	st := set.Status
-	return st.ObservedGeneration >= set.Generation && st.CurrentRevision == st.UpdateRevision &&
+	return st.ObservedGeneration >= set.Generation && st.CurrentRevision == st.UpdateRevision && partition(set) == 0 &&
 		st.ReadyReplicas == ptr.Deref(set.Spec.Replicas, 1)
 }
 

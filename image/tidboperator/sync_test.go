@@ -3,7 +3,9 @@ package tidboperator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -59,19 +61,45 @@ func (d direct) pod(ns, name string) (*v1.Pod, error) {
 	return orNil(d.CoreV1().Pods(ns).Get(context.Background(), name, metav1.GetOptions{}))
 }
 
-// quietPD is a PD that notes who was taken out.
-type quietPD struct{ out []string }
+// quietPD is a PD that notes who was taken out, and says what a test has it say.
+type quietPD struct {
+	out     []string
+	v       view
+	evicted []string // pods whose stores may not lead, in the order of the requests; "" is the end of all
+	leads   map[string]bool
+	deaf    bool // it does not say who is there
+}
 
-func (q *quietPD) view(context.Context, *cluster) (*view, error) { return &view{}, nil }
+func (q *quietPD) view(context.Context, *cluster) (*view, error) {
+	if q.deaf {
+		return nil, errors.New("i/o timeout")
+	}
+	v := q.v
+	v.members, v.stores = maps.Clone(v.members), maps.Clone(v.stores)
+	return &v, nil
+}
 
 func (q *quietPD) dismiss(_ context.Context, _ *cluster, name string) error {
 	q.out = append(q.out, name)
+	delete(q.v.members, name)
 	return nil
 }
 
 func (q *quietPD) retire(_ context.Context, _ *cluster, pod string) (bool, error) {
 	q.out = append(q.out, pod)
 	return true, nil
+}
+
+func (q *quietPD) evict(_ context.Context, _ *cluster, pod string) (bool, error) {
+	if n := len(q.evicted); n == 0 || q.evicted[n-1] != pod {
+		q.evicted = append(q.evicted, pod)
+	}
+	return !q.leads[pod], nil
+}
+
+func (q *quietPD) readmit(context.Context, *cluster) error {
+	q.evicted = append(q.evicted, "")
+	return nil
 }
 
 // trial is an operator on a cluster in memory, whose controllers are the test.
@@ -84,8 +112,15 @@ type trial struct {
 }
 
 func newTrial(t *testing.T) *trial {
-	x := &trial{t: t, client: fake.NewClientset(), pd: &quietPD{}, events: record.NewFakeRecorder(100)}
-	x.s = &syncer{client: x.client, driver: x.pd, events: x.events, get: direct{x.client}}
+	x := &trial{
+		t: t, client: fake.NewClientset(), events: record.NewFakeRecorder(100),
+		pd: &quietPD{v: view{members: map[string]member{}, stores: map[string]storeStatus{}}, leads: map[string]bool{}},
+	}
+	x.s = &syncer{
+		client: x.client, driver: x.pd, events: x.events, get: direct{x.client}, now: time.Now,
+		periods: map[string]time.Duration{}, evictions: map[string]eviction{},
+	}
+	x.countGenerations()
 	return x
 }
 
@@ -97,8 +132,11 @@ func (x *trial) settle(name string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	n := *set.Spec.Replicas
-	set.Status = appsv1.StatefulSetStatus{ReadyReplicas: n, Replicas: n, ObservedGeneration: set.Generation}
+	n, revision := *set.Spec.Replicas, revisionOf(set)
+	set.Status = appsv1.StatefulSetStatus{
+		ReadyReplicas: n, Replicas: n, ObservedGeneration: set.Generation, CurrentRevision: revision,
+		UpdateRevision: revision,
+	}
 	if _, err := sets.UpdateStatus(x.t.Context(), set, metav1.UpdateOptions{}); err != nil {
 		x.t.Fatal(err)
 	}
@@ -216,40 +254,9 @@ func TestRefused(t *testing.T) {
 	if !strings.HasPrefix(event, "Warning FailedUpdate update StatefulSet basic-tidb in TidbCluster basic failed error:") {
 		t.Error(event)
 	}
-	st, err := x.s.observe(t.Context(), c, synced, time.Now())
+	st, _, err := x.s.observe(t.Context(), c, synced, time.Now())
 	if err != nil || st.Conditions[0].Status != v1.ConditionFalse || st.Conditions[0].Reason != "StatefulSetNotUpToDate" {
 		t.Errorf("%+v, %v", st, err)
-	}
-}
-
-// A new version goes to PD first; the others wait.
-func TestUpgrade(t *testing.T) {
-	x := newTrial(t)
-	c := basic(t)
-	x.made(c)
-	c.Spec.Version = "v8.5.0"
-	image := func(name string) string {
-		set, _ := x.s.get.statefulSet(ns, "basic-"+name)
-		return set.Spec.Template.Spec.Containers[0].Image
-	}
-	upgrading := func(name string) {
-		sets := x.client.AppsV1().StatefulSets(ns)
-		set, _ := sets.Get(t.Context(), "basic-"+name, metav1.GetOptions{})
-		set.Status.UpdateRevision = "new"
-		_, _ = sets.UpdateStatus(t.Context(), set, metav1.UpdateOptions{})
-	}
-	_, _ = x.s.sync(t.Context(), c)
-	upgrading(pd)
-	_, err := x.s.sync(t.Context(), c)
-	if image(pd) != "pingcap/pd:v8.5.0" || image(tikv) != "pingcap/tikv:v8.5.0" && !onlyWaits(err) {
-		t.Errorf("%s %s %v", image(pd), image(tikv), err)
-	}
-	x.settle("basic-pd")
-	for range 3 {
-		_, _ = x.s.sync(t.Context(), c)
-	}
-	if image(tidb) != "pingcap/tidb:v8.5.0" {
-		t.Error(image(tidb))
 	}
 }
 
@@ -332,11 +339,14 @@ func TestJudge(t *testing.T) {
 	} {
 		s := well()
 		change(s)
-		if _, got, _ := judge(c, s, true); got != reason {
+		if _, got, _ := judge(c, s, true, true); got != reason {
 			t.Errorf("got %s, want %s", got, reason)
 		}
 	}
-	if _, got, _ := judge(c, well(), false); got != "StatefulSetNotUpToDate" {
+	if _, got, _ := judge(c, well(), false, true); got != "PDUnhealthy" {
+		t.Errorf("PD was not heard, and it is %s", got)
+	}
+	if _, got, _ := judge(c, well(), true, false); got != "StatefulSetNotUpToDate" {
 		t.Error(got)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // Resource is what TidbClusters are called in the API.
@@ -60,6 +61,15 @@ type component struct {
 	PriorityClassName         string                 `json:"priorityClassName,omitempty"`
 	Env                       []v1.EnvVar            `json:"env,omitempty"`
 	Service                   *serviceSpec           `json:"service,omitempty"`
+	MaxFailoverCount          *int32                 `json:"maxFailoverCount,omitempty"`
+	// RecoverFailover and Failover, of TiKV, have stores that were added for others go when these are back.
+	RecoverFailover bool          `json:"recoverFailover,omitempty"`
+	Failover        *failoverSpec `json:"failover,omitempty"`
+}
+
+// failoverSpec has the stores of one failover go, once.
+type failoverSpec struct {
+	RecoverByUID types.UID `json:"recoverByUID,omitempty"`
 }
 
 type serviceSpec struct {
@@ -113,6 +123,11 @@ type status struct {
 	Conditions []*condition `json:"conditions,omitempty"`
 }
 
+// part is the status of a component, or nil.
+func (s *status) part(name string) *partStatus {
+	return map[string]*partStatus{pd: s.PD, tikv: s.TiKV, tidb: s.TiDB}[name]
+}
+
 type partStatus struct {
 	Synced      bool                      `json:"synced"`
 	Phase       string                    `json:"phase,omitempty"`
@@ -121,6 +136,10 @@ type partStatus struct {
 	Leader      *member                   `json:"leader,omitempty"`
 	Stores      map[string]storeStatus    `json:"stores,omitempty"`
 	Image       string                    `json:"image,omitempty"`
+	// Who has failed for so long that there is another pod for it.
+	FailureMembers map[string]failure `json:"failureMembers,omitempty"`
+	FailureStores  map[string]failure `json:"failureStores,omitempty"`
+	FailoverUID    types.UID          `json:"failoverUID,omitempty"`
 }
 
 type member struct {
@@ -129,6 +148,8 @@ type member struct {
 	ClientURL string `json:"clientURL,omitempty"`
 	Health    bool   `json:"health"`
 	Node      string `json:"node,omitempty"`
+	// LastTransitionTime is since when its health is as it is.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
 type storeStatus struct {
@@ -137,6 +158,8 @@ type storeStatus struct {
 	IP          string `json:"ip"`
 	LeaderCount int    `json:"leaderCount"`
 	State       string `json:"state"`
+	// LastTransitionTime is since when its state is as it is.
+	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitempty"`
 }
 
 type condition struct {

@@ -183,6 +183,7 @@ func (k *keeper) report(ctx context.Context) {
 	for {
 		orders, err := k.pd.Report(ctx, k.describe())
 		if err == nil {
+			k.s.handOver(ctx, orders.Lead)
 			k.s.remove(ctx, orders.Remove)
 			k.join(ctx, orders.Stores)
 		} else if !failing && ctx.Err() == nil {

@@ -144,6 +144,19 @@ func (s *Store) serveJoin(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// handOver has another member lead the group, if this store leads it.
+func (s *Store) handOver(ctx context.Context, to uint64) {
+	s.mu.Lock()
+	leads := s.leader == s.ID && s.peers[to] != ""
+	s.mu.Unlock()
+	if leads && to != s.ID {
+		_ = s.change(ctx, func() error {
+			s.node.TransferLeader(to)
+			return nil
+		})
+	}
+}
+
 // remove takes members out of the group, if this store leads it.
 func (s *Store) remove(ctx context.Context, ids []uint64) {
 	for _, id := range ids {

@@ -105,6 +105,7 @@ type Orders struct {
 	Bootstrapped bool     `json:"bootstrapped"`
 	Stores       []Peer   `json:"stores"`
 	Remove       []uint64 `json:"remove,omitempty"` // members that are to leave the group
+	Lead         uint64   `json:"lead,omitempty"`   // the store that is to lead instead of this one
 }
 
 // ordinal is the number at the end of a pod's name, or -1.

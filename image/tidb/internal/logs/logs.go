@@ -26,7 +26,7 @@ func (l *Logger) Info(text string, fields ...any) { l.Print("INFO", text, fields
 // Print writes a line. The fields are keys and values in turn.
 func (l *Logger) Print(level, text string, fields ...any) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "[%s] [%s] [%s] [%s]", time.Now().Format("2006/01/02 15:04:05.000 -07:00"), level, l.file,
+	fmt.Fprintf(&b, "[%s] [%s] [%s] [%s]", time.Now().UTC().Format("2006/01/02 15:04:05.000 -07:00"), level, l.file,
 		quoted(text))
 	for i := 0; i+1 < len(fields); i += 2 {
 		fmt.Fprintf(&b, " [%s]", quoted(fmt.Sprintf("%v=%v", fields[i], fields[i+1])))

@@ -100,6 +100,7 @@ func (p *server) handler() http.Handler {
 			write(w, map[string]any{"version": p.version, "start_timestamp": p.env.Since().Unix()})
 		})
 	}
+	p.schedulers(mux)
 	mux.HandleFunc("GET "+kv.PathTSO, p.serveTSO)
 	mux.HandleFunc("POST "+kv.PathStore, func(w http.ResponseWriter, r *http.Request) {
 		var report kv.StoreReport
@@ -296,7 +297,7 @@ func (p *server) metrics() *prometheus.Registry {
 		}
 		return 0
 	})
-	for _, name := range []string{"Up", "Disconnected", storeOffline} {
+	for _, name := range []string{storeUp, storeDisconnected, storeDown, storeOffline} {
 		reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "pd_cluster_status", Help: "The stores of the cluster.",
 			ConstLabels: prometheus.Labels{"type": "store_" + strings.ToLower(name) + "_count"},

@@ -58,7 +58,7 @@ func Main(version string) kit.Program {
 		peerURLs := f.String("peer-urls", anywhere(PeerPort), "where to listen for members")
 		clients := f.String("advertise-client-urls", "", "where clients reach it")
 		peers := f.String("advertise-peer-urls", "", "where other members reach it")
-		f.String("config", "", "a configuration file")
+		config := f.String("config", "", "a configuration file, of which schedule.max-store-down-time is heeded")
 		if err := f.Parse(env.Args[1:]); err != nil {
 			return kit.Exit(1)
 		}
@@ -73,17 +73,34 @@ func Main(version string) kit.Program {
 		}
 		env.Keep(kv.NotAlone)
 		p := &server{env: env, log: logs.New(env.Stdout, "server.go"), version: version, dir: *dir}
-		return p.run(ctx, me, *clientURLs, *peerURLs)
+		down, err := p.downTime(*config)
+		if err != nil {
+			return err
+		}
+		return p.run(ctx, me, down, *clientURLs, *peerURLs)
 	}
 }
 
-func (p *server) run(ctx context.Context, me kv.Member, listens ...string) error {
+// downTime is after how long a store is down, by a configuration file, if there is one.
+func (p *server) downTime(file string) (time.Duration, error) {
+	if file == "" {
+		return maxStoreDownTime, nil
+	}
+	b, err := p.env.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return downTime(string(b))
+}
+
+func (p *server) run(ctx context.Context, me kv.Member, down time.Duration, listens ...string) error {
 	p.log.Info("Welcome to Placement Driver (PD)", "release-version", p.version)
 	kept, err := p.load()
 	if err != nil {
 		return err
 	}
 	p.state = newState(me, kept, time.Now)
+	p.state.down = down
 	if err := p.keep(); err != nil {
 		return err
 	}

@@ -27,6 +27,13 @@ const (
 	storeTombstone = "Tombstone"
 )
 
+// The states of the others.
+const (
+	storeUp           = "Up"
+	storeDisconnected = "Disconnected"
+	storeDown         = "Down"
+)
+
 // shared is what servers tell each other, and keep.
 type shared struct {
 	Cluster      uint64               `json:"cluster_id"`
@@ -35,6 +42,13 @@ type shared struct {
 	Members      map[string]kv.Member `json:"members"`
 	Removed      map[uint64]string    `json:"removed,omitempty"` // members by ID
 	Leaving      map[uint64]string    `json:"leaving,omitempty"` // states of stores by ID
+	Evicted      map[uint64]eviction  `json:"evicted,omitempty"` // stores by ID
+}
+
+// eviction says whether a store is to lead no region, and since when. Of two servers, who heard later knows better.
+type eviction struct {
+	On bool  `json:"on"`
+	At int64 `json:"at"` // nanoseconds
 }
 
 // state is what a server knows. Its methods may be called concurrently.
@@ -46,6 +60,7 @@ type state struct {
 	stores map[uint64]*store
 	change bool // there is something to keep
 	now    func() time.Time
+	down   time.Duration // after how long a store that was not heard of is down
 }
 
 type store struct {
@@ -54,7 +69,10 @@ type store struct {
 }
 
 func newState(me kv.Member, kept *shared, now func() time.Time) *state {
-	s := &state{me: me, heard: map[string]time.Time{}, stores: map[uint64]*store{}, now: now, change: true}
+	s := &state{
+		me: me, heard: map[string]time.Time{}, stores: map[uint64]*store{}, now: now, change: true,
+		down: maxStoreDownTime,
+	}
 	if kept != nil {
 		s.shared = *kept
 		if old, ok := kept.Members[me.Name]; ok {
@@ -69,6 +87,9 @@ func newState(me kv.Member, kept *shared, now func() time.Time) *state {
 	}
 	if s.shared.Leaving == nil {
 		s.shared.Leaving = map[uint64]string{}
+	}
+	if s.shared.Evicted == nil {
+		s.shared.Evicted = map[uint64]eviction{}
 	}
 	if s.shared.Cluster == 0 {
 		s.shared.Cluster, s.shared.Founded = draw(), now().UnixNano()
@@ -92,6 +113,7 @@ func (s *state) tell() shared {
 	defer s.mu.Unlock()
 	c := s.shared
 	c.Members, c.Removed, c.Leaving = maps.Clone(c.Members), maps.Clone(c.Removed), maps.Clone(c.Leaving)
+	c.Evicted = maps.Clone(c.Evicted)
 	return c
 }
 
@@ -103,9 +125,7 @@ func (s *state) learn(from string, other shared) {
 		other.Founded == s.shared.Founded && other.Cluster < s.shared.Cluster) {
 		s.shared.Cluster, s.shared.Founded, s.change = other.Cluster, other.Founded, true
 	}
-	if s.shared.Bootstrapped == 0 && other.Bootstrapped != 0 {
-		s.shared.Bootstrapped, s.change = other.Bootstrapped, true
-	}
+	s.bootstrap(other.Bootstrapped)
 	for id, name := range other.Removed {
 		if _, ok := s.shared.Removed[id]; !ok && len(s.shared.Removed) < maxKnown {
 			s.shared.Removed[id], s.change = name, true
@@ -114,6 +134,12 @@ func (s *state) learn(from string, other shared) {
 	for id, st := range other.Leaving {
 		if s.shared.Leaving[id] != st && s.shared.Leaving[id] != storeTombstone && len(s.shared.Leaving) < maxKnown {
 			s.shared.Leaving[id], s.change = st, true
+		}
+	}
+	for id, e := range other.Evicted {
+		known, ok := s.shared.Evicted[id]
+		if known.At < e.At && (ok || len(s.shared.Evicted) < maxKnown) {
+			s.shared.Evicted[id], s.change = e, true
 		}
 	}
 	for name, m := range other.Members {
@@ -135,6 +161,14 @@ func (s *state) learn(from string, other shared) {
 	}
 	if _, ok := s.shared.Members[from]; ok {
 		s.heard[from] = s.now()
+	}
+}
+
+// bootstrap notes that there was a cluster at a time, if that is known, in seconds: the first such time is when it was
+// bootstrapped. Stores whose containers have an age were started before there was one by what this server has kept.
+func (s *state) bootstrap(at int64) {
+	if at > 0 && (s.shared.Bootstrapped == 0 || at < s.shared.Bootstrapped) {
+		s.shared.Bootstrapped, s.change = at, true
 	}
 }
 
@@ -218,8 +252,8 @@ func (s *state) report(r kv.StoreReport) kv.Orders {
 		return kv.Orders{Bootstrapped: true}
 	}
 	s.stores[r.ID] = &store{r, s.now()}
-	if r.Member && s.shared.Bootstrapped == 0 {
-		s.shared.Bootstrapped, s.change = s.now().Unix(), true
+	if r.Member {
+		s.bootstrap(cmp.Or(r.Started, s.now().Unix()))
 	}
 	// A store whose address another has now was replaced.
 	for id, other := range s.stores {
@@ -235,6 +269,9 @@ func (s *state) report(r kv.StoreReport) kv.Orders {
 	}
 	if !r.Leader {
 		return o
+	}
+	if s.shared.Evicted[r.ID].On {
+		o.Lead = s.successor(r)
 	}
 	for id, st := range s.shared.Leaving {
 		if st != storeOffline {
@@ -254,10 +291,55 @@ func (s *state) stateOf(st *store) string {
 	if leaving := s.shared.Leaving[st.ID]; leaving != "" {
 		return leaving
 	}
-	if s.now().Sub(st.last) >= connectedFor {
-		return "Disconnected"
+	switch silent := s.now().Sub(st.last); {
+	case silent >= s.down:
+		return storeDown
+	case silent >= connectedFor:
+		return storeDisconnected
 	}
-	return "Up"
+	return storeUp
+}
+
+// successor is the store that has applied most of those that may lead in the place of another, or 0.
+func (s *state) successor(of kv.StoreReport) (id uint64) {
+	for _, p := range of.Peers {
+		st := s.stores[p.ID]
+		if p.ID == of.ID || st == nil || s.stateOf(st) != storeUp || s.shared.Evicted[p.ID].On {
+			continue
+		}
+		if best := s.stores[id]; best == nil || best.Applied < st.Applied {
+			id = p.ID
+		}
+	}
+	return id
+}
+
+// evict says that a store is to lead no region, or that it may again. known is false if there is no such store, or no
+// such eviction.
+func (s *state) evict(id uint64, on bool) (known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was := s.shared.Evicted[id]
+	if on && s.stores[id] == nil || !on && !was.On {
+		return false
+	}
+	if was.On != on {
+		s.shared.Evicted[id], s.change = eviction{on, max(s.now().UnixNano(), was.At+1)}, true
+	}
+	return true
+}
+
+// evictions are the stores that are to lead no region.
+func (s *state) evictions() (list []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, e := range s.shared.Evicted {
+		if e.On {
+			list = append(list, id)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // leave says that a store is to go.

@@ -2,6 +2,7 @@ package sql
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/mysql"
@@ -124,6 +125,7 @@ type definition struct {
 	constraints []string
 	primary     []string
 	indexes     []index
+	first       int64 // the number that is given first; 0 if nothing is said
 }
 
 type column struct {
@@ -163,7 +165,27 @@ func createTable(db string, list []token) (statements []string, err error) {
 			return nil, syntaxError("this cannot be read", inner.peek().text)
 		}
 	}
+	if err := d.options(r); err != nil {
+		return nil, err
+	}
 	return d.statements()
+}
+
+// options reads what is said of the table after its columns. Only the first number to give is heeded.
+func (d *definition) options(r *reader) error {
+	for !r.done() {
+		if !r.take("AUTO_INCREMENT") {
+			r.pos++
+			continue
+		}
+		_ = r.takeSymbol("=")
+		n, err := strconv.ParseInt(r.peek().text, 10, 64)
+		if err != nil || n < 0 {
+			return syntaxError("AUTO_INCREMENT wants a number", r.peek().text)
+		}
+		d.first = n
+	}
+	return nil
 }
 
 // part reads a column or a constraint.
@@ -432,6 +454,10 @@ func (d *definition) statements() ([]string, error) {
 		maybe = "IF NOT EXISTS "
 	}
 	list := []string{fmt.Sprintf("CREATE TABLE %s%s (%s)", maybe, name(d.full), strings.Join(parts, ", "))}
+	if counted && d.first > 1 { // A table that is there already goes on counting.
+		list = append(list, fmt.Sprintf("INSERT INTO sqlite_sequence (name, seq) SELECT '%s', %d WHERE NOT EXISTS "+
+			"(SELECT 1 FROM sqlite_sequence WHERE name = '%[1]s')", strings.ReplaceAll(d.full, "'", "''"), d.first-1))
+	}
 	for _, i := range d.indexes {
 		list = append(list, createIndex(d.full, i, d.ifNotExists))
 	}

@@ -298,9 +298,9 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 		return
 	}
 	_ = c.SetDeadline(time.Time{})
-	x.conn = conn
+	x.conn, x.answered = conn, func() { limited.mute = true }
 	for !conn.Closed() {
-		limited.left = maxPacket
+		limited.left, limited.mute = maxPacket, false
 		if err := conn.HandleCommand(); err != nil {
 			return
 		}
@@ -311,6 +311,14 @@ func (s *Server) serve(ctx context.Context, c net.Conn) {
 type limitedConn struct {
 	net.Conn
 	left int
+	mute bool // what is still written for this command is dropped: it is answered
+}
+
+func (l *limitedConn) Write(b []byte) (int, error) {
+	if l.mute {
+		return len(b), nil
+	}
+	return l.Conn.Write(b)
 }
 
 func (l *limitedConn) Read(b []byte) (int, error) {

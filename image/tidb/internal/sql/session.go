@@ -23,8 +23,10 @@ type session struct {
 	srv  *Server
 	ctx  context.Context
 	conn *server.Conn
-	id   int64
-	host string
+	// answered says that the command has had its answer.
+	answered func()
+	id       int64
+	host     string
 
 	open     bool // BEGIN was said
 	manual   bool // autocommit is off
@@ -84,9 +86,14 @@ func (s *session) HandleStmtPrepare(query string) (params, columns int, _ any, e
 	return params, 0, nil, nil
 }
 
-// HandleStmtExecute implements the command STMT_EXECUTE.
+// HandleStmtExecute implements the command STMT_EXECUTE. The library wraps an error that it gets from here and then
+// sends it without its number, so it is sent here.
 func (s *session) HandleStmtExecute(_ any, query string, args []any) (*mysql.Result, error) {
-	return s.handle(query, args, true)
+	r, err := s.handle(query, args, true)
+	if err != nil && s.conn.WriteValue(err) == nil {
+		s.answered()
+	}
+	return r, err
 }
 
 // HandleStmtClose implements the command STMT_CLOSE.

@@ -53,6 +53,9 @@ func TestCreateTable(t *testing.T) {
 	for query, want := range map[string]string{
 		"t (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, n VARCHAR(10) DEFAULT 'x', PRIMARY KEY (id)) ENGINE=InnoDB": `CREATE TABLE "bank.t" ` +
 			`("id" INTEGER PRIMARY KEY AUTOINCREMENT, "n" VARCHAR(10) DEFAULT 'x')`,
+		"t (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB AUTO_INCREMENT = 101 COMMENT 'x'": `CREATE TABLE "bank.t" ` +
+			`("id" INTEGER PRIMARY KEY AUTOINCREMENT); INSERT INTO sqlite_sequence (name, seq) SELECT 'bank.t', 100 ` +
+			`WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'bank.t')`,
 		"IF NOT EXISTS t (a INT, b INT, PRIMARY KEY (a, b), UNIQUE KEY u (b), KEY (a))": `CREATE TABLE IF NOT EXISTS "bank.t" ` +
 			`("a" INT, "b" INT, PRIMARY KEY ("a", "b")); CREATE UNIQUE INDEX IF NOT EXISTS "bank.t.u" ON "bank.t" ("b"); ` +
 			`CREATE INDEX IF NOT EXISTS "bank.t.a" ON "bank.t" ("a")`,
