@@ -111,8 +111,8 @@ func (s *server) print(format string, args ...any) {
 
 // log writes a line to the error log.
 func (s *server) log(module, format string, args ...any) {
-	s.print("[%s] [%s] [pid %d:tid %d] %s", time.Now().Format("Mon Jan 02 15:04:05.000000 2006"), module, s.env.PID,
-		s.env.PID, fmt.Sprintf(format, args...))
+	s.print("[%s] [%s] [pid %d:tid %d] %s", time.Now().UTC().Format("Mon Jan 02 15:04:05.000000 2006"), module,
+		s.env.PID, s.env.PID, fmt.Sprintf(format, args...))
 }
 
 // logAccess writes a request to the access log, in the common log format.
@@ -133,7 +133,7 @@ func (s *server) logAccess(r *http.Request, status int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fmt.Fprintf(s.env.Stdout, "%s - %s [%s] \"%s\" %d %s\n",
-		client, user, time.Now().Format("02/Jan/2006:15:04:05 -0700"), line, status, size)
+		client, user, time.Now().UTC().Format("02/Jan/2006:15:04:05 -0700"), line, status, size)
 }
 
 func errno(err error) int {

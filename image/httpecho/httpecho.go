@@ -51,6 +51,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintln(w, *text)
 	})}
 	defer context.AfterFunc(ctx, func() { srv.Close() })()
-	fmt.Fprintf(env.Stdout, "%s [INFO] server is listening on %s\n", time.Now().Format("2006/01/02 15:04:05"), *listen)
+	fmt.Fprintf(env.Stdout, "%s [INFO] server is listening on %s\n",
+		time.Now().UTC().Format("2006/01/02 15:04:05"), *listen)
 	return kit.IgnoreClosed(srv.Serve(ln))
 }

@@ -126,7 +126,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 
 // logf writes a line as klog does.
 func logf(env *kit.Env, format string, args ...any) {
-	fmt.Fprintf(env.Stderr, "I%s       1 server.go:1] %s\n", time.Now().Format("0102 15:04:05.000000"),
+	fmt.Fprintf(env.Stderr, "I%s       1 server.go:1] %s\n", time.Now().UTC().Format("0102 15:04:05.000000"),
 		fmt.Sprintf(format, args...))
 }
 

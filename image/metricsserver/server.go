@@ -89,7 +89,7 @@ func Main(ctx context.Context, env *kit.Env) error {
 	stop := context.AfterFunc(ctx, func() { srv.Close() })
 	defer stop()
 	fmt.Fprintf(env.Stderr, "I%s       1 secure_serving.go:213] Serving securely on [::]:%d\n",
-		time.Now().Format("0102 15:04:05.000000"), *port)
+		time.Now().UTC().Format("0102 15:04:05.000000"), *port)
 	return kit.IgnoreClosed(srv.ServeTLS(l, "", ""))
 }
 

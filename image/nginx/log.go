@@ -137,8 +137,8 @@ func (l *logs) close() {
 
 // write logs a message about the server itself.
 func (in *instance) write(to io.Writer, l level, connection, msg string) {
-	fmt.Fprintf(to, "%s [%s] %d#%d: %s%s\n", time.Now().Format("2006/01/02 15:04:05"), l, in.pid, in.pid, connection,
-		msg)
+	fmt.Fprintf(to, "%s [%s] %d#%d: %s%s\n", time.Now().UTC().Format("2006/01/02 15:04:05"), l, in.pid, in.pid,
+		connection, msg)
 }
 
 // logf logs a message about the server itself, if the current configuration wants it.

@@ -186,8 +186,8 @@ func init() { // Some of them refer to texts, which refer to variables.
 		"server_port":            func(x *exchange) string { return x.listen.port },
 		"server_protocol":        func(x *exchange) string { return x.r.Proto },
 		"status":                 func(x *exchange) string { return fmt.Sprintf("%03d", x.w.status) },
-		"time_iso8601":           func(*exchange) string { return time.Now().Format("2006-01-02T15:04:05-07:00") },
-		"time_local":             func(*exchange) string { return time.Now().Format("02/Jan/2006:15:04:05 -0700") },
+		"time_iso8601":           written("2006-01-02T15:04:05-07:00"),
+		"time_local":             written("02/Jan/2006:15:04:05 -0700"),
 		"proxy_host":             func(x *exchange) string { return x.upstream.host },
 		"proxy_port":             func(x *exchange) string { return x.upstream.port },
 		"upstream_addr":          func(x *exchange) string { return strings.Join(x.upstream.addrs, ", ") },
@@ -250,4 +250,9 @@ func (x *exchange) serverAddr() string {
 
 func (x *exchange) requestLine() string {
 	return x.r.Method + " " + x.r.RequestURI + " " + x.r.Proto
+}
+
+// written is a variable that tells the time in a layout. In a container, that is UTC.
+func written(layout string) func(*exchange) string {
+	return func(*exchange) string { return time.Now().UTC().Format(layout) }
 }

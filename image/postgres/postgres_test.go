@@ -57,6 +57,12 @@ type lab struct {
 
 func start(t testing.TB, script string, args ...string) *lab {
 	t.Helper()
+	return startWith(t, script, func(*kit.Env) {}, args...)
+}
+
+// startWith starts a server in an environment that something was done to.
+func startWith(t testing.TB, script string, prepare func(*kit.Env), args ...string) *lab {
+	t.Helper()
 	w := kittest.New(t)
 	l := &lab{t: t, server: w.Machine("postgresql", "10.244.0.2"), client: w.Machine("client", "10.244.0.3")}
 	l.server.Install(Image(nil))
@@ -65,6 +71,7 @@ func start(t testing.TB, script string, args ...string) *lab {
 	}
 	env := l.server.Env(append([]string{"docker-entrypoint.sh", "postgres"}, args...)...)
 	env.Vars["POSTGRES_USER"], env.Vars["POSTGRES_PASSWORD"], env.Vars["POSTGRES_DB"] = "root", "otel", "otel"
+	prepare(env)
 	l.run = l.server.Run(Entrypoint, env)
 	l.run.Await("ready to accept connections")
 	return l

@@ -173,6 +173,7 @@ func serve(ctx context.Context, env *kit.Env, args []string) error {
 		defer e.close()
 		s.engines[name] = e
 	}
+	s.remember()
 	return s.run(ctx)
 }
 

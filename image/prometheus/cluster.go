@@ -33,6 +33,7 @@ type cluster struct {
 	mu      sync.Mutex
 	client  clientset.Interface
 	watches map[watchKey]cache.SharedIndexInformer
+	roles   map[kubernetes.Role]bool // of targets
 	wg      sync.WaitGroup
 }
 
@@ -62,7 +63,7 @@ func (c *clusterConfig) NewDiscoverer(o discovery.DiscovererOptions) (discovery.
 	case c.AttachMetadata.Deployment, c.AttachMetadata.Job, c.AttachMetadata.CronJob:
 		return nil, errors.New("kubernetes_sd_configs: attach_metadata supports node and namespace only")
 	}
-	if err := c.cluster.connect(); err != nil {
+	if err := c.cluster.connect(c.Role); err != nil {
 		return nil, err
 	}
 	return &discoverer{
@@ -87,15 +88,19 @@ func (m *clusterMetrics) Register() error { return m.reg.Register(m.events) }
 func (m *clusterMetrics) Unregister()     { m.reg.Unregister(m.events) }
 
 func newCluster(ctx context.Context, env *kit.Env) *cluster {
-	return &cluster{ctx: ctx, env: env, watches: map[watchKey]cache.SharedIndexInformer{}}
+	return &cluster{
+		ctx: ctx, env: env, watches: map[watchKey]cache.SharedIndexInformer{}, roles: map[kubernetes.Role]bool{},
+	}
 }
 
 // wait returns when the watches have ended, after the context did.
 func (c *cluster) wait() { c.wg.Wait() }
 
-func (c *cluster) connect() error {
+// connect makes ready to find targets of a role.
+func (c *cluster) connect(role kubernetes.Role) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.roles[role] = true
 	if c.client != nil {
 		return nil
 	}
@@ -133,6 +138,47 @@ func (c *cluster) watch(role kubernetes.Role, namespace string,
 	c.watches[key] = w
 	c.wg.Go(func() { w.RunWithContext(c.ctx) })
 	return w
+}
+
+// within reports whether the watches have seen what there is, and all nodes and pods that can be scraped are among the
+// sources of targets, if those are made of nodes or pods.
+func (c *cluster) within(sources map[string]bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watched := map[kubernetes.Role]bool{}
+	for key, w := range c.watches {
+		if !w.HasSynced() {
+			return false
+		}
+		watched[key.role] = true
+		if !c.roles[key.role] {
+			continue
+		}
+		for _, o := range w.GetStore().List() {
+			if source := sourceOf(o); source != "" && !sources[source] {
+				return false
+			}
+		}
+	}
+	for role := range c.roles {
+		if !watched[role] {
+			return false
+		}
+	}
+	return true
+}
+
+// sourceOf is the source of the targets that Prometheus makes of a node or a pod; nothing if there are none.
+func sourceOf(o any) string {
+	switch o := o.(type) {
+	case *v1.Node:
+		return "node/" + o.Name
+	case *v1.Pod:
+		if o.Status.PodIP != "" {
+			return "pod/" + o.Namespace + "/" + o.Name
+		}
+	}
+	return ""
 }
 
 func (c *cluster) source(role kubernetes.Role) (cache.Getter, string, runtime.Object) {

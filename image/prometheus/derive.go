@@ -21,9 +21,11 @@ import (
 const (
 	alertsMetric, alertsForMetric = "ALERTS", "ALERTS_FOR_STATE"
 	// deriveStep is how often rules were evaluated in what is long ago. Rules are evaluated as often as Prometheus
-	// does only in the last deriveFine.
+	// does only in the last deriveFine. The lab's own alerts read no more than deriveNear, which is evaluated by
+	// itself: nobody waits for the rest before it is read.
 	deriveStep = time.Minute
 	deriveFine = time.Hour
+	deriveNear = 35 * time.Minute
 	// aroundExcursion is how long before and after an excursion an alert may begin or end.
 	aroundBefore, aroundAfter = time.Minute, 5 * time.Minute
 )
@@ -98,7 +100,8 @@ func (s *server) derivation(m *memory) *derivation {
 				d.recorded = append(d.recorded, &recording{
 					name: r.Name(), expr: r.Query().String(), labels: r.Labels(),
 					parts: []*part{
-						{from: join.Add(-deriveFine), to: join, step: d.every},
+						{from: join.Add(-deriveNear), to: join, step: d.every},
+						{from: join.Add(-deriveFine), to: join.Add(-deriveNear), step: d.every},
 						{from: join.Add(-6 * time.Hour), to: join.Add(-deriveFine), step: deriveStep},
 						{from: join.Add(-past.Window), to: join.Add(-6 * time.Hour), step: deriveStep},
 					},

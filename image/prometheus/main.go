@@ -31,7 +31,7 @@ import (
 
 const (
 	// discoveryDelay is how long changes of targets are collected before they take effect.
-	discoveryDelay = time.Second
+	discoveryDelay = 250 * time.Millisecond
 	memoryInterval = 5 * time.Second
 )
 

@@ -190,6 +190,38 @@ func TestPastIsNotMoreThanThePresent(t *testing.T) {
 	}
 }
 
+// TestAllTargetsHaveAPast holds that a Prometheus that is told its past when it has only just been started tells of all
+// targets, those too that it has yet to find.
+func TestAllTargetsHaveAPast(t *testing.T) {
+	l := newLab(t)
+	for i := range 3 {
+		name, addr := fmt.Sprintf("front-%d", i), fmt.Sprintf("10.244.1.%d", i+1)
+		l.serve(name, addr, "8080", nil, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "doors 2") })
+		l.api.Set("v1", "pods", pod(name, addr, nil))
+	}
+	l.machine.Write("/etc/prometheus/prometheus.yml", `
+scrape_configs:
+- {job_name: prometheus, static_configs: [{targets: ['localhost:9090']}]}
+- {job_name: kubernetes-pods, kubernetes_sd_configs: [{role: pod}]}
+`)
+	env := l.machine.Env("prometheus", "--config.file=/etc/prometheus/prometheus.yml")
+	env.Started = time.Now().Add(-20 * 24 * time.Hour)
+	recall := make(chan func(context.Context, *past.Past) error, 1)
+	env.OnRecall(func(as kit.Telling, f func(context.Context, *past.Past) error) {
+		if as == kit.Collector {
+			recall <- f
+		}
+	})
+	l.machine.Run(Main, env)
+	join := time.Now()
+	if err := (<-recall)(t.Context(), past.New(7, join.Add(-time.Second), join, past.Cast{})); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.query(at("count(doors @)", time.Hour)); got != "3" {
+		t.Errorf("an hour ago %q pods were scraped, want 3", got)
+	}
+}
+
 // TestPodsHadPredecessors holds that a pod has no past before its start, but the pod has that was there before,
 // under another name and address, and that together they served what there was.
 func TestPodsHadPredecessors(t *testing.T) {

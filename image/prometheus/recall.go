@@ -27,12 +27,19 @@ import (
 // long each may take to answer. On a busy machine that is long. A target that never answers has no past.
 var lookIntervals = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second}
 
-// lookTries is for how many intervals it is tried.
-const lookTries = 6
+const (
+	// lookTries is for how many intervals it is tried.
+	lookTries = 6
+	// targetsPatience is how long it may take until all targets are known.
+	targetsPatience, targetsInterval = 5 * time.Second, 10 * time.Millisecond
+)
 
 // recall continues all series into the past, from what their targets tell now. What was scraped before is
 // not shown any more: it is of programs that did not yet know how old they are.
 func (s *server) recall(ctx context.Context, p *past.Past) error {
+	if err := s.awaitTargets(ctx); err != nil {
+		return err
+	}
 	if err := s.exposed.Live(s.career(p.Join.Sub(s.env.Started)).counted); err != nil {
 		return err
 	}
@@ -52,6 +59,42 @@ func (s *server) recall(ctx context.Context, p *past.Past) error {
 	m.derive, m.shelf = s.derivation(m), newShelf(m, s.opts, time.Duration(s.shown().GlobalConfig.ScrapeInterval))
 	s.data.past.Store(m)
 	return nil
+}
+
+// awaitTargets waits until all is known that can be scraped: what is not would have no past.
+func (s *server) awaitTargets(ctx context.Context) error {
+	tick := time.NewTicker(targetsInterval)
+	defer tick.Stop()
+	for end := time.Now().Add(targetsPatience); !s.knowsTargets() && time.Now().Before(end); {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// knowsTargets reports whether all that the watches have seen was found, and all that was found is scraped or dropped.
+func (s *server) knowsTargets() bool {
+	s.mu.Lock()
+	groups := s.groups
+	s.mu.Unlock()
+	sources := map[string]bool{}
+	active, dropped := s.scraping.TargetsActive(), s.scraping.TargetsDropped()
+	for job, list := range groups {
+		filled := 0
+		for _, g := range list {
+			sources[g.Source] = true
+			if len(g.Targets) > 0 {
+				filled++
+			}
+		}
+		if len(active[job])+len(dropped[job]) < filled { // Targets of one group may be one.
+			return false
+		}
+	}
+	return groups != nil && s.cluster.within(sources)
 }
 
 // relay passes groups of targets on, and keeps the last.

@@ -100,7 +100,7 @@ func (b *broker) remember() {
 
 func newBroker(env *kit.Env, s *settings, log *journal) *broker {
 	b := &broker{
-		env: env, settings: s, log: log, meter: meter.New(env.CPU), holder: kit.NewHolder(env), started: time.Now(),
+		env: env, settings: s, log: log, meter: meter.New(env.CPU), holder: kit.NewHolder(env), started: env.Since(),
 		users: map[string]*user{}, exchanges: map[string]*exchange{}, queues: map[string]*queue{},
 		conns: map[*conn]struct{}{},
 	}

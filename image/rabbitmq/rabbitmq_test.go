@@ -27,6 +27,7 @@ type world struct {
 	t            *testing.T
 	server, user *kittest.Machine
 	run          *kittest.Run
+	since        time.Time // of the broker's container, if it is older than the broker
 }
 
 func start(t *testing.T) *world {
@@ -41,6 +42,7 @@ func (w *world) boot() {
 	w.t.Helper()
 	env := w.server.Env("rabbitmq-server")
 	env.Vars["RABBITMQ_DEFAULT_USER"], env.Vars["RABBITMQ_DEFAULT_PASS"] = "train", "secret"
+	env.Started = w.since
 	w.run = w.server.Run(Main, env)
 	w.server.WaitListen(":5672")
 }

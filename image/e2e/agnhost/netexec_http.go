@@ -40,7 +40,7 @@ func (n *netexec) routes() http.Handler {
 	}
 	mux := http.NewServeMux()
 	for path, handle := range map[string]func(*http.Request) answer{
-		"/":           func(*http.Request) answer { return answer{body: time.Now().String()} },
+		"/":           func(*http.Request) answer { return answer{body: time.Now().UTC().String()} },
 		"/clientip":   func(r *http.Request) answer { return answer{body: r.RemoteAddr} },
 		"/hostname":   fixed(n.env.Hostname),
 		"/hostName":   fixed(n.env.Hostname),
