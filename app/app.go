@@ -63,6 +63,11 @@ type Service struct {
 	// somebody does. So none is as good as some. It has no Kubernetes Service; Ask is asked at the frontend, which has
 	// it started.
 	Elastic bool
+
+	// Worker says that nobody waits for what the service does: it gets its work from a queue or the like, no other
+	// service calls it, and users come to another. So its pods may be replaced, and one be killed, while users are
+	// served.
+	Worker bool
 }
 
 // Embedded is a directory of files that are part of a program, for Manifests and Mixes. It panics if dir is no path.

@@ -21,7 +21,7 @@ func TestManifests(t *testing.T) {
 	for _, tt := range []struct {
 		app         *app.App
 		deployments int
-	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 24}, {flower.App(), 7}, {flightticket.App(), 17}, {trainticket.App(), 28}, {sockshop.App(), 15}} {
+	}{{hotel.App(), 19}, {social.App(), 27}, {astronomy.App(), 25}, {flower.App(), 7}, {flightticket.App(), 17}, {trainticket.App(), 28}, {sockshop.App(), 15}} {
 		t.Run(tt.app.Name, func(t *testing.T) {
 			objects, err := manifest.Read(tt.app.Manifests)
 			if err != nil {

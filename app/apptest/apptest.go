@@ -225,6 +225,13 @@ func (d *Deployment) start(p *Pod) {
 	p.Run = p.Machine.Run(p.Program(env.Args[0]), env)
 }
 
+// Keeps reports whether the pod's program wants to be told the past that it has kept.
+func (p *Pod) Keeps() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.keepers) > 0
+}
+
 // Recall has the pod's program write the data of its past.
 func (p *Pod) Recall(ctx context.Context, of *past.Past) error {
 	p.mu.Lock()

@@ -15,7 +15,8 @@ func App() *app.App {
 		return app.Service{Name: name, Kind: "service", Calls: calls}
 	}
 	services := []app.Service{
-		part("frontend-proxy", "frontend", "image-provider", "flagd", "load-generator", "jaeger"),
+		part("frontend-proxy", "frontend", "image-provider", "flagd", "load-generator", "jaeger",
+			"grafana"),
 		part("frontend", "ad", "cart", "checkout", "currency", "product-catalog", "recommendation", "shipping",
 			"product-reviews"),
 		part("ad", "flagd"),
@@ -30,11 +31,12 @@ func App() *app.App {
 		part("quote"),
 		part("recommendation", "product-catalog", "flagd"),
 		part("shipping", "quote"),
-		part("accounting", "kafka", "postgresql"),
-		part("fraud-detection", "kafka", "flagd"),
+		{Name: "accounting", Kind: "service", Calls: []string{"kafka", "postgresql"}, Worker: true},
+		{Name: "fraud-detection", Kind: "service", Calls: []string{"kafka", "flagd"}, Worker: true},
 		part("image-provider"),
 		part("load-generator", "frontend-proxy", "flagd"),
 		part("flagd"),
+		part("grafana", "jaeger"),
 		{Name: "valkey-cart", Kind: "redis"},
 		{Name: "kafka", Kind: "infrastructure"},
 		{Name: "postgresql", Kind: "infrastructure"},

@@ -31,6 +31,12 @@ var questions = map[string]ask.Question{
 		return nil
 	})),
 	"image-provider": aPicture("/products/"),
+	"grafana": ask.Page("/api/datasources/uid/webstore-traces", func(status int, body []byte) error {
+		if status != http.StatusOK || !strings.Contains(string(body), `"name":"Jaeger"`) {
+			return ask.Wrong("%d %s", status, body)
+		}
+		return nil
+	}),
 	"ad": ask.GRPC(func(ctx context.Context, c grpc.ClientConnInterface) error {
 		r, err := demopb.NewAdServiceClient(c).GetAds(ctx, &demopb.AdRequest{ContextKeys: []string{"binoculars"}})
 		if err == nil && (len(r.Ads) != 1 || r.Ads[0].RedirectUrl != "/product/2ZYFJ3GM2N") {

@@ -12,6 +12,7 @@
 //	    /api/checkout         checkout -> cart, product-catalog, currency, shipping, payment, email, kafka
 //	  /images/      image-provider
 //	  /flagservice/ flagd
+//	  /grafana/     grafana -> Prometheus, jaeger
 //
 // Orders go through Kafka to accounting, which keeps them in PostgreSQL, and to fraud-detection. Services ask flagd
 // for feature flags, each of which makes one of them misbehave; see flags.go. Names, ports, messages, data and flags

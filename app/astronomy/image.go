@@ -6,9 +6,10 @@ import "github.com/aiopslab/aiopslab/kit"
 var programs = map[string]kit.Program{
 	"accounting": accountingMain, "ad": adMain, "cart": cartPart.main, "checkout": checkoutMain,
 	"currency": currencyPart.main, "email": emailMain, "fraud-detection": fraudMain, "frontend": frontendMain,
-	"frontend-proxy": proxyMain, "image-provider": imageProviderMain, "load-generator": loadgenMain,
-	"llm": llmMain, "payment": paymentPart.main, "product-catalog": catalogMain, "product-reviews": reviewsMain,
-	"quote": quoteMain, "recommendation": recommendationPart.main, "shipping": shippingMain,
+	"frontend-proxy": proxyMain, "grafana": grafanaMain, "image-provider": imageProviderMain,
+	"load-generator": loadgenMain, "llm": llmMain, "payment": paymentPart.main, "product-catalog": catalogMain,
+	"product-reviews": reviewsMain, "quote": quoteMain, "recommendation": recommendationPart.main,
+	"shipping": shippingMain,
 }
 
 // Image has every service as a program of that name. The tools, by name, are what it has in /bin.

@@ -43,7 +43,7 @@ func loadgenMain(ctx context.Context, env *kit.Env) error {
 	g := &loadgen{
 		s: s, host: strings.TrimSuffix(cmp.Or(env.Getenv("LOCUST_HOST"), "http://frontend-proxy:8080"), "/"),
 		client: s.HTTPClient(visitTimeout), plain: &http.Client{Transport: env.HTTPTransport(), Timeout: flagTimeout},
-		began: time.Now(), stats: map[string]*visits{},
+		began: env.Since(), stats: map[string]*visits{},
 	}
 	defer g.plain.CloseIdleConnections()
 	users, err1 := count(env, "LOCUST_USERS", 10)
@@ -57,6 +57,7 @@ func loadgenMain(ctx context.Context, env *kit.Env) error {
 	defer cancel()
 	if autostart := env.Getenv("LOCUST_AUTOSTART"); autostart == "" || autostart == "true" {
 		browsers := env.Getenv("LOCUST_BROWSER_TRAFFIC_ENABLED") == "true"
+		g.remember(users, browsers)
 		crowd.Go(func() { g.spawn(running, &crowd, users, rate, browsers) })
 	}
 	mux := http.NewServeMux()
@@ -86,7 +87,7 @@ type loadgen struct {
 	host   string
 	client *http.Client
 	plain  *http.Client // for questions that no user asks
-	began  time.Time
+	began  time.Time    // the container, too
 
 	mu    sync.Mutex
 	users int
@@ -107,10 +108,7 @@ const recentVisits = 10 * time.Second
 func (g *loadgen) spawn(ctx context.Context, crowd *sync.WaitGroup, users, rate int, browsers bool) {
 	g.s.Log.Info("Ramping to users", slog.Int("users", users), slog.Int("spawn_rate", rate))
 	for i := range users {
-		u := &shopper{g: g, id: uuid.NewString(), tasks: apiTasks}
-		if browsers && i%2 == 1 {
-			u.tasks = browserTasks
-		}
+		u := &shopper{g: g, id: uuid.NewString(), tasks: tasksOf(i, browsers)}
 		g.mu.Lock()
 		g.users++
 		g.mu.Unlock()
@@ -119,6 +117,14 @@ func (g *loadgen) spawn(ctx context.Context, crowd *sync.WaitGroup, users, rate 
 			return
 		}
 	}
+}
+
+// tasksOf are what a user does: if there are browsers, every other one has one.
+func tasksOf(user int, browsers bool) []task {
+	if browsers && user%2 == 1 {
+		return browserTasks
+	}
+	return apiTasks
 }
 
 // pause waits, and reports whether the context is still good.

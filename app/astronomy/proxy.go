@@ -36,6 +36,7 @@ var routes = []route{
 	{"/loadgen/", "LOCUST_WEB_HOST", "LOCUST_WEB_PORT", true},
 	{"/otlp-http/", "OTEL_COLLECTOR_HOST", "OTEL_COLLECTOR_PORT_HTTP", true},
 	{"/jaeger/ui/", "JAEGER_HOST", "JAEGER_UI_PORT", true},
+	{grafanaPrefix + "/", "GRAFANA_HOST", "GRAFANA_PORT", false},
 	{"/images/", "IMAGE_PROVIDER_HOST", "IMAGE_PROVIDER_PORT", true},
 	{"/flagservice/", "FLAGD_HOST", "FLAGD_PORT", true},
 	{"/feature/", "FLAGD_UI_HOST", "FLAGD_UI_PORT", true},

@@ -19,43 +19,80 @@ type shopper struct {
 	tasks []task
 }
 
-// task is something that users do, and how often beside others.
+// task is something that users do, how often beside others, and how many requests of each name it makes on average
+// while no flag is on.
 type task struct {
 	name   string
 	weight int
 	do     func(u *shopper, ctx context.Context) error
+	asks   map[string]float64
 }
+
+// The names of requests that several tasks make.
+const (
+	getProduct  = "GET /api/products/{id}"
+	getCart     = "GET /api/cart"
+	postCart    = "POST /api/cart"
+	getPictures = "GET /images/products/"
+	askFlags    = "POST /flagservice/"
+)
+
+// asksOnce is what a task asks that makes one request.
+func asksOnce(name string) map[string]float64 { return map[string]float64{name: 1} }
 
 // apiTasks are what users do who want nothing but data, browserTasks what users do who look at pages.
 var (
 	apiTasks = []task{
-		{"index", 1, (*shopper).index},
-		{"browse_product", 10, (*shopper).browse},
-		{"get_recommendations", 3, (*shopper).recommend},
-		{"get_product_reviews", 2, (*shopper).readReviews},
-		{"ask_product_ai_assistant", 1, (*shopper).askAssistant},
-		{"get_ads", 3, (*shopper).advertise},
-		{"view_cart", 3, (*shopper).viewCart},
-		{"add_to_cart", 2, func(u *shopper, ctx context.Context) error { return u.add(ctx, newUser()) }},
-		{"checkout", 1, func(u *shopper, ctx context.Context) error { return u.checkout(ctx, 1) }},
-		{"checkout_multi", 1, func(u *shopper, ctx context.Context) error { return u.checkout(ctx, between(2, 4)) }},
-		{"flood_home", 5, (*shopper).flood},
+		{"index", 1, (*shopper).index, asksOnce("GET /")},
+		{"browse_product", 10, (*shopper).browse, asksOnce(getProduct)},
+		{"get_recommendations", 3, (*shopper).recommend, asksOnce("GET /api/recommendations")},
+		{"get_product_reviews", 2, (*shopper).readReviews, asksOnce("GET /api/product-reviews/{id}")},
+		{
+			"ask_product_ai_assistant", 1, (*shopper).askAssistant,
+			asksOnce("POST /api/product-ask-ai-assistant/{id}"),
+		},
+		{"get_ads", 3, (*shopper).advertise, asksOnce("GET /api/data")},
+		{"view_cart", 3, (*shopper).viewCart, asksOnce(getCart)},
+		{
+			"add_to_cart", 2, func(u *shopper, ctx context.Context) error { return u.add(ctx, newUser()) },
+			map[string]float64{getProduct: 1, postCart: 1},
+		},
+		{
+			"checkout", 1, func(u *shopper, ctx context.Context) error { return u.checkout(ctx, 1) },
+			map[string]float64{getProduct: 1, postCart: 1, "POST /api/checkout": 1},
+		},
+		{
+			"checkout_multi", 1, func(u *shopper, ctx context.Context) error { return u.checkout(ctx, between(2, 4)) },
+			map[string]float64{getProduct: 3, postCart: 3, "POST /api/checkout": 1},
+		},
+		{"flood_home", 5, (*shopper).flood, nil},
 	}
 	browserTasks = []task{
-		{"change_currency", 1, (*shopper).changeCurrency},
-		{"add_product_to_cart", 1, (*shopper).browseAndAdd},
+		{
+			"change_currency", 1, (*shopper).changeCurrency,
+			map[string]float64{"GET /cart": 1, askFlags: 1, getCart: 1},
+		},
+		{
+			"add_product_to_cart", 1, (*shopper).browseAndAdd,
+			map[string]float64{"GET /api/products": 1, "GET /": 1, askFlags: 1, getPictures: 2, postCart: 1},
+		},
 	}
 )
+
+// weights is how often users do any of some tasks, in the unit of each task's weight.
+func weights(tasks []task) (sum int) {
+	for _, t := range tasks {
+		sum += t.weight
+	}
+	return sum
+}
 
 // quantities are how many pieces users buy.
 var quantities = []int{1, 2, 3, 4, 5, 10}
 
 // live does one thing after another.
 func (u *shopper) live(ctx context.Context) {
-	sum := 0
-	for _, t := range u.tasks {
-		sum += t.weight
-	}
+	sum := weights(u.tasks)
 	for pause(ctx, leastThought+rand.N(mostThought-leastThought)) {
 		n := rand.IntN(sum)
 		for _, t := range u.tasks {

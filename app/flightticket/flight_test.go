@@ -245,7 +245,7 @@ func TestOrdersBefore(t *testing.T) {
 		}
 		taken[seat] = true
 	}
-	if line := bookedLine(now, list[0]); !strings.Contains(line, "INF flightticket/past.go:") || !strings.Contains(line, list[0].ID) {
+	if line := bookedLine(now, list[0]); !strings.Contains(line, "INF flightticket/orders.go:") || !strings.Contains(line, list[0].ID) {
 		t.Errorf("%s", line)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -172,4 +173,10 @@ func (st *store) change(ctx context.Context, o order, status int) (bool, error) 
 	}
 	o.Status = status
 	return true, st.put(ctx, &o)
+}
+
+// logBooked logs an order at a time, from one place for all times.
+func logBooked(log *slog.Logger, at time.Time, o order) {
+	service.LogAt(log, slog.LevelInfo, at, "Booked", "order", o.ID, "trip", o.Trip, "date", o.TravelDate,
+		"seat", o.SeatNo)
 }

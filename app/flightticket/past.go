@@ -90,9 +90,3 @@ func (f *function) recall(ctx context.Context, p *past.Past, r *rand.Rand) error
 func bookedLine(at time.Time, o order) string {
 	return service.Logged(func(log *slog.Logger) { logBooked(log, at, o) })
 }
-
-// logBooked logs an order at a time, from one place for all times.
-func logBooked(log *slog.Logger, at time.Time, o order) {
-	service.LogAt(log, slog.LevelInfo, at, "Booked", "order", o.ID, "trip", o.Trip, "date", o.TravelDate,
-		"seat", o.SeatNo)
-}

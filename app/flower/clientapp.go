@@ -40,6 +40,7 @@ func clientappMain(ctx context.Context, env *kit.Env) error {
 		return s.Fatal(ctx, "Cannot dial", err)
 	}
 	c := newClientapp(s, flowerpb.NewClientAppIoClient(conn))
+	s.Recall(c.recall)
 	s.Log.Info("Starting Flower ClientApp", slog.String("clientappio", node))
 	failing := false
 	for ctx.Err() == nil {
@@ -174,8 +175,7 @@ func (c *clientapp) train(ctx context.Context, m, reply *flowerpb.Message) error
 		}
 	}
 	c.loss.Set(loss)
-	c.s.Log.InfoContext(ctx, "Trained", slog.Uint64("run", m.RunId), slog.Int("pictures", len(pictures)),
-		slog.String("loss", strconv.FormatFloat(loss, 'f', 4, 64)))
+	logTrained(c.s.Log, time.Now(), m.RunId, len(pictures), loss)
 	reply.Arrays = pack(n.parameters())
 	reply.Metrics = map[string]float64{"num-examples": float64(len(pictures)), "train-loss": loss}
 	return nil
@@ -183,3 +183,9 @@ func (c *clientapp) train(ctx context.Context, m, reply *flowerpb.Message) error
 
 // dataSeed is what the pictures of parties are drawn from.
 const dataSeed = 0xf10
+
+// logTrained logs that a party has trained, from one place for all times.
+func logTrained(log *slog.Logger, at time.Time, run uint64, pictures int, loss float64) {
+	service.LogAt(log, slog.LevelInfo, at, "Trained", "run", run, "pictures", pictures,
+		"loss", strconv.FormatFloat(loss, 'f', 4, 64))
+}

@@ -63,6 +63,7 @@ func serverappMain(ctx context.Context, env *kit.Env) error {
 		return s.Fatal(ctx, "Cannot dial", err)
 	}
 	a := newServerapp(s, t, flowerpb.NewServerAppIoClient(toLink), flowerpb.NewControlClient(toControl))
+	s.Recall(a.recall)
 	s.Log.Info("Starting Flower ServerApp", slog.String("serverappio", link), slog.String("http", address))
 	var working sync.WaitGroup
 	defer working.Wait()
@@ -191,10 +192,7 @@ func (a *serverapp) do(ctx context.Context, r *flowerpb.Run) {
 		a.s.Log.ErrorContext(ctx, "Run failed", slog.Uint64("run", r.RunId), slog.Any("error", err))
 	} else {
 		out.Arrays = pack(model.parameters())
-		last := r.Rounds[len(r.Rounds)-1]
-		a.s.Log.InfoContext(ctx, "Run completed", slog.Uint64("run", r.RunId),
-			slog.String("loss", strconv.FormatFloat(last.Loss, 'f', 4, 64)),
-			slog.String("accuracy", strconv.FormatFloat(last.Accuracy, 'f', 3, 64)))
+		logCompleted(a.s.Log, time.Now(), r)
 	}
 	if _, err := a.link.PushServerAppOutputs(ctx, out); err != nil && ctx.Err() == nil {
 		a.s.Log.ErrorContext(ctx, "Cannot tell what came of a run", slog.Uint64("run", r.RunId), slog.Any("error", err))
@@ -314,10 +312,7 @@ func (a *serverapp) round(ctx context.Context, r *flowerpb.Run, number int32, mo
 	}
 	a.loss.Set(done.Loss)
 	a.accuracy.Set(done.Accuracy)
-	a.s.Log.InfoContext(ctx, fmt.Sprintf("Round %d", number), slog.Uint64("run", r.RunId),
-		slog.Int("results", int(done.Results)), slog.Int("failures", int(done.Failures)),
-		slog.String("loss", strconv.FormatFloat(done.Loss, 'f', 4, 64)),
-		slog.String("accuracy", strconv.FormatFloat(done.Accuracy, 'f', 3, 64)))
+	logRound(a.s.Log, time.Now(), r.RunId, done)
 	return done, nil
 }
 
@@ -359,4 +354,18 @@ func result(model *network, m *flowerpb.Message) (list []array, weight float64, 
 		return nil, 0, fmt.Errorf("a node learnt from %v pictures", weight)
 	}
 	return list, weight, nil
+}
+
+// logRound logs that a round of a run is over, from one place for all times.
+func logRound(log *slog.Logger, at time.Time, run uint64, r *flowerpb.Round) {
+	service.LogAt(log, slog.LevelInfo, at, fmt.Sprintf("Round %d", r.Number), "run", run, "results", r.Results,
+		"failures", r.Failures, "loss", strconv.FormatFloat(r.Loss, 'f', 4, 64),
+		"accuracy", strconv.FormatFloat(r.Accuracy, 'f', 3, 64))
+}
+
+// logCompleted logs how good the model of a run is, from one place for all times.
+func logCompleted(log *slog.Logger, at time.Time, r *flowerpb.Run) {
+	last := r.Rounds[len(r.Rounds)-1]
+	service.LogAt(log, slog.LevelInfo, at, "Run completed", "run", r.RunId,
+		"loss", strconv.FormatFloat(last.Loss, 'f', 4, 64), "accuracy", strconv.FormatFloat(last.Accuracy, 'f', 3, 64))
 }

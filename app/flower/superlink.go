@@ -194,7 +194,7 @@ func (l controlOf) StartRun(ctx context.Context, req *flowerpb.StartRunRequest) 
 	l.queue = append(l.queue, r)
 	close(l.queued)
 	l.queued = make(chan struct{})
-	l.log.InfoContext(ctx, "Run started", slog.Uint64("run", r.RunId), slog.Int("rounds", int(r.NumRounds)))
+	logStarted(l.log, time.UnixMilli(r.PendingAt), r)
 	return &flowerpb.StartRunResponse{RunId: r.RunId}, nil
 }
 
@@ -494,4 +494,22 @@ func arguments(env *kit.Env, known map[string]*string) error {
 		}
 	}
 	return nil
+}
+
+// logStarted logs the start of a run, from one place for all times.
+func logStarted(log *slog.Logger, at time.Time, r *flowerpb.Run) {
+	service.LogAt(log, slog.LevelInfo, at, "Run started", "run", r.RunId, "rounds", r.NumRounds)
+}
+
+// logFinished logs the end of a run, from one place for all times.
+func logFinished(log *slog.Logger, at time.Time, r *flowerpb.Run) {
+	level := slog.LevelInfo
+	if r.Status == failed {
+		level = slog.LevelWarn
+	}
+	args := []any{"run", r.RunId, "status", r.Status, "rounds", fmt.Sprintf("%d/%d", len(r.Rounds), r.NumRounds)}
+	if r.Details != "" {
+		args = append(args, "details", r.Details)
+	}
+	service.LogAt(log, level, at, "Run finished", args...)
 }

@@ -91,9 +91,3 @@ func (r *reservation) recall(ctx context.Context, p *past.Past, random *rand.Ran
 func bookedLine(at time.Time, b booking) string {
 	return service.Logged(func(log *slog.Logger) { logBooked(log, at, b) })
 }
-
-// logBooked logs a booking at a time, from one place for all times.
-func logBooked(log *slog.Logger, at time.Time, b booking) {
-	service.LogAt(log, slog.LevelInfo, at, "Reserved", "hotel", b.HotelID, "customer", b.CustomerName, "in", b.InDate,
-		"out", b.OutDate, "rooms", b.Number)
-}

@@ -95,7 +95,7 @@ func TestBookingsAreLoggedAlike(t *testing.T) {
 	if got+"\n" != now.String() {
 		t.Errorf("%q and %q differ", got, now.String())
 	}
-	if !strings.HasPrefix(got, "2026-11-16T15:20:03Z INF hotel/") ||
+	if !strings.HasPrefix(got, "2026-11-16T15:20:03Z INF hotel/reservation.go:") ||
 		!strings.HasSuffix(got, "> Reserved hotel=9 customer=Cornell_1 in=2015-04-09 out=2015-04-10 rooms=1") {
 		t.Errorf("it is logged as %q", got)
 	}

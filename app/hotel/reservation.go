@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/bradfitz/gomemcache/memcache"
@@ -250,3 +251,9 @@ func stay(req *hotelpb.ReservationRequest) ([]string, error) {
 }
 
 func nightID(hotel, date string) string { return fmt.Sprintf("%s_%s", hotel, date) }
+
+// logBooked logs a booking at a time, from one place for all times.
+func logBooked(log *slog.Logger, at time.Time, b booking) {
+	service.LogAt(log, slog.LevelInfo, at, "Reserved", "hotel", b.HotelID, "customer", b.CustomerName, "in", b.InDate,
+		"out", b.OutDate, "rooms", b.Number)
+}

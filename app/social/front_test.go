@@ -292,3 +292,41 @@ func TestGrown(t *testing.T) {
 		t.Errorf("%d of 50 users wrote %d posts", authors, posts)
 	}
 }
+
+// TestNewcomers holds that who registered in the past is a user now, with a picture: the name is taken, posts mention it,
+// and it can follow others. What others share with each other stays as it was.
+func TestNewcomers(t *testing.T) {
+	f := deploy(t)
+	join := time.Now()
+	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
+	for _, name := range []string{"user-service", "social-graph-service", "media-frontend"} {
+		for range 2 { // Another replica does the same.
+			if err := f.d.Pod(name).Recall(t.Context(), p); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+	list := social.Newcomers(p)
+	first, last := list[0], list[len(list)-1]
+	for _, n := range []social.Newcomer{first, last} {
+		form := url.Values{"username": {n.Username}, "password": {"x"}, "first_name": {"a"}, "last_name": {n.LastName}}
+		if code, body := f.post("/api/user/register", form); code == http.StatusOK || !strings.Contains(body, "already existed") {
+			t.Errorf("another %s: %d %s", n.Username, code, body)
+		}
+		get, err := f.c.Get("http://media-frontend:8080/get-media/?filename=" + n.Picture)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := io.ReadAll(get.Body)
+		if get.Body.Close(); err != nil || get.StatusCode != http.StatusOK || !bytes.HasPrefix(b, []byte("\x89PNG")) {
+			t.Errorf("the picture of %s: %d %q, %v", n.Username, get.StatusCode, b, err)
+		}
+	}
+	f.mustPost("/wrk2-api/user/follow", url.Values{"user_name": {last.Username}, "followee_name": {"username_5"}}, "Success!")
+	before := len(f.timeline("user", "5")) // What a slow deployment tries until it works may have been done twice.
+	f.mustPost("/wrk2-api/post/compose", url.Values{"username": {"username_5"}, "user_id": {"5"}, "text": {"second @" + first.Username}}, "Success")
+	own := f.timeline("user", "5")
+	if len(own) != before+1 || len(own[0].Mentions) != 1 || own[0].Mentions[0].Username != first.Username {
+		t.Errorf("it was written: %v", own)
+	}
+}

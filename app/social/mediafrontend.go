@@ -38,6 +38,7 @@ func mediaFrontendMain(ctx context.Context, env *kit.Env) error {
 		return s.Fatal(ctx, "Failed to start media-frontend", err)
 	}
 	m := &mediaFrontend{s: s, files: client.Database("media").Collection("media")}
+	s.Recall(m.recall)
 	mux := http.NewServeMux()
 	s.HandleFunc(mux, "POST /upload-media", "/upload-media", mediaFrontendCost, m.upload)
 	s.HandleFunc(mux, "GET /get-media/", "/get-media", mediaFrontendCost, m.get)

@@ -17,7 +17,10 @@ import (
 // postRate is how many posts users write in a second, about.
 const postRate = 2
 
-const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+const (
+	letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+	base32  = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+)
 
 // drawText draws a text of letters and digits, which has those of base 32 if it is a part of a short URL.
 func drawText(r *rand.Rand, from string, n int) string {
@@ -60,7 +63,7 @@ func postsBefore(p *past.Past, r *rand.Rand) (posts []datedPost, links []datedLi
 			d.Text += " @" + m.Username
 		}
 		for range 1 + r.IntN(5) {
-			l := link{shortHost + drawText(r, letters[:26]+"234567", shortLen), "http://" + drawText(r, letters, 64)}
+			l := link{shortHost + drawText(r, base32, shortLen), "http://" + drawText(r, letters, 64)}
 			d.URLs = append(d.URLs, l)
 			d.Text += " " + l.Short
 			links = append(links, datedLink{linkIDs.At(t), l})

@@ -31,9 +31,11 @@ var socialGraphService = part{
 		if err != nil {
 			return err
 		}
-		socialpb.RegisterSocialGraphServiceServer(srv, &socialGraph{
+		g := &socialGraph{
 			s: s, users: users, cache: s.Redis("social-graph-redis:6379"), names: socialpb.NewUserServiceClient(conn),
-		})
+		}
+		s.Recall(g.recall)
+		socialpb.RegisterSocialGraphServiceServer(srv, g)
 		return nil
 	},
 }

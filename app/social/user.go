@@ -44,10 +44,12 @@ var userService = part{
 		if err != nil {
 			return err
 		}
-		socialpb.RegisterUserServiceServer(srv, &user{
+		u := &user{
 			userIDs: userIDs{s: s, users: users, cache: s.Memcached("user-memcached:11211")},
 			graph:   socialpb.NewSocialGraphServiceClient(graph), secret: []byte(s.Env.Getenv(secretVar)),
-		})
+		}
+		s.Recall(u.recall)
+		socialpb.RegisterUserServiceServer(srv, u)
 		return nil
 	},
 }
@@ -80,9 +82,7 @@ func (u *user) RegisterUser(ctx context.Context, req *socialpb.RegisterRequest) 
 	}
 	id := req.UserId
 	if !req.WithId {
-		h := fnv.New64a()
-		h.Write([]byte(req.Username))
-		id = int64(h.Sum64() >> 1)
+		id = userID(req.Username)
 	}
 	a := account{
 		UserID: id, Username: req.Username, FirstName: req.FirstName, LastName: req.LastName,
@@ -102,8 +102,20 @@ func (u *user) RegisterUser(ctx context.Context, req *socialpb.RegisterRequest) 
 	if _, err := u.graph.InsertUser(ctx, &socialpb.UserId{UserId: id}); err != nil {
 		return nil, err
 	}
-	u.s.Log.InfoContext(ctx, "Registered user", slog.String("username", req.Username), slog.Int64("user_id", id))
+	logRegistered(u.s.Log, time.Now(), a)
 	return &socialpb.UserId{UserId: id}, nil
+}
+
+// userID is the ID of a user that has not come with one.
+func userID(username string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(username)) // It never fails.
+	return int64(h.Sum64() >> 1)
+}
+
+// logRegistered logs that somebody has registered at a time, from one place for all times.
+func logRegistered(log *slog.Logger, at time.Time, a account) {
+	service.LogAt(log, slog.LevelInfo, at, "Registered user", "username", a.Username, "user_id", a.UserID)
 }
 
 // Login checks a password and returns a token.

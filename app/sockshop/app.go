@@ -21,7 +21,7 @@ func App() *app.App {
 		of("orders", "user", "carts", "payment", "shipping", "orders-db"),
 		of("payment"),
 		of("shipping", "rabbitmq"),
-		of("queue-master", "rabbitmq"),
+		{Name: "queue-master", Kind: "service", Calls: []string{"rabbitmq"}, Worker: true},
 		of("user", "user-db"),
 		{Name: "catalogue-db", Kind: "infrastructure", Port: 3306, Secret: "catalogue-db"},
 		{Name: "carts-db", Kind: "mongodb"},

@@ -59,6 +59,7 @@ func startCarts(_ context.Context, s *server) error {
 		return err
 	}
 	c := &carts{s, db.Collection("item"), db.Collection("cart")}
+	s.Recall(c.recall)
 	s.well("carts-db", ping(db))
 	handle(s, "GET /carts/{cust}", cartCost, http.StatusOK, c.get)
 	handle(s, "DELETE /carts/{cust}", cartCost, http.StatusAccepted, func(r *http.Request, _ struct{}) (any, error) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -244,7 +245,7 @@ func TestGrown(t *testing.T) {
 	join := time.Now()
 	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
 	for range 2 { // Another replica does the same.
-		for _, name := range []string{"user", "orders"} {
+		for _, name := range []string{"user", "orders", "carts", "front-end"} {
 			if err := f.d.Pod(name).Recall(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
@@ -261,5 +262,15 @@ func TestGrown(t *testing.T) {
 	cards, orders := count("user-db", "users", "cards"), count("orders-db", "data", "customerOrder")
 	if len(orders) < 3 || len(cards) != len(orders) {
 		t.Errorf("%s orders, %s cards", orders, cards)
+	}
+	items, carts := count("carts-db", "data", "item"), count("carts-db", "data", "cart")
+	if n, err := strconv.Atoi(items); err != nil || n < 60 || n > 400 || carts != items {
+		t.Errorf("%s carts were left with %s items", carts, items)
+	}
+	pod := f.d.Pod("session-db")
+	run := pod.Machine.Start(pod.Program("redis-cli"), "redis-cli", "dbsize")
+	code := run.Wait()
+	if n, err := strconv.Atoi(strings.TrimSpace(run.Stdout.String())); err != nil || n < 60 || n > 600 {
+		t.Errorf("there are %q sessions, exit %d", run.Stdout, code)
 	}
 }

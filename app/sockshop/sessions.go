@@ -41,6 +41,7 @@ func newSessions(s *server) sessions {
 	if s.Env.Getenv("SESSION_REDIS") != "" {
 		s.Log.Info("Using the redis based session manager")
 		k.redis = s.Redis("session-db:6379")
+		s.Recall(k.recall)
 	} else {
 		s.Log.Info("Using local session manager")
 	}

@@ -32,7 +32,7 @@ func App() *app.App {
 			},
 			{Name: "basic-tikv", Kind: "infrastructure", Calls: []string{"basic-pd"}},
 			{Name: "basic-pd", Kind: "infrastructure", Ask: questions["basic-pd"], Port: 2379},
-			{Name: "tidb-controller-manager", Kind: "infrastructure", Calls: []string{"basic-pd"}},
+			{Name: "tidb-controller-manager", Kind: "infrastructure", Calls: []string{"basic-pd"}, Worker: true},
 			{Name: "jaeger", Kind: "infrastructure", Ask: questions["jaeger"], Port: 16686},
 		},
 		Mix:   "bank",

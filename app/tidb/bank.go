@@ -29,6 +29,8 @@ const (
 	databaseWait  = 2 * time.Minute
 	databaseRetry = 250 * time.Millisecond
 	maxNote       = 100
+	// firstTransfer is the number of the first transfer that the bank does: those below are of the ledger's past.
+	firstTransfer = 5_000_001
 )
 
 // Image has the bank as a program. The tools, by name, are what it has in /bin.
@@ -87,6 +89,7 @@ func bankMain(ctx context.Context, env *kit.Env) error {
 	if err := b.await(ctx, address); err != nil {
 		return s.Fatal(ctx, "the database cannot be used", err)
 	}
+	s.Recall(b.recall)
 	mux := http.NewServeMux()
 	handle := func(pattern, name string, f func(r *http.Request) (any, error)) {
 		s.HandleFunc(mux, pattern, name, requestCost, func(w http.ResponseWriter, r *http.Request) {
@@ -138,7 +141,7 @@ var schema = []string{
 		"cents BIGINT NOT NULL)",
 	"CREATE TABLE IF NOT EXISTS bank.transfers (id BIGINT AUTO_INCREMENT PRIMARY KEY, from_id BIGINT NOT NULL, " +
 		"to_id BIGINT NOT NULL, cents BIGINT NOT NULL, note VARCHAR(100) NOT NULL, at VARCHAR(32) NOT NULL, " +
-		"KEY by_to (to_id, id))",
+		"KEY by_to (to_id, id)) AUTO_INCREMENT = " + strconv.Itoa(firstTransfer),
 }
 
 // await waits until the database has what the bank needs.

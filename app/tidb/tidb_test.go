@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/kit/kittest"
+	"github.com/aiopslab/aiopslab/kit/past"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,6 +24,20 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // bankOf starts a bank with a database of one server each, and returns a machine beside it.
 func bankOf(t *testing.T) *kittest.Machine {
 	t.Helper()
+	user, _ := recallable(t)
+	return user
+}
+
+// recallable starts a bank, and returns what has it write its past, too.
+func recallable(t *testing.T) (user *kittest.Machine, recall func(*past.Past) error) {
+	t.Helper()
+	var mu sync.Mutex
+	var keeper func(context.Context, *past.Past) error
+	recall = func(p *past.Past) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return keeper(t.Context(), p)
+	}
 	w := kittest.New(t)
 	programs := map[string]kit.Program{"bank": bankMain}
 	for _, i := range images.Images(nil) {
@@ -39,12 +55,20 @@ func bankOf(t *testing.T) *kittest.Machine {
 		address := fmt.Sprintf("10.244.0.%d", i+1)
 		m := w.Machine(strings.TrimSuffix(name, ".peer"), address)
 		w.Name(name, address)
-		m.Start(programs[args[0]], args...)
+		env := m.Env(args...)
+		env.OnRecall(func(as kit.Telling, f func(context.Context, *past.Past) error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if as == kit.Keeper && name == "bank" {
+				keeper = f
+			}
+		})
+		m.Run(programs[args[0]], env)
 		if name == "bank" {
 			m.WaitListen(":8080")
 		}
 	}
-	return w.Machine("user", "10.244.9.9")
+	return w.Machine("user", "10.244.9.9"), recall
 }
 
 // What was sent is there, and no money is made or lost.
@@ -53,13 +77,13 @@ func TestBank(t *testing.T) {
 	form := url.Values{"from": {"1"}, "to": {"2"}, "cents": {"250"}, "note": {"for 'lunch'"}}.Encode()
 	r := kittest.Ask(t, user, "POST", "http://bank:8080/transfers", form, "Content-Type: application/x-www-form-urlencoded")
 	var sent transfer
-	if err := json.Unmarshal([]byte(r.Body), &sent); err != nil || sent.ID != 1 {
+	if err := json.Unmarshal([]byte(r.Body), &sent); err != nil || sent.ID != firstTransfer {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	for path, want := range map[string]string{
 		"/accounts/1":           `{"id":1,"owner":"customer-1","cents":99750}`,
 		"/accounts/2":           `{"id":2,"owner":"customer-2","cents":100250}`,
-		"/transfers/1":          `"cents":250,"note":"for 'lunch'"`,
+		"/transfers/5000001":    `"cents":250,"note":"for 'lunch'"`,
 		"/accounts/2/transfers": `"note":"for 'lunch'"`,
 		"/total":                `{"accounts":200,"cents":20000000}`,
 		"/accounts/999":         "there is none",
@@ -118,6 +142,9 @@ func TestManifests(t *testing.T) {
 	}
 	if n := len(manifest.Defined(objects)); n != 1 {
 		t.Errorf("%d custom resources", n)
+	}
+	if got := fmt.Sprint(manifest.Resources(objects)); got != "[tidbclusters.pingcap.com]" {
+		t.Errorf("the kinds of its own are %s", got)
 	}
 	images := map[string]bool{}
 	manifest.EachImage(objects, func(image string, _ func(string)) { images[image] = true })

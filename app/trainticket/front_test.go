@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -272,36 +273,46 @@ func TestGrown(t *testing.T) {
 	f := deploy(t)
 	join := time.Now()
 	p := past.New(7, join.Add(-time.Second), join, past.Cast{})
-	count := func(service, db, collection string) string {
+	ask := func(service, db, collection, what string) string {
 		pod := f.d.Pod("ts-" + service + "-mongo")
 		uri := "mongodb://127.0.0.1:27017/" + db
-		if service == "order" {
+		if service == "order" || service == "inside-payment" {
 			uri = "mongodb://admin:admin@127.0.0.1:27017/" + db + "?authSource=admin"
 		}
-		run := pod.Machine.Start(pod.Program("mongosh"), "mongosh", uri, "--quiet", "--eval", "db."+collection+".countDocuments()")
+		run := pod.Machine.Start(pod.Program("mongosh"), "mongosh", uri, "--quiet", "--eval", "db."+collection+"."+what)
 		if code := run.Wait(); code != 0 {
 			t.Fatalf("exit %d\n%s%s", code, run.Stdout, run.Stderr)
 		}
 		return strings.TrimSpace(run.Stdout.String())
 	}
+	count := func(service, db, collection string) string { return ask(service, db, collection, "countDocuments()") }
 	for range 2 { // Another replica does the same.
-		for _, name := range []string{"order", "payment", "notification"} {
+		for _, name := range []string{"order", "inside-payment", "notification"} {
 			if err := f.d.Pod("ts-"+name+"-service").Recall(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	paid := count("payment", "ts", "payment")
+	sum := func(what string) string {
+		return "aggregate([{$group: {_id: null, n: {$sum: " + what + "}}}]).toArray()[0].n"
+	}
+	paid := ask("inside-payment", "ts", "balance", sum(`{$size: {$ifNull: ["$orders", []]}}`))
 	if len(paid) < 3 {
-		t.Errorf("%s payments", paid)
+		t.Errorf("%s orders are paid", paid)
+	}
+	// What is missing on the accounts is what the orders cost: from 5.00 to 1000.00 each.
+	spent := ask("inside-payment", "ts", "balance", sum("{$subtract: [50000000, '$cents']}"))
+	left, err := strconv.ParseFloat(strings.Trim(spent, `Long(")`), 64)
+	if n, bad := strconv.ParseFloat(paid, 64); err != nil || bad != nil || left < n*5_00 || left > n*1000_00 {
+		t.Errorf("%s orders cost %v cents, %v", paid, left, err)
 	}
 	f.eventually("mails are there", func() error {
 		if n := count("notification", "ts", "mails"); len(n) != len(paid) {
-			return fmt.Errorf("%s mails of %s orders", n, paid)
+			return fmt.Errorf("%s mails of %s paid orders", n, paid)
 		}
 		return nil
 	})
 	if n := count("order", "ts-order-mongo", "orders"); len(n) != len(paid) {
-		t.Errorf("%s orders, %s payments", n, paid)
+		t.Errorf("%s orders, %s of them paid", n, paid)
 	}
 }

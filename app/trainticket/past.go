@@ -3,11 +3,13 @@ package trainticket
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/aiopslab/aiopslab/app/service"
 	"github.com/aiopslab/aiopslab/kit/past"
@@ -31,7 +33,7 @@ var ways = []struct{ from, to, trip string }{
 	{"Shang Hai", "Su Zhou", "D1345"},
 }
 
-// ordersBefore draws the orders of the past, the first one first. They were paid from outside.
+// ordersBefore draws the orders of the past, the first one first. They were paid from accounts.
 func ordersBefore(p *past.Past, r *rand.Rand) (list []order) {
 	times := p.Fade(r, p.Began, orderRate, service.Grown)
 	slices.Reverse(times)
@@ -117,11 +119,26 @@ func (b *orders) recall(ctx context.Context, p *past.Past, r *rand.Rand) error {
 	return nil
 }
 
-// recall writes the payments of the past.
-func (b *payments) recall(ctx context.Context, p *past.Past, r *rand.Rand) error {
-	return keepAll(ctx, b.s, "payment", ordersBefore(p, r), func(o order) any {
-		return payment{o.ID, o.AccountID, o.Price, o.BoughtDate.Add(400 * time.Millisecond), fromOutside}
-	})
+// recall takes what the orders of the past cost from the accounts of those who made them, once.
+func (a *accounts) recall(ctx context.Context, p *past.Past, r *rand.Rand) error {
+	spent, bought := map[string]int64{}, map[string][]string{}
+	for _, o := range ordersBefore(p, r) {
+		price, err := readMoney(o.Price)
+		if err != nil {
+			return fmt.Errorf("the price of order %s: %w", o.ID, err)
+		}
+		spent[o.AccountID] += price
+		bought[o.AccountID] = append(bought[o.AccountID], o.ID)
+	}
+	var writes []mongo.WriteModel
+	for _, id := range slices.Sorted(maps.Keys(spent)) {
+		writes = append(writes, mongo.NewUpdateOneModel().
+			SetFilter(bson.M{"_id": id, "orders": bson.M{"$ne": bought[id][0]}}).
+			SetUpdate(bson.M{
+				"$inc": bson.M{"cents": -spent[id]}, "$push": bson.M{"orders": bson.M{"$each": bought[id]}},
+			}))
+	}
+	return service.WriteAll(ctx, a.s.db.Collection("balance"), writes)
 }
 
 // recall writes the mails of the past.

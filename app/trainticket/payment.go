@@ -32,7 +32,6 @@ const (
 // paymentPart takes money from outside.
 var paymentPart = part{"ts-payment-service", "ts", empty("payment"), func(_ context.Context, s *server) error {
 	const base = "/api/v1/paymentservice/payment"
-	s.Recall((&payments{s}).recall)
 	handle(s, "POST "+base, base, func(r *http.Request, in payment) (payment, error) {
 		if _, err := readMoney(in.Price); err != nil || in.OrderID == "" || in.UserID == "" {
 			return in, refuse(http.StatusBadRequest, "want an orderId, a userId, and a price such as 95.00")
@@ -47,8 +46,6 @@ var paymentPart = part{"ts-payment-service", "ts", empty("payment"), func(_ cont
 	return nil
 }}
 
-type payments struct{ s *server }
-
 // payRequest asks to pay for an order.
 type payRequest struct {
 	OrderID string `json:"orderId"`
@@ -59,6 +56,7 @@ type payRequest struct {
 var insidePart = part{"ts-inside-payment-service", "ts", balanceSeed, func(_ context.Context, s *server) error {
 	const base = "/api/v1/inside_pay_service/inside_payment"
 	a := &accounts{s}
+	s.Recall(a.recall)
 	handle(s, "POST "+base, base, a.pay)
 	const account = base + "/account"
 	handle(s, "GET "+account+"/{id}", account, func(r *http.Request, _ struct{}) (map[string]string, error) {
