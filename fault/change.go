@@ -24,7 +24,7 @@ const (
 
 // Apply changes an object of the application the way it was deployed: by a server-side apply of the
 // whole of it, under the same name. So its managed fields do not tell that it was changed by somebody
-// else. It can be a Deployment, a Service, a ConfigMap, a Role or a custom resource.
+// else. It can be a Deployment, a StatefulSet, a DaemonSet, a Service, a ConfigMap, a Role or a custom resource.
 func Apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error { return apply(ctx, e, u) }
 
 func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
@@ -41,6 +41,10 @@ func apply(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
 	switch u.GetKind() {
 	case "Deployment":
 		_, err = e.Client.AppsV1().Deployments(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
+	case "StatefulSet":
+		_, err = e.Client.AppsV1().StatefulSets(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
+	case "DaemonSet":
+		_, err = e.Client.AppsV1().DaemonSets(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
 	case "Service":
 		_, err = e.Client.CoreV1().Services(ns).Patch(ctx, name, types.ApplyPatchType, data, opts)
 	case "ConfigMap":

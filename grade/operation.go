@@ -33,6 +33,8 @@ type Operated struct {
 	Images []string            `json:"images,omitempty"`
 	Env    map[string][]string `json:"env,omitempty"`
 	Oldest time.Time           `json:"oldest"` // when the oldest pod was made
+	// Remade says that its pods are to be others than when the agent's turn began, if the goal asks to restart them.
+	Remade bool `json:"remade,omitempty"`
 	// CPU and Memory are parts of the limits, Used is the CPU in thousandths of a core; less than 0 if not known.
 	CPU    float64       `json:"cpu"`
 	Memory float64       `json:"memory"`
@@ -139,6 +141,9 @@ func unmet(w problem.Want, began time.Time, o *Operated) (list []string) {
 	if w.Restarted && (o.Oldest.IsZero() || o.Oldest.Before(began.Truncate(time.Second))) {
 		add("has a pod that was not restarted")
 	}
+	if w.Restarted && o.Remade {
+		add("was to be restarted, and its pods have become others")
+	}
 	if w.Bounded && !o.Bounded {
 		add("has a container without requests and limits of CPU and memory")
 	}
@@ -226,6 +231,12 @@ func Operation(g *problem.Goal, began time.Time, baseline Look, looks []Look, ho
 		return Result{"success": false, "complaints": all, "level": g.Level}
 	}
 	return Result{"success": true, "level": g.Level}
+}
+
+// Unreported reports whether a report was asked for, and what was submitted lacks some of it.
+func Unreported(g *problem.Goal, answer any) bool {
+	told, _ := unwrap(answer).(map[string]any)
+	return slices.ContainsFunc(g.Report, func(i problem.Item) bool { return told[i.Key] == nil })
 }
 
 // Misreported lists what is wrong with a report.

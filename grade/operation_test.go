@@ -34,6 +34,7 @@ func TestUnmet(t *testing.T) {
 		"two images":                 {problem.Want{Image: "catalogue:0.3.4"}, func(o *Operated) { o.Images = append(o.Images, "catalogue:0.3.5") }, "0.3.5, not catalogue:0.3.4"},
 		"a variable":                 {problem.Want{Env: map[string]string{"flag": "true"}}, func(o *Operated) { o.Env["flag"] = []string{"true", ""} }, "flag=true in all pods"},
 		"an old pod":                 {problem.Want{Restarted: true}, func(o *Operated) { o.Oldest = turn.Add(-time.Minute) }, "was not restarted"},
+		"other pods":                 {problem.Want{Restarted: true}, func(o *Operated) { o.Remade = true }, "have become others"},
 		"CPU":                        {problem.Want{CPU: 0.3}, func(o *Operated) { o.CPU = 0.31 }, "31 % of its CPU limit"},
 		"no limit":                   {problem.Want{CPU: 0.3}, func(o *Operated) { o.CPU = -1 }, "an unknown part of its CPU limit"},
 		"memory":                     {problem.Want{Memory: 0.5}, func(o *Operated) { o.Memory = 0.6 }, "60 % of its memory limit"},
@@ -85,7 +86,7 @@ func TestMisreported(t *testing.T) {
 	}}
 	looks := []Look{{Operated: []Operated{fine()}}}
 	right := map[string]any{"cpu": 140.0, "p99": "85 ms", "slo": " Broken"}
-	if list := Misreported(g, looks, right); len(list) > 0 {
+	if list := Misreported(g, looks, right); len(list) > 0 || Unreported(g, right) {
 		t.Errorf("%q", list)
 	}
 	if list := Misreported(g, looks, []any{right}); len(list) > 0 {
@@ -99,6 +100,10 @@ func TestMisreported(t *testing.T) {
 	} {
 		if list := Misreported(g, looks, wrong); len(list) != 1 {
 			t.Errorf("%s: %q", name, list)
+		}
+		lacks := name == "nothing" || name == "a word" || name == "no cpu"
+		if Unreported(g, wrong) != lacks {
+			t.Errorf("%s: something is missing is %t, want %t", name, !lacks, lacks)
 		}
 	}
 	if list := Misreported(g, nil, right); len(list) != 2 {

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -53,6 +54,9 @@ type Options struct {
 	// Namespaces are where the agent may do everything; none for everywhere. Outside of them it may read what
 	// everybody who uses a cluster has to know.
 	Namespaces []string
+	// Custom are the resources that the application itself defines. The agent has the same rights in those that are in
+	// Namespaces as in Kubernetes' own.
+	Custom []schema.GroupResource
 	// Shadow says that the cluster is live: the agent reads Namespaces, with the rights of Upstream and without
 	// Secrets. Nothing is written, no rights are made, and what would be a write goes to the journal as a proposal.
 	Shadow bool

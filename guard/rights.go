@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	rbacclient "k8s.io/client-go/kubernetes/typed/rbac/v1"
@@ -24,10 +25,11 @@ const (
 
 // within are the rights in a namespace that is the agent's: everything but what leads out of it. The namespace itself
 // and its labels, which say what pods may do on their nodes, are not the agent's, and no role can be made that has
-// more rights than these.
-func within() []rbacv1.PolicyRule {
+// more rights than these. Custom are the application's own kinds, and no others of their groups: an operator of
+// somebody else's may act on those.
+func within(custom []schema.GroupResource) []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"}
-	return []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Verbs: verbs, Resources: []string{
 			"pods", "pods/attach", "pods/binding", "pods/ephemeralcontainers", "pods/eviction", "pods/exec", "pods/log",
 			"pods/portforward", "pods/proxy", "pods/resize", "pods/status", "services", "services/proxy",
@@ -42,6 +44,12 @@ func within() []rbacv1.PolicyRule {
 			"metrics.k8s.io", "networking.k8s.io", "policy", "rbac.authorization.k8s.io",
 		}},
 	}
+	for _, c := range custom {
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{c.Group}, Verbs: verbs, Resources: []string{
+			c.Resource, c.Resource + "/status", c.Resource + "/scale", c.Resource + "/finalizers",
+		}})
+	}
+	return rules
 }
 
 // around are the rights outside of the agent's namespaces: to read what all of a cluster has in common.
@@ -93,7 +101,7 @@ func (g *Guard) giveAll(ctx context.Context, rbac rbacclient.RbacV1Interface, gr
 // giveSome gives a group the rights in its namespaces, and to look around.
 func (g *Guard) giveSome(ctx context.Context, rbac rbacclient.RbacV1Interface, group string) error {
 	inside := group + "-namespace"
-	for name, rules := range map[string][]rbacv1.PolicyRule{inside: within(), group: around()} {
+	for name, rules := range map[string][]rbacv1.PolicyRule{inside: within(g.opts.Custom), group: around()} {
 		_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: g.opts.Labels}, Rules: rules,
 		}, metav1.CreateOptions{})

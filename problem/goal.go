@@ -56,7 +56,7 @@ type Want struct {
 	Replicas  int               `yaml:"replicas,omitempty" json:"replicas,omitempty"`   // exactly
 	Image     string            `yaml:"image,omitempty" json:"image,omitempty"`         // of all pods
 	Env       map[string]string `yaml:"env,omitempty" json:"env,omitempty"`             // of all pods
-	Restarted bool              `yaml:"restarted,omitempty" json:"restarted,omitempty"` // all pods are newer than the turn
+	Restarted bool              `yaml:"restarted,omitempty" json:"restarted,omitempty"` // all pods are newer than the turn, and else as they were
 	// CPU and Memory are less than these parts of the limits.
 	CPU    float64 `yaml:"cpu,omitempty" json:"cpu,omitempty"`
 	Memory float64 `yaml:"memory,omitempty" json:"memory,omitempty"`

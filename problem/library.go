@@ -227,6 +227,7 @@ var Suites = []struct {
 	{"hotel", "problems of hotel-reservation", func(p *Problem) bool { return p.App.Name == "hotel-reservation" }},
 	{"social", "problems of social-network", func(p *Problem) bool { return p.App.Name == "social-network" }},
 	{"astronomy", "problems of astronomy-shop", func(p *Problem) bool { return p.App.Name == "astronomy-shop" }},
+	{"tidb", "problems of tidb-cluster", func(p *Problem) bool { return p.App.Name == "tidb-cluster" }},
 	{"flower", "problems of flower", func(p *Problem) bool { return p.App.Name == "flower" }},
 	{"flight", "problems of flight-ticket", func(p *Problem) bool { return p.App.Name == "flight-ticket" }},
 	{"train", "problems of train-ticket", func(p *Problem) bool { return p.App.Name == "train-ticket" }},

@@ -280,9 +280,13 @@ func (p *Problem) MayFix() map[string]string {
 	return fixes
 }
 
-// fixes are the remedies for which why gives a reason with every fault.
+// fixes are the remedies for which why gives a reason with every fault. Where a report is asked for there are none: no
+// remedy makes one.
 func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[string]string {
 	fixes := map[string]string{}
+	if p.reports() {
+		return fixes
+	}
 	for _, remedy := range fault.Remedies {
 		reason := ""
 		for _, s := range p.Faults() {
@@ -295,6 +299,12 @@ func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[strin
 		}
 	}
 	return fixes
+}
+
+// reports says whether what is asked for is a report.
+func (p *Problem) reports() bool {
+	g := p.Document.Goal
+	return p.Task == Operation && len(g.Report) > 0
 }
 
 // questions are those of an incident: whether something is wrong, and those of the document's tasks. A document that

@@ -110,6 +110,10 @@ func (r *reader) check() {
 		r.checkFault(i)
 	}
 	for remedy := range d.TrueFixes {
+		if d.Goal != nil && len(d.Goal.Report) > 0 {
+			r.add(at("true_fixes", remedy),
+				"true_fixes: a blunt remedy does not make the report that the goal asks for")
+		}
 		if !slices.Contains(fault.Remedies, remedy) {
 			r.add(at("true_fixes", remedy), "true_fixes: %s", strict.Unknown("remedy", remedy, fault.Remedies))
 		}

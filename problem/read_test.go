@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
 )
@@ -202,6 +203,24 @@ func TestDocs(t *testing.T) {
 	}
 }
 
+// No remedy makes a report, whatever it does to the fault; without a report it may be a fix.
+func TestNoFixReports(t *testing.T) {
+	for id, want := range map[string]bool{
+		"autonomic-L3-cpu-stress-low-1": false, "autonomic-L4-cpu-stress-high-1": false, "autonomic-L5-cpu-stress-low-1": true,
+	} {
+		p, err := problemtest.Library(t).Find(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, fix := p.TrueFixes()[fault.LimitsToInfinity]; fix != want {
+			t.Errorf("%s: limits to infinity are a fix: %v", id, fix)
+		}
+		if some := len(p.MayFix()) > 0; some != want {
+			t.Errorf("%s: there are remedies that may fix it: %v", id, some)
+		}
+	}
+}
+
 const operation = `id: scale-it-1
 title: geo is to have more replicas
 app: hotel-reservation
@@ -242,6 +261,7 @@ func TestOperation(t *testing.T) {
 		{"tasks: [operation]", "tasks: [detection]", `goal: it is for documents with the task operation alone`},
 		{"level: L1", "level: L1\n  at_first: {image: x}", "goal.at_first"},
 		{"replicas: 3}", "replica: 3}", `replica`},
+		{"title: geo", "true_fixes: {restart-everything: it has new pods}\ntitle: geo", "op.yaml:2: true_fixes: a blunt remedy does not make the report"},
 		{"level: L1", "level: L1\n  budget: 5", "goal.budget: 5 is no part of the requests that may fail; such is 0.05"},
 		{"{service: geo, replicas: 3}", "{service: geo, like: geo, port: 80}", "goal.want: geo is there already"},
 		{"{service: geo, replicas: 3}", "{service: geo, port: 80}", "goal.want: port goes with like"},
