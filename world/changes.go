@@ -16,8 +16,9 @@ const maxOlderImages = 3
 // change takes a template one release back. It makes no difference to users.
 type change func(*v1.PodTemplateSpec)
 
-// draftChanges returns what differs between a template and its earlier releases, in a drawn order: the
-// tag of an image, as long as there is such an image, a request, a setting that no program reads.
+// draftChanges returns what differs between a template and its earlier releases, in a drawn order: the tag of an
+// image, as long as there is such an image, a request, a setting that no program reads. There are as many as a
+// workload has releases before the last, or it would show in their number of how many versions there are images.
 func draftChanges(r *rand.Rand, t *v1.PodTemplateSpec, exists func(image string) bool) []change {
 	if len(t.Spec.Containers) == 0 {
 		return nil
@@ -25,7 +26,9 @@ func draftChanges(r *rand.Rand, t *v1.PodTemplateSpec, exists func(image string)
 	list := []change{
 		addEnv("RELEASE", strconv.Itoa(2000+r.IntN(400))),
 		addEnv("FEATURE_FLAGS", []string{"legacy-cache", "beta-rates", "dark-mode"}[r.IntN(3)]),
+		addEnv("BUILD_HOST", "ci-"+strconv.Itoa(1+r.IntN(9))),
 		addAnnotation("app.kubernetes.io/build", strconv.FormatUint(r.Uint64()>>24, 16)),
+		addAnnotation("app.kubernetes.io/commit", strconv.FormatUint(r.Uint64()>>32, 16)),
 		scaleRequest(r),
 	}
 	images := Earlier(t.Spec.Containers[0].Image, exists)

@@ -10,6 +10,7 @@ import (
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -41,7 +42,11 @@ type chronicle struct {
 	pods        map[types.UID][]*v1.Pod            // by owner
 	containers  map[string]*container              // by ID
 	rollouts    []rollout                          // the last ones
-	events      int                                // written so far
+	revisable   []revised                          // StatefulSets and DaemonSets
+	revisions   map[types.UID][]*appsv1.ControllerRevision
+	customs     []*unstructured.Unstructured
+	changed     map[types.UID]changed // what belongs to a custom resource, by its owner
+	events      int                   // written so far
 }
 
 // move says how far what belongs to a namespace, or was really made after it, is moved into the past.
@@ -62,13 +67,15 @@ func newChronicle(p Past, h *cloud.History) *chronicle {
 	c := &chronicle{
 		Past: p, History: h, sets: map[types.UID][]*appsv1.ReplicaSet{}, pods: map[types.UID][]*v1.Pod{},
 		old:        map[types.UID][]*appsv1.ReplicaSet{},
+		revisions:  map[types.UID][]*appsv1.ControllerRevision{},
 		containers: map[string]*container{}, first: p.Now,
 	}
-	c.birth = p.Now.Add(-minAge - time.Duration(p.draw("birth").Int64N(int64(ageSpread)))).Truncate(time.Second)
+	c.birth = p.Now.Add(-Age(p.Seed)).Truncate(time.Second)
 	for _, o := range h.Objects {
 		if t := o.GetCreationTimestamp().Time; !t.IsZero() && t.Before(c.first) {
 			c.first = t
 		}
+		c.gather(o)
 		switch o := o.(type) {
 		case *appsv1.Deployment:
 			c.deployments = append(c.deployments, o)
@@ -175,7 +182,7 @@ func (c *chronicle) settle() {
 		}
 		born := p.CreationTimestamp.Time
 		if r := c.draw("pod " + c.part(p)); !c.steady(p.Namespace) && r.Float64() < rescheduled {
-			born = between(r, born, c.Now.Add(-settled))
+			born = between(r, born, c.Now.Add(-evictedBefore(p)))
 		}
 		c.movePod(p, born)
 		if r := c.draw("restarts of " + c.part(p)); !c.steady(p.Namespace) && r.Float64() < restarted {
@@ -183,6 +190,16 @@ func (c *chronicle) settle() {
 		}
 	}
 	c.dateEndpoints()
+}
+
+// evictedBefore is how long ago a pod was made at least that took the place of one that was evicted. Telemetry tells of
+// who was there before a pod of a Deployment, see gone, and must not reach back to who was before one of a StatefulSet
+// or a DaemonSet.
+func evictedBefore(p *v1.Pod) time.Duration {
+	if owner := metav1.GetControllerOf(p); owner != nil && (owner.Kind == "StatefulSet" || owner.Kind == "DaemonSet") {
+		return longAgo
+	}
+	return settled
 }
 
 // part is what a pod is drawn for by. Its name ends by luck, so a pod that has an owner is the first, second, ...

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// maxReleases is how often a workload was released, at most; one that keeps data once more.
+	// maxReleases is how often a workload was released, at most; one that is not released in the present once more.
 	maxReleases = 6
 	// freshest is how long ago the last release was, at least.
 	freshest = 4 * time.Minute
@@ -41,10 +41,10 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	current := sets[0]
 	r := c.draw("deployment " + d.Namespace + "/" + d.Name)
 	n := 1 + r.IntN(maxReleases)
-	if keeps(d) { // Others are released once more in the present: being a store is not to show in the number.
+	if !c.releasedAgain(d) { // What is released in the present is not to show in the number.
 		n++
 	}
-	times := c.releaseTimes(r, n, d.CreationTimestamp.Time)
+	times := c.releaseTimes(r, n, d.CreationTimestamp.Time, freshest)
 	changes := draftChanges(r, &d.Spec.Template, c.HasImage)
 	times = times[max(0, len(times)-len(changes)-1):]
 	times[0] = d.CreationTimestamp.Time
@@ -76,16 +76,46 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	}
 }
 
-// releaseTimes are when a workload was released n times, first and last included. The last release may be minutes
-// or weeks ago; each order of magnitude is as likely.
-func (c *chronicle) releaseTimes(r *rand.Rand, n int, made time.Time) []time.Time {
+// releasedAgain reports whether a Deployment is released once more in the present.
+func (c *chronicle) releasedAgain(d *appsv1.Deployment) bool {
+	if c.Released == nil {
+		return !keeps(d)
+	}
+	return slices.Contains(c.Released, d.Namespace+"/"+d.Name)
+}
+
+// lately is how long ago workloads were released last: some minutes ago, some on this day or in this week, most before.
+// Within each span an age is as likely as one twice as long.
+var lately = []struct {
+	upTo  time.Duration
+	share float64
+}{{time.Hour, 0.2}, {24 * time.Hour, 0.2}, {7 * 24 * time.Hour, 0.2}, {math.MaxInt64, 0.4}}
+
+// lastRelease draws how long ago the last release was of a workload of an age, which is more than so recent.
+func lastRelease(r *rand.Rand, recent, age time.Duration) time.Duration {
+	var from, to []time.Duration
+	var upTo []float64 // shares, added up
+	sum, after := 0.0, recent
+	for _, span := range lately {
+		if before := min(span.upTo, age); before > after {
+			sum += span.share
+			from, to, upTo = append(from, after), append(to, before), append(upTo, sum)
+			after = before
+		}
+	}
+	at := r.Float64() * sum
+	i := slices.IndexFunc(upTo, func(u float64) bool { return at < u })
+	return time.Duration(float64(from[i]) * math.Pow(float64(to[i])/float64(from[i]), r.Float64()))
+}
+
+// releaseTimes are when a workload was released n times, first and last included. The last time was so recent at most.
+func (c *chronicle) releaseTimes(r *rand.Rand, n int, made time.Time, recent time.Duration) []time.Time {
 	age := c.Now.Sub(made)
 	times := []time.Time{made}
-	if n == 1 || age < 2*freshest {
+	if n == 1 || age < 2*recent {
 		return times
 	}
-	ago := time.Duration(float64(freshest) * math.Exp(r.Float64()*math.Log(float64(age)/float64(freshest))))
-	last := c.Now.Add(-ago).Truncate(time.Second)
+	last := c.Now.Add(-lastRelease(r, recent, age)).Truncate(time.Second)
 	for range n - 2 {
 		times = append(times, between(r, made.Add(time.Hour), last.Add(-time.Minute)))
 	}

@@ -38,8 +38,16 @@ type Past struct {
 	Now  time.Time
 	// Steady are namespaces in which nothing has changed since they were made.
 	Steady []string
+	// Released are the Deployments, as "namespace/name", that are released in the present, too. If it is nil, these are
+	// those that keep nothing.
+	Released []string
 	// Telling is told who was there in the past, if it is not nil.
 	Telling func(past.Cast)
+}
+
+// Age is how old a cluster is made to look by the past of a seed.
+func Age(seed uint64) time.Duration {
+	return minAge + time.Duration(Past{Seed: seed}.draw("birth").Int64N(int64(ageSpread)))
 }
 
 // steady reports whether nothing in a namespace has changed since it was made.
@@ -55,6 +63,7 @@ func (p Past) Write(h *cloud.History) error {
 	for _, d := range c.deployments {
 		c.release(d)
 	}
+	c.reviseAll()
 	c.settle()
 	c.schedule()
 	if err := c.certify(); err != nil {

@@ -192,6 +192,35 @@ func TestAges(t *testing.T) {
 	}
 }
 
+// Pods are as old as in a cluster that people use: most have run for weeks or days, and something was released a few
+// minutes ago. That holds for all that nothing releases in the present, whatever it is.
+func TestPodsAreOfAllAges(t *testing.T) {
+	const shops = 400
+	h := history(shops)
+	if err := (world.Past{Seed: 1, Now: now, Released: []string{}}).Write(h); err != nil {
+		t.Fatal(err)
+	}
+	const day = 24 * time.Hour
+	ages := map[string]int{}
+	for _, p := range all[*v1.Pod](h) {
+		switch age := now.Sub(p.CreationTimestamp.Time); {
+		case age > 7*day:
+			ages["weeks"]++
+		case age > day:
+			ages["days"]++
+		case age > time.Hour:
+			ages["hours"]++
+		default:
+			ages["minutes"]++
+		}
+	}
+	for name, least := range map[string]int{"weeks": shops / 3, "days": shops / 8, "hours": shops / 8, "minutes": shops / 8} {
+		if ages[name] < least {
+			t.Errorf("%d of %d pods are %s old, want %d: %v", ages[name], shops, name, least, ages)
+		}
+	}
+}
+
 // What the API says of a container is what its runtime says, and what its log says.
 func TestContainersAgree(t *testing.T) {
 	h := write(t, history(40), 1)
@@ -304,6 +333,35 @@ func TestReleases(t *testing.T) {
 	}
 	if len(all[*v1.Event](h)) == 0 {
 		t.Error("nothing has happened within the last hour")
+	}
+}
+
+// What is released in the present was released once less: the number of ReplicaSets is as high as where nothing is
+// released. That there are images of fewer versions does not show in it.
+func TestReleasedInThePresent(t *testing.T) {
+	const shops = 120
+	mean := func(seed uint64, released []string, images bool) float64 {
+		h := history(shops)
+		if !images {
+			h.HasImage = func(string) bool { return false }
+		}
+		if err := (world.Past{Seed: seed, Now: now, Released: released}).Write(h); err != nil {
+			t.Fatal(err)
+		}
+		return float64(len(all[*appsv1.ReplicaSet](h))) / shops
+	}
+	names := []string{}
+	for i := range shops {
+		names = append(names, fmt.Sprintf("shop/shop-%d", i))
+	}
+	for seed := range uint64(3) {
+		none, every := mean(seed, []string{}, true), mean(seed, names, true)
+		if d := none - every; d < 0.8 || d > 1.01 {
+			t.Errorf("seed %d: %v ReplicaSets each, %v of what is released again", seed, none, every)
+		}
+		if few := mean(seed, []string{}, false); few < none-0.3 {
+			t.Errorf("seed %d: %v ReplicaSets each, %v without other images", seed, none, few)
+		}
 	}
 }
 

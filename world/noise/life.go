@@ -205,8 +205,8 @@ func (l *Life) wear() {
 	}
 }
 
-// dress gives an object what the release has of it: the build, of pods as well if they can be replaced, and in
-// the files of a ConfigMap as a comment.
+// dress gives an object what the release has of it: the build, of pods as well if they can be replaced, in the files of
+// a ConfigMap as a comment, and a setting that makes no difference where there is one.
 func (l *Life) dress(u *unstructured.Unstructured) {
 	annotate := func(path ...string) {
 		_ = unstructured.SetNestedField(u.Object, l.build, append(path, "annotations", buildAnnotation)...)
@@ -215,6 +215,7 @@ func (l *Life) dress(u *unstructured.Unstructured) {
 	if u.GetKind() == "Deployment" && l.rolls(u.GetName()) {
 		annotate("spec", "template", "metadata")
 	}
+	l.differ(u)
 	if u.GetKind() == "ConfigMap" {
 		files, _, _ := unstructured.NestedStringMap(u.Object, "data")
 		for name, text := range files {

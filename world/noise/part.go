@@ -12,14 +12,13 @@ import (
 // part is what of an application belongs to one service and can be applied again.
 type part struct {
 	service string
-	// objects are its ConfigMaps, Service and Deployment; what a person would not write again is left out.
+	// objects are its ConfigMaps, Service and workload; what a person would not write again is left out.
 	objects    []*unstructured.Unstructured
 	deployment *unstructured.Unstructured // nil if it has none
-	// rolls says that its pods can be replaced while users are served: it keeps nothing that is not elsewhere, too. It
-	// can also have a pod more.
+	// rolls says that its pods can be replaced while users are served: it keeps nothing that is not elsewhere, too.
 	rolls bool
-	// elastic says that how many pods it has is the application's own to say.
-	elastic bool
+	// scales says that it can have a pod more: how many it has is not the application's own to say.
+	scales bool
 }
 
 // partsOf takes an application apart, in the order of its manifests.
@@ -50,10 +49,12 @@ func partsOf(a *app.App) ([]*part, error) {
 		switch u.GetKind() {
 		case "Deployment":
 			p := add(u.GetName())
-			p.objects, p.deployment, p.rolls = append(p.objects, u), u, rolls(a, u)
 			of, _ := a.Service(p.service)
-			p.elastic = of.Elastic
-		case "Service":
+			p.objects, p.deployment = append(p.objects, u), u
+			// Two of what is no service might be at odds, as two operators would.
+			p.scales = slices.Contains(rolling, of.Kind) && replaceable(u) && !of.Elastic
+			p.rolls = (of.Worker || slices.Contains(rolling, of.Kind)) && replaceable(u)
+		case "StatefulSet", "DaemonSet", "Service":
 			p := add(u.GetName())
 			p.objects = append(p.objects, u)
 		case "ConfigMap":
@@ -112,11 +113,10 @@ func volumes(u *unstructured.Unstructured) (list []map[string]any) {
 // have the only copy, and who finds others by Consul, or looks at traces, would notice as well.
 var rolling = []string{"service", "memcached"}
 
-// rolls reports whether a Deployment's pods can be replaced one by one without anything being lost.
-func rolls(a *app.App, u *unstructured.Unstructured) bool {
-	s, ok := a.Service(u.GetName())
+// replaceable reports whether a Deployment's pods can be replaced one by one.
+func replaceable(u *unstructured.Unstructured) bool {
 	strategy, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type")
-	return ok && slices.Contains(rolling, s.Kind) && strategy != "Recreate" && replicas(u) > 0 &&
+	return strategy != "Recreate" && replicas(u) > 0 &&
 		!slices.ContainsFunc(volumes(u), func(v map[string]any) bool { return v["persistentVolumeClaim"] != nil })
 }
 

@@ -14,12 +14,13 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// killContainers is what is done to a cache.
+// killContainers is what is done to a cache or a worker.
 var killContainers = &cloud.PodChaos{Action: cloud.ContainerKill}
 
-// restart has the container of a cache killed, once for each pod: the kubelet starts it again at once, and the pod
-// tells of it for as long as it is there. Whoever asks the cache meanwhile looks into the database. A second time there
-// would be a back-off, and an alert of it. A cache that a fault reaches, or that is scaled, is left alone.
+// restart has the container of a cache or of a worker killed, once for each pod: the kubelet starts it again at once,
+// and the pod tells of it for as long as it is there. Whoever asks a cache meanwhile looks into the database, and
+// nobody waits for a worker. A second time there would be a back-off, and an alert of it. What a fault reaches, or is
+// scaled, is left alone. So is a service with two pods or more: who is connected to the one that ends gets an error.
 func (l *Life) restart(ctx context.Context, r *rand.Rand) {
 	// What is begun is finished: the cache is back when it is over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), calmTimeout)
@@ -27,11 +28,12 @@ func (l *Life) restart(ctx context.Context, r *rand.Rand) {
 	services := l.Env.App.Services
 	for _, i := range r.Perm(len(services)) {
 		name := services[i].Name
-		if services[i].Kind != "memcached" || slices.Contains(l.reached, name) || slices.Contains(l.stirred, name) {
+		idle := services[i].Kind == "memcached" || services[i].Worker
+		if !idle || slices.Contains(l.reached, name) || slices.Contains(l.stirred, name) {
 			continue
 		}
 		pods, err := l.podsOf(ctx, name)
-		if err != nil || len(pods) == 0 || slices.Contains(l.restarted, pods[0].Name) {
+		if err != nil || len(pods) != 1 || slices.Contains(l.restarted, pods[0].Name) {
 			continue
 		}
 		if _, ready := fault.ReadySince(&pods[0]); ready && l.kill(ctx, &pods[0]) == nil {

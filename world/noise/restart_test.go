@@ -41,22 +41,32 @@ func (k *killer) Disturb(ctx context.Context, d cloud.Disturbance) (func(context
 	return func(context.Context) error { k.lasts--; return nil }, nil
 }
 
-// A cache is restarted once, and is back when that is told. One that a fault reaches, or that is scaled, is not, nor is
-// anything but a cache.
+// A cache or a worker is restarted once, and is back when that is told. One that a fault reaches, that is scaled, or
+// that has two pods, is not, nor is anything else: not a service either that nobody is known to call.
 func TestRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := fake.NewClientset()
 		a := &app.App{Namespace: "test-shop", Label: "app"}
 		for name, kind := range map[string]string{
 			"hot": "memcached", "warm": "memcached", "faulty": "memcached", "scaled": "memcached", "db": "mongodb",
-			"cart": "service",
+			"twins": "memcached", "cart": "service", "broker": "infrastructure", "mailer": "service",
 		} {
-			a.Services = append(a.Services, app.Service{Name: name, Kind: kind})
+			s := app.Service{Name: name, Kind: kind, Worker: name == "mailer"}
+			if name == "cart" {
+				s.Calls = []string{"broker"}
+			}
+			a.Services = append(a.Services, s)
 			p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: a.Namespace, Name: name + "-1", Labels: map[string]string{"app": name}}}
 			p.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 			p.Status.ContainerStatuses = []v1.ContainerStatus{{RestartCount: 2}} // in the past
 			if err := client.Tracker().Add(p); err != nil {
 				t.Fatal(err)
+			}
+			if twin := p.DeepCopy(); name == "twins" {
+				twin.Name = name + "-2"
+				if err := client.Tracker().Add(twin); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		k := &killer{client: client}
@@ -76,7 +86,7 @@ func TestRestart(t *testing.T) {
 			}
 		}
 		slices.Sort(k.killed)
-		if !slices.Equal(k.killed, []string{"hot-1", "warm-1"}) || k.lasts != 0 {
+		if !slices.Equal(k.killed, []string{"hot-1", "mailer-1", "warm-1"}) || k.lasts != 0 {
 			t.Errorf("killed were %v; %d kills go on", k.killed, k.lasts)
 		}
 	})

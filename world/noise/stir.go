@@ -112,13 +112,14 @@ func (l *Life) Stop(ctx context.Context) {
 // choose draws the services that are scaled. Whether one is chosen does not depend on where a fault is, but for those
 // that cannot have a pod more because of it.
 func (s *stir) choose(r *rand.Rand) (names []string) {
-	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool {
-		return !p.rolls || p.elastic
-	})
+	parts := slices.DeleteFunc(slices.Clone(s.parts), func(p *part) bool { return !p.scales })
+	if len(parts) < least { // One alone would be scaled whenever no fault is tied to its pods, and never if one is.
+		return nil
+	}
 	for _, i := range r.Perm(len(parts)) {
 		name := parts[i].service
 		_, there := s.known[name]
-		if there && !slices.Contains(s.alone, name) && len(names) < max(least, (len(parts)+oneIn-1)/oneIn) {
+		if there && !slices.Contains(s.alone, name) && len(names) < max(least, len(parts)/oneIn) {
 			names = append(names, name)
 		}
 	}
