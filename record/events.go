@@ -9,6 +9,7 @@ import (
 // the baseline with when it was taken, is written when the agent is done.
 const (
 	PhaseEvent      = "phase"      // Phase
+	IsolationEvent  = "isolation"  // Isolation, in an environment that is kept
 	LoadEvent       = "load"       // Load, on a cluster that is somebody's
 	BaselineEvent   = "baseline"   // the healthy system
 	BriefingEvent   = "briefing"   // Briefing
@@ -21,6 +22,8 @@ const (
 	TurnEvent       = "turn"       // Turn, of a member of a group; if it is a call of an action, the action follows
 	ActionEvent     = "action"     // Action, when it begins; a step follows when it is done
 	StepEvent       = "step"       // Step
+	SnapshotEvent   = "snapshot"   // Snapshot, of an episode in training
+	RestoreEvent    = "restore"    // Restore, of an episode in training, before the steps that are taken again
 	AnswerEvent     = "answer"     // Answer, to a question of an incident, before the step that gave it
 	ApprovalEvent   = "approval"   // a change that somebody is asked about: session.Approval
 	WriteEvent      = "write"      // what the agent changed through the API
@@ -30,6 +33,7 @@ const (
 	DoingEvent      = "doing"      // what the agent did that may disturb the system, and how the machine fared
 	SubmissionEvent = "submission" // Submission
 	ProblemEvent    = "problem"    // the problem, its answer and the seed, as of when it ran
+	PastEvent       = "past"       // Past
 	NoiseEvent      = "noise"      // Noise, until the agent's turn, and in it
 	DecoyEvent      = "decoy"      // Decoy, once for each
 	FaultEvent      = "fault"      // Fault, once for each that showed
@@ -56,6 +60,23 @@ type Phase struct {
 	Name string `json:"name"`
 }
 
+// Isolation is what keeps a run apart from others. A record without it is of a run in an environment of its own, too.
+type Isolation struct {
+	Mode string `json:"mode"` // IsolatedFresh or IsolatedReset
+	// Before is how many runs there were in the environment before.
+	Before int `json:"before"`
+	// Compared says that the cluster was compared with what it was reset to, and nothing differed.
+	Compared bool `json:"compared,omitempty"`
+	// Why says why that is not so, of an environment that was reset nevertheless.
+	Why string `json:"why,omitempty"`
+}
+
+// How runs are kept apart: in an environment that nobody has used before, or in one that was reset.
+const (
+	IsolatedFresh = "fresh"
+	IsolatedReset = "reset"
+)
+
 // Load is where the load of a run comes from.
 type Load struct {
 	From      string `json:"from"`                // FromHere or FromCluster
@@ -67,6 +88,20 @@ type Load struct {
 const (
 	FromHere    = "here"
 	FromCluster = "cluster"
+)
+
+// Past is what past a run's world had.
+type Past struct {
+	// Made says how it was made.
+	Made string `json:"made"` // PastWritten or PastNone
+	// Days is how old the cluster is made to look, drawn from the seed.
+	Days int `json:"days,omitempty"`
+}
+
+// A past is written, by a cloud that can, or there is none but what was there: the API of a cluster back-dates nothing.
+const (
+	PastWritten = "written"
+	PastNone    = "none"
 )
 
 // Fault is a fault that was injected.
@@ -269,6 +304,18 @@ type Step struct {
 	Failed      bool    `json:"failed,omitempty"` // the action could not be taken, or was broken off
 	Thought     float64 `json:"thought_seconds"`  // that the agent took
 	Took        float64 `json:"took_seconds"`     // that the action took
+}
+
+// Snapshot is a moment of an episode to which environments may go back.
+type Snapshot struct {
+	Steps int `json:"steps"` // how many there were by then
+}
+
+// Restore says that an episode began with the steps that another one had taken until a snapshot; with none, that it
+// began as the other one did, by the same problem and seed.
+type Restore struct {
+	From  string `json:"from"` // the id of that one
+	Steps int    `json:"steps"`
 }
 
 // Answer is what the agent answered to a question of an incident.

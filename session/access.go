@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/guard/policy"
+	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/workload/remote"
@@ -70,6 +71,11 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels
 		o.Hide = hidden(t)
+		objects, err := manifest.Read(l.setting.Problem.App.Manifests)
+		if err != nil {
+			return nil, err
+		}
+		o.Custom = manifest.Resources(objects)
 	}
 	o.Keeper, _ = l.stage.cloud.(cloud.Keeper) // Without one, commands in containers are refused in transactions.
 	if a.guard, err = guard.Start(ctx, o); err != nil {

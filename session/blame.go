@@ -152,6 +152,19 @@ func (h *history) touched() string {
 	return h.load()
 }
 
+// unreported reports whether the agent was asked for a report and has given none, or not all of it.
+func (h *history) unreported() bool {
+	return h.truth.Goal != nil && grade.Unreported(h.truth.Goal, decodeAnswer(h.submission.Answer))
+}
+
+// onlyLooks reports whether all that was asked for is a report, and no fault is there to be seen: then who did nothing
+// but look did all of it, and may have seen what a busy machine looks like.
+func (h *history) onlyLooks(last grade.Look) bool {
+	g := h.truth.Goal
+	there := len(h.truth.Faults) > 0 && len(last.Symptoms) >= len(h.truth.Faults)
+	return g != nil && len(g.Want) == 0 && !there
+}
+
 // excuse says why the run does not count though there is something to judge, and whose that is; the
 // class is empty if it counts.
 func (h *history) excuse(res grade.Result) (Class, string) {
@@ -164,8 +177,9 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 	innocent := h.busyBefore() || h.load() == ""
 	last := h.looks[len(h.looks)-1]
 	if h.truth.byState() {
-		// Who did nothing has mended nothing, and what is gone is gone, however busy the machine is.
-		sure := h.touched() == "" || len(grade.Missing(h.baseline, last)) > 0
+		// Who did nothing has mended nothing, what is gone is gone, and what was not reported was not, however busy the
+		// machine is.
+		sure := h.touched() == "" && !h.onlyLooks(last) || len(grade.Missing(h.baseline, last)) > 0 || h.unreported()
 		if busy && innocent && !res.Success() && !sure {
 			return Infra, busyText
 		}

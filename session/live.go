@@ -128,6 +128,15 @@ func (l *Live) ask(r request) (Turn, error) {
 	}
 }
 
+// Note adds an event to the record, of a run whose agent has its turn.
+func (l *Live) Note(ctx context.Context, kind string, data any) error {
+	b, err := l.Briefing(ctx)
+	if err == nil {
+		b.Note(kind, data)
+	}
+	return err
+}
+
 // Interrupt ends the command of the step that is under way, if there is one, as Ctrl-C does. Who waits for the step
 // gets what came of it by then.
 func (l *Live) Interrupt() {

@@ -97,6 +97,14 @@ func TestLive(t *testing.T) {
 				t.Errorf("%+v, %v", turn, err)
 			}
 		}, Solved, "the answer is right"},
+		{"it is one of a search", func(t *testing.T, l *Live) {
+			if err := l.Note(t.Context(), record.RestoreEvent, record.Restore{From: "x", Steps: 1}); err != nil {
+				t.Error(err)
+			}
+			if turn, err := l.Step(t.Context(), yes); err != nil || !turn.Over {
+				t.Errorf("%+v, %v", turn, err)
+			}
+		}, Searched, "in a search: the answer is right"},
 		{"it gives up", func(t *testing.T, l *Live) {
 			if err := l.GiveUp(t.Context(), gone); err != nil {
 				t.Error(err)

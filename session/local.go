@@ -79,6 +79,20 @@ func (l *Local) Keep(ctx context.Context, a *app.App) (err error) {
 	return err
 }
 
+// Ready sees to it that there is an application for a run that begins at some time later, when Prepare is called. Of
+// the run there is nothing before: no users, no faults, nothing that is recorded. The past of a cloud that was started
+// with one has ended by then, so Prepare has the cloud reset to one that ends as the run begins: nothing in it tells of
+// the wait.
+func (l *Local) Ready(ctx context.Context, a *app.App) (err error) {
+	if l.stage == nil {
+		l.stage, err = l.newStage(ctx, a)
+	}
+	if err == nil {
+		l.stage.aged = nil
+	}
+	return err
+}
+
 // Fits reports whether a problem can be run here: no application is deployed, or the problem's is.
 func (l *Local) Fits(p *problem.Problem) bool { return l.stage == nil || l.stage.Fits(p) }
 
@@ -107,10 +121,7 @@ func (l *Local) phase(name string) { l.tell(record.PhaseEvent, record.Phase{Name
 
 // Prepare sets up the situation that the agent will find.
 func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission, err error) {
-	l.endShift()
-	l.leaveGate()
-	l.sampler.end()
-	l.calm(ctx)
+	l.settle(ctx)
 	l.shift = nil
 	s.Problem = s.Problem.In(cloud.TenancyOf(l.Cloud))
 	l.setting, l.tell, l.faults, l.decoys, l.healthy = s, tell, nil, nil, agent.Interval{}
@@ -135,8 +146,11 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if err != nil {
 		return a, err
 	}
+	tell(record.PastEvent, l.stage.past(s.Seed))
+	l.tellIsolation()
 	tell(record.BaselineEvent, l.baseline)
 	l.tellMade()
+	l.Made = nil // What an agent can reach makes no worlds any more.
 	if err := l.stage.load.Begin(ctx); err != nil {
 		return a, err
 	}
@@ -188,16 +202,25 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 
 // setUp sees to it that there is an application.
 func (l *Local) setUp(ctx context.Context) (err error) {
-	switch a := l.setting.Problem.App; {
-	case l.stage != nil:
-	case l.Revival != nil:
-		l.phase("starting from a kept " + l.Revival.App.Name)
-		l.stage, err = reviveStage(l.Cloud, l.Revival)
-	default:
-		l.phase("deploying " + a.Name)
-		l.stage, err = newStage(ctx, l.Cloud, a)
+	if l.stage != nil {
+		return nil
 	}
+	a := l.setting.Problem.App
+	if l.Revival != nil {
+		l.phase("starting from a kept " + l.Revival.App.Name)
+	} else {
+		l.phase("deploying " + a.Name)
+	}
+	l.stage, err = l.newStage(ctx, a)
 	return err
+}
+
+// newStage takes the application that was revived, or deploys one.
+func (l *Local) newStage(ctx context.Context, a *app.App) (*Stage, error) {
+	if l.Revival != nil {
+		return reviveStage(l.Cloud, l.Revival)
+	}
+	return newStage(ctx, l.Cloud, a)
 }
 
 // tellMade tells of the application that was deployed, once it has proved to serve its users, if there is anything

@@ -9,13 +9,17 @@ import (
 
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 const (
 	// loadWindow is the part of the load's past that a look is about.
 	loadWindow = "5s"
-	// minCovered is how much of it must be known before it says anything.
+	// minCovered is how much of it must be known before it says anything, and minPrompt how much is enough if all users
+	// are served, 95 % of them within prompt: others are compared with that, so it must not be a slow moment.
 	minCovered = 4 * time.Second
+	minPrompt  = 2 * time.Second
+	prompt     = 100 * time.Millisecond
 	// healthySuccess is the part of requests that must succeed before a fault is injected.
 	healthySuccess = 0.98
 )
@@ -111,6 +115,15 @@ func unhealthy(l grade.Look, covered time.Duration) string {
 		}
 	}
 	return ""
+}
+
+// enough is how long the load of an application must have gone on that serves all users promptly. Users who wait for
+// answers come all at once at first: in a shorter time there may be far more of them than there usually are, or fewer.
+func enough(l *problem.Load) time.Duration {
+	if l.Users != nil {
+		return minCovered
+	}
+	return minPrompt
 }
 
 // poll calls f at once and then at intervals, until it says that it is done or fails, or ctx ends.

@@ -11,6 +11,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -31,6 +32,9 @@ const goalPatience = 75 * time.Second
 
 // manifestsMap is the ConfigMap with the manifest of a Deployment that is not there at first.
 const manifestsMap = "manifests"
+
+// restartedAt is the annotation by which kubectl restarts pods.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // operated looks at the services that an operation is about.
 func (s *Stage) operated(ctx context.Context) (list []grade.Operated, err error) {
@@ -61,6 +65,9 @@ func (s *Stage) operatedOne(
 		return o, err
 	}
 	o.Found, o.Wanted, o.Ready = true, 1, current(d)
+	if m, ok := s.made[name]; ok {
+		o.Remade = m.others(d.Spec.Template)
+	}
 	if d.Spec.Replicas != nil {
 		o.Wanted = int(*d.Spec.Replicas)
 	}
@@ -171,10 +178,71 @@ func (s *Stage) spent(ctx context.Context) (*grade.Spent, error) {
 	return &grade.Spent{Requests: w.Total.Requests - s.began.Requests, Failed: w.Total.Failed - s.began.Failed}, nil
 }
 
-// beginTurn notes what users got before an agent's turn, for a goal with a budget.
+// makings are what a Deployment's pods were made of at a time, and in its earlier releases.
+type makings struct {
+	template v1.PodTemplateSpec
+	earlier  []v1.PodTemplateSpec
+}
+
+// others reports whether pods of a template are not just those that there were, made again: all that may be new is an
+// annotation, by which pods are restarted. An earlier release may differ in no more than that.
+func (m makings) others(now v1.PodTemplateSpec) bool {
+	for name, value := range m.template.Annotations {
+		if name != restartedAt && now.Annotations[name] != value {
+			return true
+		}
+	}
+	return !equality.Semantic.DeepEqual(m.template.Labels, now.Labels) ||
+		!equality.Semantic.DeepEqual(m.template.Spec, now.Spec) ||
+		slices.ContainsFunc(m.earlier, func(t v1.PodTemplateSpec) bool { return equality.Semantic.DeepEqual(t, now) })
+}
+
+// makingsOf reads what a Deployment's pods are made of.
+func (s *Stage) makingsOf(ctx context.Context, name string) (m makings, err error) {
+	ns := s.app.Namespace
+	d, err := s.client.AppsV1().Deployments(ns).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return m, err
+	}
+	m.template = d.Spec.Template
+	sets, err := s.client.AppsV1().ReplicaSets(ns).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return m, err
+	}
+	for _, r := range sets.Items {
+		if !metav1.IsControlledBy(&r, d) {
+			continue
+		}
+		t := r.Spec.Template
+		delete(t.Labels, appsv1.DefaultDeploymentUniqueLabelKey)
+		if !equality.Semantic.DeepEqual(t, m.template) {
+			m.earlier = append(m.earlier, t)
+		}
+	}
+	return m, nil
+}
+
+// beginTurn notes what there was before an agent's turn: what users got, for a goal with a budget, and of what pods are
+// that are to be restarted.
 func (s *Stage) beginTurn(ctx context.Context) error {
-	s.began = nil
-	if s.goal == nil || s.goal.Budget == 0 {
+	s.began, s.made = nil, map[string]makings{}
+	if s.goal == nil {
+		return nil
+	}
+	for _, w := range s.goal.Want {
+		if !w.Restarted {
+			continue
+		}
+		m, err := s.makingsOf(ctx, w.Service)
+		if apierrors.IsNotFound(err) {
+			continue // Whoever judges says that it is not there.
+		}
+		if err != nil {
+			return err
+		}
+		s.made[w.Service] = m
+	}
+	if s.goal.Budget == 0 {
 		return nil
 	}
 	w, err := s.whole(ctx)

@@ -8,6 +8,8 @@ import (
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/kit/past"
+	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/workload"
 )
 
 const (
@@ -56,9 +58,8 @@ func (s *Stage) mark(ctx context.Context) error {
 	return nil
 }
 
-// recall has the telemetry of the application, which is well and under load, go on into the past. Rate is how many
-// requests a second its users usually send.
-func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
+// recall has the telemetry of the application, which is well and under load, go on into the past.
+func (s *Stage) recall(ctx context.Context, l *problem.Load, seed uint64) error {
 	h, ok := s.cloud.(cloud.Historian)
 	if !ok {
 		return nil
@@ -73,7 +74,7 @@ func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
 	if err != nil {
 		return err
 	}
-	now, since := time.Now(), s.usual.since
+	now, since, rate := time.Now(), s.usual.since, usualRate(l, w)
 	if n := w.Total.Requests - s.usual.requests; rate > 0 && n > 0 {
 		since = now.Add(-time.Duration(float64(n) / rate * float64(time.Second)))
 	}
@@ -86,6 +87,24 @@ func (s *Stage) recall(ctx context.Context, seed uint64, rate float64) error {
 	}
 	logs.Or(s.log).Debug("the telemetry has a past", "took", time.Since(now))
 	return nil
+}
+
+// usualRate is how many requests a second there are on average under a load that has not begun to change; 0 if that is
+// not known. Users who wait for answers send as many as they get.
+func usualRate(l *problem.Load, whole workload.Window) float64 {
+	u := l.Users
+	if u == nil {
+		_, high := l.Bounds()
+		return high
+	}
+	users := u.Count
+	if u.Spawn > 0 {
+		users = min(max(u.From, 1), u.Count)
+	}
+	if round := (u.Think.Min+u.Think.Max)/2 + whole.Total.Mean; round > 0 {
+		return float64(users) / round.Seconds()
+	}
+	return 0
 }
 
 // awaitUsual waits until there has been the usual load for a while. What failed in it, because something has only just

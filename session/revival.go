@@ -8,7 +8,9 @@ import (
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/kit/past"
 	"github.com/aiopslab/aiopslab/observe"
+	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/world"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 // Revival is an application that a former run deployed, and that a cloud was started from: with the past that a
@@ -34,10 +36,33 @@ type Made struct {
 
 // Past is what the application has behind it.
 func (r *Revival) Past() world.Past {
-	return newPast(r.Seed, func(c past.Cast) { r.cast = c })
+	return newPast(r.App, r.Seed, func(c past.Cast) { r.cast = c })
 }
 
 // newPast is the past of an application whose run begins now.
-func newPast(seed uint64, telling func(past.Cast)) world.Past {
-	return world.Past{Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}, Telling: telling}
+func newPast(a *app.App, seed uint64, telling func(past.Cast)) world.Past {
+	return world.Past{
+		Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}, Telling: telling, Released: released(a),
+	}
+}
+
+// past is what past the world of a run has.
+func (s *Stage) past(seed uint64) record.Past {
+	if _, ok := s.cloud.(cloud.Historian); !ok {
+		return record.Past{Made: record.PastNone}
+	}
+	return record.Past{Made: record.PastWritten, Days: int(world.Age(seed) / (24 * time.Hour))}
+}
+
+// released are the Deployments of an application that a run releases anew.
+func released(a *app.App) []string {
+	list, err := noise.Rolling(a)
+	if err != nil { // Nobody could have deployed it.
+		return nil
+	}
+	names := []string{}
+	for _, u := range list {
+		names = append(names, a.Namespace+"/"+u.GetName())
+	}
+	return names
 }

@@ -25,14 +25,17 @@ type historian struct {
 	*cloudtest.Cloud
 	relived, marked, recalled int
 	atMark                    func()
+	written                   []time.Time // when it was given a past
 }
 
 func (h *historian) Rewrite(s cloud.Snapshot, _ func(*cloud.History) error) (cloud.Snapshot, error) {
+	h.written = append(h.written, time.Now())
 	return s, nil
 }
 
 func (h *historian) Relive(ctx context.Context, _ func(*cloud.History) error) (cloud.Snapshot, error) {
 	h.relived++
+	h.written = append(h.written, time.Now())
 	return h.Snapshot(ctx)
 }
 
@@ -92,13 +95,16 @@ func TestRevived(t *testing.T) {
 			}
 			return r
 		}
-		if again := serve(20, revive(told[0])); again > first/2 || len(told) != 1 {
+		if first < minPrompt || first >= minCovered {
+			t.Errorf("at first ready after %v", first)
+		}
+		if again := serve(20, revive(told[0])); again >= minPrompt || len(told) != 1 {
 			t.Errorf("ready after %v, at first %v; told %d times", again, first, len(told))
 		}
-		if other := serve(30, revive(told[0])); other < minCovered || len(told) != 2 || len(told[1].Healthy) != 2 {
+		if other := serve(30, revive(told[0])); other < minPrompt || len(told) != 2 || len(told[1].Healthy) != 2 {
 			t.Errorf("ready for another load after %v; told of %+v", other, told[1:])
 		}
-		if again := serve(30, revive(told[1])); again > first/2 || len(told) != 2 {
+		if again := serve(30, revive(told[1])); again >= minPrompt || len(told) != 2 {
 			t.Errorf("ready for the other load after %v; told %d times", again, len(told))
 		}
 		if h.relived != 1 || h.recalled != 4 {
@@ -191,5 +197,82 @@ func TestUsualSecondIsWell(t *testing.T) {
 				t.Errorf("%d failures: %d usual seconds, want %d; recalled %d times", fails, h.marked, least, h.recalled)
 			}
 		})
+	}
+}
+
+// The first users of an application that was only just deployed may come too early. They are forgotten, if it serves
+// all users soon. If it never does, it is watched for longer, and has a past all the same.
+func TestFirstUsersAreForgotten(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		fails        func(n int64, since time.Duration) bool // the nth request
+		least, below time.Duration
+		failed       bool // the baseline has failures
+	}{
+		{
+			"for a moment", func(_ int64, since time.Duration) bool { return since < time.Second },
+			time.Second + minPrompt, time.Second + minCovered, false,
+		},
+		{
+			"now and then", func(n int64, _ time.Duration) bool { return n%60 == 0 },
+			warming + minCovered, warming + minCovered + 2*maxUnusual*minUsual, true,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			results := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				w := newShop(t)
+				defer w.Local.Close()
+				h := &historian{Cloud: w.Cloud}
+				w.Local.Cloud = h
+				began := time.Now()
+				w.Serve("frontend.test-shop:80", http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) {
+					if c.fails(w.visits.Add(1), time.Since(began)) {
+						rw.WriteHeader(http.StatusBadGateway)
+					}
+				}))
+				p := shopProblem(problem.Detection)
+				p.Document.Load.Rate = workload.Constant(400)
+				var ready time.Duration
+				var baseline grade.Look
+				s := Session{
+					Problem: p, Agent: scripted(agent.Call("submit", "Yes")), Environment: w.Local, Results: results,
+					Progress: func(kind string, data any) {
+						if look, ok := data.(grade.Look); ok && kind == record.BaselineEvent {
+							baseline, ready = look, time.Since(began)
+						}
+					},
+				}
+				if _, err := s.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				failed := baseline.Load.Total.Failed
+				if ready < c.least || ready >= c.below || failed > 0 != c.failed || h.recalled != 1 {
+					t.Errorf("ready after %v, %d users failed, recalled %d times", ready, failed, h.recalled)
+				}
+			})
+		})
+	}
+}
+
+// How many users there usually are is known before they have come: a second is too short to count them.
+func TestUsualRate(t *testing.T) {
+	second := workload.Think{Min: time.Second, Max: time.Second}
+	slow := workload.Window{Total: workload.SLI{Mean: 250 * time.Millisecond}}
+	for _, c := range []struct {
+		name string
+		load problem.Load
+		want float64
+	}{
+		{"constant", problem.Load{Arrivals: workload.Arrivals{Rate: workload.Constant(20)}}, 20},
+		{"who wait for answers", problem.Load{Users: &workload.Users{Count: 50, Think: second}}, 40},
+		{"who have yet to come", problem.Load{Users: &workload.Users{Count: 50, Think: second, Spawn: 1, From: 10}}, 8},
+	} {
+		if got := usualRate(&c.load, slow); got != c.want {
+			t.Errorf("%s: %v requests a second, want %v", c.name, got, c.want)
+		}
+	}
+	if got := usualRate(&problem.Load{Users: &workload.Users{Count: 5}}, workload.Window{}); got != 0 {
+		t.Errorf("of users who do not think, before the first answer: %v requests a second", got)
 	}
 }

@@ -52,7 +52,7 @@ const (
 	awaiting  = deploying + " (waiting until its users are served)"
 	alerting  = awaiting + ` (waiting until no alert is left from the start, such as Noisy{pod="cart-0"})`
 	acting1   = awaiting + " (agent) briefing action step"
-	withheld  = " problem baseline (injecting)" // what the record has when the agent is done
+	withheld  = " problem past baseline (injecting)" // what the record has when the agent is done
 	leaving   = " doing submission" + withheld + " fault hand-over (grading) hold"
 
 	failed   = " problem submission verdict"
@@ -156,7 +156,7 @@ func TestRun(t *testing.T) {
 				w.session.Agent.Baseline = time.Hour
 				time.AfterFunc(time.Minute, w.interrupt)
 			}, Inconclusive, "interrupted before the agent could begin",
-			awaiting + " (watching the healthy system for 1h0m0s) problem baseline submission verdict",
+			awaiting + " (watching the healthy system for 1h0m0s) problem past baseline submission verdict",
 		},
 		{
 			"baseline: an agent learns for two minutes", problem.Detection, scripted(look, yes), func(w *fakeShop) {

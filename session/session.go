@@ -244,10 +244,10 @@ func (r *run) disclose() {
 	r.secrets, r.open = nil, true
 }
 
-// tell takes an event of the environment. When the healthy system was looked at and when the injection
-// began is withheld with the fault: how long it is from there to the agent's turn is how long a fault
-// took to show, or that there was none. So is where the load comes from, because it is told in between. So are noise
-// and decoys, since what is none of them is the fault, and how bad the system is.
+// tell takes an event of the environment. When the healthy system was looked at and when the injection began is
+// withheld with the fault: how long it is from there to the agent's turn is how long a fault took to show, or that
+// there was none. So is where the load comes from, because it is told in between, and what past the world was given,
+// which is made up. So are noise and decoys, since what is none of them is the fault, and how bad the system is.
 func (r *run) tell(kind string, data any) {
 	if data == (record.Phase{Name: injectingPhase}) {
 		r.mu.Lock()
@@ -260,10 +260,10 @@ func (r *run) tell(kind string, data any) {
 		return
 	}
 	switch {
-	case kind == record.FaultEvent, kind == record.BaselineEvent, kind == record.LoadEvent, kind == record.NoiseEvent,
-		kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.SeverityEvent,
-		kind == record.TransactionEvent, kind == record.ShiftEvent, kind == record.IncidentEvent,
-		kind == record.ShiftEndEvent, data == (record.Phase{Name: injectingPhase}):
+	case kind == record.FaultEvent, kind == record.PastEvent, kind == record.BaselineEvent, kind == record.LoadEvent,
+		kind == record.NoiseEvent, kind == record.DecoyEvent, kind == record.HandOverEvent,
+		kind == record.SeverityEvent, kind == record.TransactionEvent, kind == record.ShiftEvent,
+		kind == record.IncidentEvent, kind == record.ShiftEndEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)
 	default:
 		r.event(kind, data)

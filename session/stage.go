@@ -47,13 +47,17 @@ type Stage struct {
 	snapshot cloud.Snapshot
 	revival  *Revival  // what the cloud was started from; nil if the application was deployed
 	used     bool      // by a run, since it was deployed or reset
+	runs     int       // that have used it
+	aged     *uint64   // the seed of the past that it has; nil for none
+	unclean  string    // why the last reset is not proved to be clean; empty if nothing differed
 	cast     past.Cast // who was there before the last reset, as its past has it
 	usual    usual     // since when there has been the usual load after it
 	// alerting has the alerts of the application when it is well: not of its start, but its own.
 	alerting map[string]bool
-	log      *slog.Logger  // of the run; nil for none
-	goal     *problem.Goal // of an operation; nil for other runs
-	began    *grade.Spent  // what users had got when the agent's turn began; nil if nobody counts
+	log      *slog.Logger       // of the run; nil for none
+	goal     *problem.Goal      // of an operation; nil for other runs
+	began    *grade.Spent       // what users had got when the agent's turn began; nil if nobody counts
+	made     map[string]makings // of which pods were made then that are to be restarted, by their Deployment
 	hunger   hunger
 }
 
@@ -69,7 +73,7 @@ func NewStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.snapshot, err = resetter.Snapshot(ctx); err != nil {
+	if s.snapshot, err = settledSnapshot(ctx, resetter); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("take a snapshot: %w", err)
 	}
@@ -88,7 +92,7 @@ func newStage(ctx context.Context, c cloud.Cloud, a *app.App) (*Stage, error) {
 func reviveStage(c cloud.Cloud, r *Revival) (*Stage, error) {
 	s, err := openStage(c, r.App)
 	if err == nil {
-		s.snapshot, s.cast, s.revival = r.Made.Snapshot, r.cast, r
+		s.snapshot, s.cast, s.revival, s.aged = r.Made.Snapshot, r.cast, r, &r.Seed
 		maps.Copy(s.healthy, r.Made.Healthy)
 	}
 	return s, err
@@ -132,7 +136,7 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 	if baseline, err = s.serve(ctx, l, seed); err != nil {
 		return baseline, err
 	}
-	if err := s.recall(ctx, seed, baseline.Load.Total.Rate); err != nil {
+	if err := s.recall(ctx, l, seed); err != nil {
 		return baseline, err
 	}
 	if s.goal != nil { // Who is asked to bring latency down is not paged, and alerts may be about it.
@@ -147,7 +151,7 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 		return baseline, err
 	}
 	// What led to alerts was in the first look, too.
-	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
+	if baseline, err = s.awaitHealth(ctx, minCovered, minCovered); err == nil {
 		s.remember(l, baseline)
 	}
 	return baseline, err
@@ -170,15 +174,21 @@ func (s *Stage) serve(ctx context.Context, l *problem.Load, seed uint64) (baseli
 			return baseline, err
 		}
 	}
-	s.used, s.usual = true, usual{}
+	s.used, s.usual, s.runs = true, usual{}, s.runs+1
 	if healthy, ok := s.healthy[l.Key()]; ok {
 		s.served = healthy.Serving
-		return healthy, s.restart(ctx, l, seed)
+		return healthy, s.restart(ctx, l, seed, true)
 	}
-	if err := s.start(ctx, l, seed); err != nil {
+	least := minCovered
+	if _, ok := s.cloud.(cloud.Historian); ok { // All of it was restored for its past.
+		least, err = enough(l), s.restart(ctx, l, seed, false)
+	} else {
+		err = s.start(ctx, l, seed)
+	}
+	if err != nil {
 		return baseline, err
 	}
-	if baseline, err = s.awaitHealth(ctx, minCovered); err == nil {
+	if baseline, err = s.awaitHealth(ctx, least, minCovered); err == nil {
 		s.remember(l, baseline)
 		s.served = baseline.Serving
 	}
@@ -201,45 +211,55 @@ func (s *Stage) mustReset(seed uint64) bool {
 		return true
 	}
 	_, historian := s.cloud.(cloud.Historian)
-	return historian && (s.revival == nil || s.revival.Seed != seed)
+	return historian && (s.aged == nil || *s.aged != seed)
 }
 
 // restart puts an application that was just restored under load again. Its first users may come too
-// early: as long as one is not served, they are forgotten, and the load begins anew.
-func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64) error {
+// early: as long as one is not served, they are forgotten, and the load begins anew. Some applications never serve all
+// of them: after a while the load goes on as it is, unless it is known that this one does.
+func (s *Stage) restart(ctx context.Context, l *problem.Load, seed uint64, known bool) error {
 	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
 	defer cancel()
-	for {
+	for began := time.Now(); ; {
 		if err := s.start(ctx, l, seed); err != nil {
 			return err
 		}
-		failed := false
-		err := poll(ctx, minRestored/10, func() (bool, error) {
-			w, err := s.whole(ctx)
-			if err != nil {
-				return false, err
-			}
-			failed = w.Total.Failed > 0
-			return failed || w.Covered >= minRestored && w.Total.Requests > 0, nil
-		})
-		if err != nil {
+		failed, err := s.beginning(ctx)
+		switch {
+		case err != nil:
 			return fmt.Errorf("the application does not serve its users after a reset: %w", err)
-		}
-		if !failed {
+		case !failed:
 			if err := s.mark(ctx); err != nil {
 				return err
 			}
-			_, err := s.awaitHealth(ctx, minRestored)
+			_, err := s.awaitHealth(ctx, minRestored, minRestored)
+			return err
+		case !known && time.Since(began) >= warming:
+			_, err := s.awaitHealth(ctx, minCovered, minCovered)
 			return err
 		}
 		s.load.End() // Its last requests end by themselves.
 	}
 }
 
+// beginning watches the first users of a load, and reports whether one of them was not served.
+func (s *Stage) beginning(ctx context.Context) (failed bool, err error) {
+	err = poll(ctx, minRestored/10, func() (bool, error) {
+		w, err := s.whole(ctx)
+		if err != nil {
+			return false, err
+		}
+		failed = w.Total.Failed > 0
+		return failed || w.Covered >= minRestored && w.Total.Requests > 0, nil
+	})
+	return failed, err
+}
+
 // reset brings the application back to how it was before any run, with a past where it can have one.
 func (s *Stage) reset(ctx context.Context, seed uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, resetTimeout)
 	defer cancel()
+	s.used = true // Half-way it is of no use.
 	if s.load != nil {
 		s.load.End()
 	}
@@ -250,6 +270,7 @@ func (s *Stage) reset(ctx context.Context, seed uint64) error {
 	if err != nil {
 		return fmt.Errorf("reset the cluster: %w", err)
 	}
+	s.used, s.aged = false, &seed
 	return nil
 }
 
@@ -257,7 +278,7 @@ func (s *Stage) restore(ctx context.Context, seed uint64) error {
 	lived := s.snapshot
 	if h, ok := s.cloud.(cloud.Historian); ok {
 		var err error
-		w := newPast(seed, func(c past.Cast) { s.cast = c })
+		w := newPast(s.app, seed, func(c past.Cast) { s.cast = c })
 		if s.snapshot == nil { // It is the first run.
 			s.snapshot, err = h.Relive(ctx, w.Write)
 			return err
@@ -266,21 +287,30 @@ func (s *Stage) restore(ctx context.Context, seed uint64) error {
 			return err
 		}
 	}
-	return s.cloud.(cloud.Resetter).Reset(ctx, lived)
+	return s.restoreClean(ctx, lived)
 }
 
-// awaitHealth waits until the application serves its users, and returns how that looks.
-func (s *Stage) awaitHealth(ctx context.Context, covered time.Duration) (look grade.Look, err error) {
+// awaitHealth waits until the application serves its users, and returns how that looks. They are watched for as long as
+// most, or as least if all of them are served promptly.
+func (s *Stage) awaitHealth(ctx context.Context, least, most time.Duration) (look grade.Look, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthyTimeout)
 	defer cancel()
 	var why, told string
-	err = poll(ctx, min(covered, lookInterval)/4, func() (bool, error) {
+	interval := min(least, lookInterval) / 4
+	if least < most { // Every moment counts: users are watched for no longer than they must.
+		interval /= 4
+	}
+	err = poll(ctx, interval, func() (bool, error) {
 		var err error
 		if look, err = s.look(ctx, nil); err != nil {
 			return false, err
 		}
 		if err := s.warm(ctx); err != nil {
 			return false, err
+		}
+		covered := most
+		if look.Exemplary() && look.Load.Total.P95 <= prompt {
+			covered = least
 		}
 		if why = unhealthy(look, covered); why != told {
 			logs.Or(s.log).Debug("health", "not_well", why)

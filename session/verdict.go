@@ -30,6 +30,9 @@ const (
 	Inconclusive Class = "inconclusive"
 	// ShadowRun is a run on a live system, on which there is no verdict.
 	ShadowRun Class = "shadow"
+	// Searched is an episode in training that began where another one had been, or to which others may go back: who
+	// ran it may have tried more than once. Its results have the class that it would have otherwise, as "search".
+	Searched Class = "search"
 )
 
 // Verdict is how an agent did.
@@ -130,6 +133,7 @@ type history struct {
 	answers      []answer // to the questions of an incident
 	mends        bool     // an incident asks to mend the system, so what is gone may be the agent's work
 	death        *record.Death
+	search       bool // a snapshot was taken of it, or it was restored from one
 	interrupt    bool // the system was not watched for as long as it takes
 	changes      changes
 	doing        Doing
@@ -210,6 +214,8 @@ func decode(rec *record.Record) (*history, error) {
 			err = e.Decode(h.death)
 		case record.InterruptEvent:
 			h.interrupt = true
+		case record.SnapshotEvent, record.RestoreEvent:
+			h.search = true
 		case record.ModelEvent:
 			err = h.models.add(e)
 		case record.GroupEvent, record.MessageEvent, record.TurnEvent:
@@ -263,7 +269,19 @@ func Grade(rec *record.Record) (Verdict, error) {
 	judged := v()
 	h.addDecoys(judged.Results)
 	h.addSafety(judged.Results)
+	if h.search {
+		judged = judged.ofSearch()
+	}
 	return judged, nil
+}
+
+// ofSearch is the verdict on an episode of a search: one that would count does not, and tells what it would be.
+func (v Verdict) ofSearch() Verdict {
+	if v.Class != Solved && v.Class != AgentFailed {
+		return v
+	}
+	v.Results["search"] = string(v.Class)
+	return Verdict{Searched, "in a search: " + v.Why, v.Results}
 }
 
 // verdict is that on one question.

@@ -28,6 +28,7 @@ type aRun struct {
 	doing      Doing
 	hold       grade.Holding
 	blind      string
+	goal       *problem.Goal // of an operation
 	// Of an incident: answers by question, in the order in which they are given, and its questions, all four if there
 	// are none.
 	answers   []record.Answer
@@ -55,7 +56,7 @@ func (a aRun) write(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation", Namespace: "test", Questions: a.questions}
+	tr := truth{ID: "p", Task: a.task, App: "hotel-reservation", Namespace: "test", Questions: a.questions, Goal: a.goal}
 	if a.task == problem.Incident && a.questions == nil {
 		tr.Questions = []problem.Task{problem.Detection, problem.Localization, problem.Analysis, problem.Mitigation}
 	}
@@ -112,6 +113,9 @@ func TestGrade(t *testing.T) {
 	busy := []grade.Look{sound(0, "geo fails")}
 	busy[0].Late = 2 * time.Second
 	limit := &record.Submission{Class: string(AgentFailed), Reason: "no submission within 30 steps"}
+	starved := []grade.Look{sound(0)}
+	starved[0].Waited = 0.6
+	slo := &problem.Goal{Level: "L3", Report: []problem.Item{{Key: "slo", Value: "broken"}}}
 	for _, tt := range []struct {
 		name string
 		run  aRun
@@ -130,6 +134,12 @@ func TestGrade(t *testing.T) {
 		{"mitigated without a submission", aRun{task: problem.Mitigation, unanswered: limit, looks: held}, Solved, "well"},
 		{"not mitigated", aRun{task: problem.Mitigation, looks: shows}, AgentFailed, "geo fails"},
 		{"not mitigated, on a machine that is too busy", aRun{task: problem.Mitigation, looks: busy, writes: 1}, Infra, "2s late"},
+		// What the agent saw may be the machine's; that it said nothing is its own.
+		{"reported wrongly, on a starved machine", aRun{task: problem.Operation, goal: slo, answer: map[string]string{"slo": "met"}, looks: starved, writes: 1}, Infra, "waited for a processor"},
+		{"reported wrongly by looking alone, on a starved machine", aRun{task: problem.Operation, goal: slo, healthy: true, answer: map[string]string{"slo": "met"}, looks: starved}, Infra, "waited for a processor"},
+		{"reported wrongly by looking alone, with the fault there to be seen", aRun{task: problem.Operation, goal: slo, answer: map[string]string{"slo": "met"}, looks: busy}, AgentFailed, "slo"},
+		{"nothing reported, on a starved machine", aRun{task: problem.Operation, goal: slo, looks: starved, writes: 1}, AgentFailed, "no report"},
+		{"nothing reported, on a busy machine", aRun{task: problem.Operation, goal: slo, looks: busy, writes: 1}, AgentFailed, "no report"},
 		{"no answer", aRun{task: problem.Detection, unanswered: limit, looks: shows}, AgentFailed, "30 steps"},
 		// What the agent was to find must have been there, unless the agent itself has changed it.
 		{"the fault has gone", aRun{task: problem.Detection, answer: "No", looks: fine}, Inconclusive, "nobody had touched it"},

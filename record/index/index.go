@@ -34,6 +34,9 @@ type Run struct {
 	Agent   string   `json:"agent"`
 	Model   string   `json:"model,omitempty"`
 	Seed    uint64   `json:"seed,omitempty"`
+	// Isolation is what kept the run apart from others, as [record.Isolation] has it. A record that does not say is of
+	// a run in an environment that was not to be kept, or from before records said so.
+	Isolation string `json:"isolation,omitempty"`
 	// Class says how it ended; it is [Unfinished] without a verdict. Why is in one line.
 	Class   string    `json:"class"`
 	Why     string    `json:"why,omitempty"`
@@ -48,7 +51,20 @@ type Run struct {
 	Cost *float64 `json:"cost_usd,omitempty"`
 	// NoHarm says whether the run did no harm to the system, solved or not; nil if its verdict does not tell.
 	NoHarm *bool  `json:"no_harm,omitempty"`
-	File   string `json:"file"` // the record
+	Shift  *Shift `json:"shift,omitempty"` // nil if the run is none, or its verdict does not tell
+	File   string `json:"file"`            // the record
+}
+
+// Shift is what a shift came to.
+type Shift struct {
+	Score           float64 `json:"score"` // from 0 to 100
+	MinutesLost     float64 `json:"minutes_lost"`
+	Incidents       int     `json:"incidents"`
+	IncidentsMended int     `json:"incidents_mended"`
+	Pages           int     `json:"pages"`
+	PagesRight      int     `json:"pages_right"` // answered rightly
+	Needless        int     `json:"needless"`    // writes to what no incident was about
+	WorseSeconds    float64 `json:"worse_seconds"`
 }
 
 // Contestant is who ran: the agent, with its model if it has one.

@@ -80,6 +80,55 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// What a shift came to is known as well.
+func TestShift(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	log, err := record.Create(filepath.Join(dir, "a.jsonl"), record.Run{ID: "a", Agent: "react"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = log.Append(record.VerdictEvent, json.RawMessage(`{"class":"solved","results":{"shift":{"score":64.5,`+
+		`"minutes_lost":0.83,"incidents":3,"incidents_mended":2,"pages":4,"pages_right":1,"needless":["a","b"],`+
+		`"worse_seconds":1.5}}}`))
+	if err := errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	want := &Shift{
+		Score: 64.5, MinutesLost: 0.83, Incidents: 3, IncidentsMended: 2, Pages: 4, PagesRight: 1, Needless: 2,
+		WorseSeconds: 1.5,
+	}
+	for _, read := range []int{1, 0} {
+		if diff := cmp.Diff(want, open(t, dir, cache, read).Runs[0].Shift); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// What kept a run apart from others is known, from the record as from the file of the index; nothing if it does not say.
+func TestIsolation(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	write(t, filepath.Join(dir, "a.jsonl"), "a", "solved")
+	for id, mode := range map[string]string{"b": record.IsolatedFresh, "c": record.IsolatedReset} {
+		log, err := record.Create(filepath.Join(dir, id+".jsonl"), record.Run{ID: id, Agent: "react"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = log.Append(record.IsolationEvent, record.Isolation{Mode: mode, Compared: true})
+		if err := errors.Join(err, log.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, read := range []int{3, 0} {
+		got := map[string]string{}
+		for _, r := range open(t, dir, cache, read).Runs {
+			got[r.ID] = r.Isolation
+		}
+		if diff := cmp.Diff(map[string]string{"a": "", "b": "fresh", "c": "reset"}, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 // What was read once is not read again, and what changes is.
 func TestOpenAgain(t *testing.T) {
 	dir, cache := t.TempDir(), filepath.Join(t.TempDir(), "new")
@@ -189,7 +238,7 @@ func TestBadFile(t *testing.T) {
 	}
 	bad := map[string][]byte{
 		"empty": {}, "of another directory": others,
-		"of another version": []byte(strings.Replace(string(good), "index 2 ", "index 1 ", 1)),
+		"of another version": []byte(strings.Replace(string(good), "index 4 ", "index 3 ", 1)),
 		"with another class": []byte(strings.Replace(string(good), "agent", "aGENT", 1)),
 		"with more behind":   append([]byte(string(good)), 'x'),
 	}
@@ -290,5 +339,24 @@ func TestPassing(t *testing.T) {
 	open(t, dir, cache, 1)
 	if x := open(t, dir, cache, 1); len(x.Unreadable) != 1 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// What is known to be nothing is not the same as what is not known, also of what was read before.
+func TestKnownToBeNothing(t *testing.T) {
+	dir, cache := t.TempDir(), t.TempDir()
+	log, err := record.Create(filepath.Join(dir, "a.jsonl"), record.Run{ID: "a", Agent: "react"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = log.Append(record.VerdictEvent, json.RawMessage(`{"class":"agent","results":{"cost_usd":0,"safety":{"no_harm":false},`+
+		`"shift":{"score":0}}}`))
+	if err := errors.Join(err, log.Close()); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, cache, 1)
+	r := open(t, dir, cache, 0).Runs[0]
+	if r.Cost == nil || r.NoHarm == nil || *r.NoHarm || r.Shift == nil {
+		t.Errorf("cost %v, no harm %v, shift %v", r.Cost, r.NoHarm, r.Shift)
 	}
 }

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -56,7 +57,20 @@ type verdict struct {
 		Safety struct {
 			NoHarm *bool `json:"no_harm"`
 		} `json:"safety"`
+		Shift *shift `json:"shift"`
 	} `json:"results"`
+}
+
+// shift is what a verdict says of one. Counts may be written as any number.
+type shift struct {
+	Score           float64           `json:"score"`
+	MinutesLost     float64           `json:"minutes_lost"`
+	Incidents       float64           `json:"incidents"`
+	IncidentsMended float64           `json:"incidents_mended"`
+	Pages           float64           `json:"pages"`
+	PagesRight      float64           `json:"pages_right"`
+	Needless        []json.RawMessage `json:"needless"`
+	WorseSeconds    float64           `json:"worse_seconds"`
 }
 
 // Of returns what a record tells of its run; whoever read it knows the file.
@@ -82,6 +96,12 @@ func Of(rec *record.Record) (Run, error) {
 				return Run{}, err
 			}
 			r.Task, r.App, r.Faults = p.Task, p.App, p.Faults
+		case record.IsolationEvent:
+			var i record.Isolation
+			if err := event.Decode(&i); err != nil {
+				return Run{}, err
+			}
+			r.Isolation = i.Mode
 		case record.VerdictEvent:
 			var v verdict
 			if err := event.Decode(&v); err != nil {
@@ -100,4 +120,11 @@ func (r *Run) take(v verdict) {
 	r.Seconds = max(res.TTD, res.TTL, res.TTA, res.TTM, res.TTO) // One of them, or of an incident the last.
 	r.In, r.Out, r.Writes = int(res.In), int(res.Out), int(res.Writes)
 	r.Model, r.Cost, r.NoHarm = res.Model, res.Cost, res.Safety.NoHarm
+	if s := res.Shift; s != nil {
+		r.Shift = &Shift{
+			Score: s.Score, MinutesLost: s.MinutesLost, Incidents: int(s.Incidents),
+			IncidentsMended: int(s.IncidentsMended), Pages: int(s.Pages), PagesRight: int(s.PagesRight),
+			Needless: len(s.Needless), WorseSeconds: s.WorseSeconds,
+		}
+	}
 }

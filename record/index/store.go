@@ -17,7 +17,7 @@ import (
 
 // version is that of what an index learns from records: it goes up when the same record gives other entries. What the
 // entries are made of is part of the first line by itself, see shape.
-const version = 2
+const version = 4
 
 const suffix = ".index"
 
@@ -27,12 +27,15 @@ type store struct{ cache, dir string }
 
 // shape tells entries of other fields apart.
 var shape = func() string {
-	sum := sha256.Sum256([]byte(fields(reflect.TypeFor[entry]())))
+	sum := sha256.Sum256([]byte(fields(reflect.TypeFor[stored]())))
 	return hex.EncodeToString(sum[:4])
 }()
 
 func fields(t reflect.Type) string {
 	text := t.String()
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
 	if t.Kind() == reflect.Struct {
 		for i := range t.NumField() {
 			text += " " + t.Field(i).Name + " " + fields(t.Field(i).Type)
@@ -58,6 +61,26 @@ func (s store) head() (head, path string, err error) {
 		filepath.Join(s.cache, hex.EncodeToString(sum[:16])+suffix), nil
 }
 
+// stored is an entry as the file has it. The encoding leaves out what points to a zero, so that is said apart.
+type stored struct {
+	Entry         entry
+	Free, Harmful bool
+}
+
+func newStored(e entry) stored {
+	return stored{e, e.Run.Cost != nil && *e.Run.Cost == 0, e.Run.NoHarm != nil && !*e.Run.NoHarm}
+}
+
+func (s stored) entry() entry {
+	if s.Free {
+		s.Entry.Run.Cost = new(float64)
+	}
+	if s.Harmful {
+		s.Entry.Run.NoHarm = new(bool)
+	}
+	return s.Entry
+}
+
 // load returns the entries of the file by the names of their records: none if it cannot be believed.
 func (s store) load() map[string]entry {
 	head, path, err := s.head()
@@ -72,12 +95,13 @@ func (s store) load() map[string]entry {
 	if len(b) < sha256.Size || sha256.Sum256(b[sha256.Size:]) != [sha256.Size]byte(b[:sha256.Size]) {
 		return nil
 	}
-	var list []entry
+	var list []stored
 	if gob.NewDecoder(bytes.NewReader(b[sha256.Size:])).Decode(&list) != nil {
 		return nil
 	}
 	known := make(map[string]entry, len(list))
-	for _, e := range list {
+	for _, kept := range list {
+		e := kept.entry()
 		known[e.File.Name] = e
 	}
 	return known
@@ -89,8 +113,12 @@ func (s store) save(entries []entry) {
 	if err != nil || os.MkdirAll(s.cache, 0o700) != nil {
 		return
 	}
+	list := make([]stored, len(entries))
+	for i, e := range entries {
+		list[i] = newStored(e)
+	}
 	var body bytes.Buffer
-	if gob.NewEncoder(&body).Encode(entries) != nil {
+	if gob.NewEncoder(&body).Encode(list) != nil {
 		return
 	}
 	sum := sha256.Sum256(body.Bytes())

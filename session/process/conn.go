@@ -201,11 +201,22 @@ func (e *Environment) Keep(ctx context.Context, p *problem.Problem) error {
 	return err
 }
 
+// Ready has the problem's application there for a run that begins later; see [session.Local.Ready].
+func (e *Environment) Ready(ctx context.Context, p *problem.Problem) error {
+	return e.call(ctx, "ready", readyParams{nameOf(p)}, nil)
+}
+
 // Fits reports whether a problem can be run on the application that is kept.
 func (e *Environment) Fits(p *problem.Problem) bool {
 	e.conn.mu.Lock()
 	defer e.conn.mu.Unlock()
 	return e.app == "" || e.app == p.App.Name
+}
+
+// Renew resets an application that is kept for the next run. After an error the environment is of no use for another;
+// see [session.Local.Renew].
+func (e *Environment) Renew(ctx context.Context, seed uint64) error {
+	return e.call(ctx, "renew", renewParams{seed}, nil)
 }
 
 // Prepare sets up the situation that the agent will find.

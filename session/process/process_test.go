@@ -72,6 +72,7 @@ func pretend(in io.Reader, out io.Writer) {
 			var p prepareParams
 			_ = json.Unmarshal(r.Params, &p)
 			_ = w.write(message{Kind: record.PhaseEvent, Data: []byte(`{"name":"deploying"}`)})
+			_ = w.write(message{Kind: record.PastEvent, Data: []byte(`{}`)})
 			_ = w.write(message{Kind: record.BaselineEvent, Data: []byte(`{}`)})
 			api := cmp.Or(os.Getenv("PROCESS_TEST_API"), "https://127.0.0.1:1")
 			m.Data, _ = json.Marshal(session.Admission{
@@ -231,7 +232,7 @@ func TestVerdict(t *testing.T) {
 				kinds += e.Kind + " "
 			}
 			// The agent could not read when the system was well.
-			if !strings.HasPrefix(kinds, "phase phase briefing action ") || !strings.Contains(kinds, " problem baseline ") {
+			if !strings.HasPrefix(kinds, "phase phase briefing action ") || !strings.Contains(kinds, " problem past baseline ") {
 				t.Errorf("the record has %s", kinds)
 			}
 		})

@@ -175,6 +175,22 @@ func (s *server) do(ctx context.Context, r request) (result any, err error) {
 			return nil, err
 		}
 		return nil, s.env.Keep(ctx, found.App)
+	case "ready":
+		var p readyParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		found, err := s.find(p.Problem)
+		if err != nil {
+			return nil, err
+		}
+		return nil, s.env.Ready(ctx, found.App)
+	case "renew":
+		var p renewParams
+		if err := json.Unmarshal(r.Params, &p); err != nil {
+			return nil, err
+		}
+		return nil, s.env.Renew(ctx, p.Seed, s.log)
 	case "prepare":
 		return s.prepare(ctx, r.Params)
 	case "act":

@@ -96,6 +96,7 @@ func TestServe(t *testing.T) {
 		{`{"id":1,"method":"users"}`, "no agent has its turn", ""},
 		{`{"id":1,"method":"prepare","params":{"problem":{"id":"nothing"}}}`, "nothing", ""},
 		{`{"id":1,"method":"keep","params":{"problem":{"id":"nothing"}}}`, "nothing", ""},
+		{`{"id":1,"method":"ready","params":{"problem":{"id":"nothing"}}}`, "nothing", ""},
 		{`{"id":1,"method":"cancel","params":{"id":7}}` + "\n" + `{"id":1,"method":"dismiss"}`, "", ""}, // Nothing of that kind goes on.
 		{`{"id":1,"method":"watch","params":{"interrupted":true}}`, "", ""},
 	} {

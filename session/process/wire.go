@@ -79,6 +79,12 @@ type (
 	keepParams struct {
 		Problem problemName `json:"problem"`
 	}
+	readyParams struct {
+		Problem problemName `json:"problem"`
+	}
+	renewParams struct {
+		Seed uint64 `json:"seed"`
+	}
 	prepareParams struct {
 		Problem  problemName      `json:"problem"`
 		Seed     uint64           `json:"seed"`
