@@ -24,6 +24,10 @@ type Agent interface {
 // be reached. The run does not count against the agent.
 var ErrUnavailable = errors.New("the agent is unavailable")
 
+// MemberToken begins the names of the variables with tokens that members of a group are shown. They are for the group
+// alone: a program that is an agent does not get them.
+const MemberToken = "AIOPSLAB_MEMBER_TOKEN_"
+
 // Briefing is what an agent is told when a run begins.
 type Briefing struct {
 	Task         problem.Task

@@ -60,6 +60,11 @@ var children = map[string]func(){
 		say(`{"type":"log","text":"%s %s %v %v"}`, h["kubeconfig"], b, fi.Mode(), err)
 		hang()
 	},
+	"looks around": func() {
+		input()()
+		say(`{"type":"log","text":"%s, %s"}`, os.Getenv("AIOPSLAB_MEMBER_TOKEN_DB"), os.Getenv("OPENAI_API_KEY"))
+		hang()
+	},
 	"steady": func() {
 		in := input()
 		in()
@@ -285,6 +290,24 @@ func TestKubeconfig(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Dir(file)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the directory %s is still there: %v", file, err)
+	}
+}
+
+// A program has the keys that it is given, but no token of a group's members.
+func TestTokens(t *testing.T) {
+	t.Setenv("AIOPSLAB_MEMBER_TOKEN_DB", "secret")
+	t.Setenv("OPENAI_API_KEY", "key")
+	c, n := launch(t, "looks around", brief)
+	ctx, cancel := context.WithCancel(within(t, time.Minute))
+	n.told = cancel
+	if _, err := c.Act(ctx, "x"); !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if got := n.all(); got != "log: , key" {
+		t.Errorf("it has %q", got)
 	}
 }
 

@@ -5,10 +5,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/internal/proc"
 )
@@ -43,6 +45,7 @@ func run(argv []string, c *cage.Cage, scratch string) (*process, error) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = pipes[0], pipes[3], pipes[5]
+	cmd.Env = variables()
 	started, err := proc.Start(cmd, true, func() error { return c.Start(cmd, scratch) })
 	if err != nil {
 		return nil, err
@@ -54,6 +57,11 @@ func run(argv []string, c *cage.Cage, scratch string) (*process, error) {
 		_, _ = io.Copy(&p.tail, p.stderr)
 	}()
 	return p, nil
+}
+
+// variables are those of a program: the lab's own, such as the keys of its models, but for the tokens of a group.
+func variables() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, agent.MemberToken) })
 }
 
 // drain lets a pipe be read up to what is in it now, though another process may hold it open.

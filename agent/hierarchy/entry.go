@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -36,6 +37,8 @@ type options struct {
 	heartbeat  time.Duration
 	patience   time.Duration
 	guests     map[string]string // services whose maintainers are agents elsewhere, and where
+	tokens     map[string]string // what these are shown, by service
+	env        func(string) string
 	needsModel bool
 	maintainer *agent.Entry                                 // who the maintainers are, if not our own
 	mind       func(g *group, service string) (Mind, error) // that of tests
@@ -43,7 +46,7 @@ type options struct {
 
 // Entries are the agent in its three ways. Others are the agents of the lab, any of which can be the maintainers.
 func Entries(others []agent.Entry) []agent.Entry {
-	o := options{mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience}
+	o := options{mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience, env: os.Getenv}
 	doc := map[mode]string{
 		manager: "a manager and a maintainer for each service, with a model or by rules",
 		peers:   "maintainers among themselves, with a model or by rules",
@@ -138,7 +141,24 @@ func (o *options) join(value string) error {
 		o.guests = map[string]string{}
 	}
 	o.guests[service] = at
+	token := strings.TrimSpace(o.env(tokenVariable(service)))
+	if err := a2a.CheckToken(at, token); err != nil {
+		return fmt.Errorf("%s: %w", tokenVariable(service), err)
+	}
+	if token != "" {
+		o.tokens = maps.Clone(o.tokens)
+		if o.tokens == nil {
+			o.tokens = map[string]string{}
+		}
+		o.tokens[service] = token
+	}
 	return nil
+}
+
+// tokenVariable has the token of the agent that maintains a service. Each has one of its own, so that none gets what is
+// meant for another, and its name tells that it is nothing for the programs of an environment.
+func tokenVariable(service string) string {
+	return agent.MemberToken + strings.ToUpper(strings.NewReplacer("-", "_", ".", "_").Replace(service))
 }
 
 func unknown(word, name string, set bool) error {

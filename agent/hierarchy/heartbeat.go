@@ -10,8 +10,7 @@ import (
 
 // heartbeatText is what a heartbeat asks for.
 const heartbeatText = "Look whether your service is as it should be: its pods, its configuration, its log and how " +
-	"its " +
-	"requests fare. If something is wrong, say what and why, and if you can, put it right. If all is well, say " +
+	"its requests fare. If something is wrong, say what and why, and if you can, put it right. If all is well, say " +
 	"just that."
 
 // reserve is how many calls are kept for what the chief has to do.
@@ -46,7 +45,11 @@ func (g *group) regular() (who []string, text string, with Message) {
 		return nil, "", Message{}
 	}
 	each := g.order.each()
-	return g.order.Services, each.Objectives.heartbeat(), Message{Want: measure, Order: each}
+	text = each.Objectives.heartbeat()
+	if g.mode == peers && g.order.Fix { // Nobody else tells them to.
+		text += " What of it lies with you, put it right."
+	}
+	return g.order.Services, text, Message{Want: measure, Order: each}
 }
 
 // heartbeat is the message of the n-th heartbeat to a maintainer.

@@ -28,6 +28,12 @@ type answer struct {
 	issue   bool
 }
 
+// reported is an answer in words, with whether something is wrong.
+func reported(text string, issue bool) (a answer) {
+	a.Text, a.issue, a.Trouble = text, issue, &issue
+	return a
+}
+
 // desk is where a maintainer works: its calls and its messages go over it.
 type desk struct {
 	g    *group

@@ -3,7 +3,6 @@ package hierarchy
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,7 +38,8 @@ var (
 			{Name: "message", Type: "str", Doc: "The report.", Required: true},
 			{
 				Name: "kind", Type: "str", Enum: []string{"RESPONSE", "ISSUE"}, Default: "RESPONSE",
-				Doc: "ISSUE if something is wrong with your service that nobody had asked about.",
+				Doc: "ISSUE if something is wrong, with your service or as far as you can see from it, and is not " +
+					"put right.",
 			},
 		}, Returns: "nothing",
 	}
@@ -115,7 +115,7 @@ func (g *group) newModelMind(service string) (*modelMind, error) {
 	m := &modelMind{g: g, name: service, actions: append(g.actions(), reportResult)}
 	boss := "your manager"
 	if g.mode == peers {
-		m.actions, boss = append(m.actions, sendMessage), "colleagues"
+		m.actions, boss = append(m.actions, sendMessage), "your speaker and your colleagues"
 	}
 	p := maintainerPrompt.With("service", service, "application", g.summary(), "calls", orNobody(g.site.Calls[service]),
 		"callers", orNobody(callers), "members", strings.Join(g.services(), ", "), "boss", boss)
@@ -124,9 +124,14 @@ func (g *group) newModelMind(service string) (*modelMind, error) {
 	return m, err
 }
 
-// summary is what is said of the application.
+// summary is what is said of the application, and to equals of what they are there for.
 func (g *group) summary() string {
-	return fmt.Sprintf("The application is in the namespace %s.", g.Namespace)
+	text := fmt.Sprintf("The application is in the namespace %s.", g.Namespace)
+	if goal := g.goal(); g.mode == peers && goal != "" {
+		text += "\n\nNobody leads you and your colleagues. This is your task, of all of you together; do your part " +
+			"of it unasked, and a speaker hands in what you report:\n" + quoted(goal)
+	}
+	return text
 }
 
 // Work implements Mind.
@@ -150,9 +155,7 @@ func (m *modelMind) Work(ctx context.Context, msg Message, before []string, d *d
 		}
 		switch known := has(m.actions, call.Name); {
 		case call.Name == reportResult.Name:
-			a := answer{issue: strings.EqualFold(words(call, 1, "kind"), "ISSUE")}
-			a.Text = words(call, 0, "message")
-			return a, nil
+			return reported(words(call, 0, "message"), strings.EqualFold(words(call, 1, "kind"), "ISSUE")), nil
 		case !known:
 			d.turn("nothing")
 			observation = fmt.Sprintf("You cannot call %s. When you are done, call report_result.", clip(call.Name, 60))
@@ -170,9 +173,7 @@ func (m *modelMind) Work(ctx context.Context, msg Message, before []string, d *d
 			}
 		}
 	}
-	a := answer{issue: true}
-	a.Text = fmt.Sprintf("I have taken %d turns over this and have not come to an end.", maxTurns)
-	return a, nil
+	return reported(fmt.Sprintf("I have taken %d turns over this and have not come to an end.", maxTurns), true), nil
 }
 
 // has reports whether an action is among some.
@@ -221,9 +222,13 @@ func (g *group) leadByModel(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	observation, err := g.firstBeat(ctx)
+	first, err := g.firstBeat(ctx)
 	if err != nil {
 		return err
+	}
+	observation := ""
+	if len(first) > 0 {
+		observation = "You have not asked anybody anything yet; this is what their heartbeats say.\n\n" + joined(first)
 	}
 	for range maxChiefTurns {
 		reply, err := talk.Next(ctx, observation)
@@ -255,16 +260,12 @@ func (g *group) leadByModel(ctx context.Context) error {
 }
 
 // firstBeat has those begin by themselves who have objectives that always hold, and returns what they report.
-func (g *group) firstBeat(ctx context.Context) (string, error) {
+func (g *group) firstBeat(ctx context.Context) ([]Message, error) {
 	if g.order == nil || !g.order.Standing {
-		return "", nil
+		return nil, nil
 	}
 	who, text, with := g.regular()
-	list, err := g.chief.ring(ctx, who, text, with)
-	if err != nil {
-		return "", err
-	}
-	return "You have not asked anybody anything yet; this is what their heartbeats say.\n\n" + joined(list), nil
+	return g.chief.ring(ctx, who, text, with)
 }
 
 // assignCall hands out what a model wants to be done, and returns what it is told then.
@@ -289,11 +290,16 @@ func (c *chief) assignCall(ctx context.Context, call *aci.Call) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	text := joined(append(list, c.unsolicited()...))
-	if left := c.g.floor.left(); left < 1<<20 {
-		text += fmt.Sprintf("\n\nThe group has %d calls left, the submission among them.", left)
+	return joined(append(list, c.unsolicited()...)) + c.g.room(), nil
+}
+
+// room says how many calls the group has left, if they are counted.
+func (g *group) room() string {
+	left := g.floor.left()
+	if left >= 1<<20 {
+		return ""
 	}
-	return text, nil
+	return fmt.Sprintf("\n\nThe group has %d calls left, the submission among them.", left)
 }
 
 // aloneByModel has a model be the only maintainer.
@@ -321,59 +327,4 @@ func (g *group) aloneByModel(ctx context.Context) error {
 			return err
 		}
 	}
-}
-
-// speakByModel has the maintainers work it out among themselves, and a model hand in what they say.
-func (g *group) speakByModel(ctx context.Context) error {
-	talk, err := conversation.New(g.briefing(), speakerPrompt.With("members", g.roster()), g.submission(), false)
-	if err != nil {
-		return err
-	}
-	list, err := g.chief.ring(ctx, g.entries(), frontText, Message{})
-	if err != nil {
-		return err
-	}
-	observation := joined(list)
-	for range maxChiefTurns {
-		reply, err := talk.Next(ctx, observation)
-		if err != nil {
-			return err
-		}
-		call, err := aci.Parse(reply.Text)
-		switch {
-		case err != nil:
-			observation = err.Error()
-			continue
-		case !has(g.submission(), call.Name):
-			observation = fmt.Sprintf("You cannot call %s. Hand in what the maintainers have "+
-				"found.", clip(call.Name, 60))
-			continue
-		}
-		if observation, err = g.chief.submit(ctx, reply.Text); err != nil {
-			return err
-		}
-		if aci.Asked(observation) == "mitigation" {
-			more, err := g.chief.ring(ctx, senders(list, g.entries()), "You are now asked to put it right. Do "+
-				"what is to be "+
-				"done at your service, and confirm with your colleagues that it helped.", Message{})
-			if err != nil {
-				return err
-			}
-			observation += "\n\n" + joined(more)
-		}
-	}
-	return errors.New("the speaker does not hand in an answer")
-}
-
-// senders are those who told of trouble, or if nobody did, others.
-func senders(list []Message, others []string) (names []string) {
-	for _, m := range list {
-		if m.Kind == record.IssueMessage && !contains(names, m.From) {
-			names = append(names, m.From)
-		}
-	}
-	if len(names) == 0 {
-		return others
-	}
-	return names
 }

@@ -23,9 +23,15 @@ import (
 // cast plays the models of a group: by who is asked, what it says to the last message it got.
 type cast map[string]func(said string) string
 
+// promptsOfAll is who hears the prompt of each request, and answers none.
+const promptsOfAll = "prompts of all"
+
 var whoIsAsked = regexp.MustCompile(`after that one alone: ([a-z-]+)\.`)
 
 func (c cast) play(_ int, r llmtest.Request) llmtest.Answer {
+	if hear := c[promptsOfAll]; hear != nil {
+		hear(r.Messages[0].Text)
+	}
 	who := managerName
 	switch m := whoIsAsked.FindStringSubmatch(r.Messages[0].Text); {
 	case m != nil:

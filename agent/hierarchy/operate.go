@@ -31,10 +31,10 @@ type operation struct {
 func (r *ruleChief) operate(ctx context.Context) error {
 	o := r.g.order
 	if o == nil { // Then it is at least to be well.
-		if err := r.find(ctx); err != nil {
+		if err := unlessRounds(r.find(ctx)); err != nil {
 			return err
 		}
-		if err := r.mend(ctx); err != nil {
+		if err := unlessRounds(r.mend(ctx)); err != nil {
 			return err
 		}
 		return r.hand(ctx, "I cannot read out of the task what exactly is wanted; we have put right what was "+
@@ -81,7 +81,7 @@ func (op *operation) round(ctx context.Context, tasks []Task) error {
 	}
 	answers, err := op.crew.assign(ctx, tasks[:min(len(tasks), room)])
 	if err != nil {
-		return err
+		return unlessRounds(err)
 	}
 	op.hear(append(answers, op.crew.unsolicited()...))
 	return nil
@@ -157,7 +157,8 @@ func (op *operation) owners() []string {
 func (op *operation) ask(ctx context.Context, first bool, pause int) error {
 	each := op.order.each()
 	if first && op.order.Standing {
-		list, err := op.crew.beat(ctx, op.owners(), each.Objectives.heartbeat(), Message{Want: measure, Order: each})
+		_, text, with := op.g.regular()
+		list, err := op.crew.beat(ctx, op.owners(), text, with)
 		op.hear(list)
 		return err
 	}
@@ -366,11 +367,11 @@ func (op *operation) answer() (thought string, report map[string]any) {
 	missed := op.missed()
 	why, where := op.cause()
 	switch {
-	case len(op.state) == 0 && len(missed) == 0:
-		thought = "It is done: " + strings.Join(op.words(), " ")
 	case len(missed) == 0 && op.order.Objectives != (objectives{}):
 		thought = fmt.Sprintf("%s: that is what is asked of %s, and so it is.", capital(op.order.Objectives.String()),
 			strings.Join(op.owners(), " and "))
+	case len(op.state) == 0 && len(missed) == 0:
+		thought = "It is done: " + strings.Join(op.words(), " ")
 	case len(missed) == 0:
 		thought = "I have the numbers that were asked for."
 	case op.order.Fix:

@@ -40,7 +40,7 @@ func (m *remoteMind) say(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.g.patience, fmt.Errorf("no answer within %v", m.g.patience))
 	defer cancel()
 	if m.client == nil {
-		c, err := a2a.Open(ctx, m.url)
+		c, err := a2a.Open(ctx, m.url, m.g.tokens[m.name])
 		if err != nil {
 			return "", m.lost(ctx, err)
 		}
@@ -122,7 +122,7 @@ func (m *remoteMind) Work(ctx context.Context, msg Message, before []string, d *
 
 // report is what the agent says, for models in words, and for rules as something that is wrong with the service.
 func (m *remoteMind) report(text string, issue bool) (a answer) {
-	a.Text, a.issue, a.Trouble = text, issue, &issue
+	a = reported(text, issue)
 	if issue {
 		a.Findings = []runbook.Finding{{Kind: "silent", Component: m.name, Evidence: "its maintainer says: " +
 			"" + clip(text, 300)}}

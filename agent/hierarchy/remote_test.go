@@ -123,3 +123,52 @@ func TestBadGuests(t *testing.T) {
 		})
 	}
 }
+
+// A member is shown the token of its service and no other, and neither the options nor the record have it.
+func TestGuestToken(t *testing.T) {
+	const token = "s3cret-of-the-db"
+	variables := map[string]string{"AIOPSLAB_MEMBER_TOKEN_DB": token, "AIOPSLAB_MEMBER_TOKEN_BACK_END": "another-token"}
+	o := options{mode: manager, patience: DefaultPatience, env: func(name string) string { return variables[name] }}
+	var mu sync.Mutex
+	shown := map[string]bool{}
+	over := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		shown[r.Header.Get("Authorization")] = true
+		mu.Unlock()
+		if r.URL.Path == a2a.CardPath {
+			_, _ = io.WriteString(w, `{"name": "guest", "url": "/rpc"}`)
+			return
+		}
+		var q struct{ ID string }
+		_ = json.NewDecoder(r.Body).Decode(&q) // The group sends what can be read.
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": q.ID, "result": map[string]any{
+			"kind": "message", "parts": []any{map[string]any{"kind": "text", "text": "All is well. My token is " + token}},
+		}})
+	}))
+	defer over.Close()
+	with, err := o.read("member=db@"+over.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := play(t, with, agent.Briefing{Task: problem.Detection, Steps: 40}, shop)
+	if r.err != nil || len(shown) != 1 || !shown["Bearer "+token] {
+		t.Errorf("%v: it was shown %v", r.err, shown)
+	}
+	if !strings.Contains(r.talk(), "My token is [hidden]") || strings.Contains(r.talk(), token) {
+		t.Error(r.talk())
+	}
+	text, err := json.Marshal(r.group)
+	if err != nil || strings.Contains(string(text), token) {
+		t.Errorf("%v: the record has %s", err, text)
+	}
+	for _, at := range []string{"back-end@http://elsewhere/a", "db@http://elsewhere/a"} {
+		_, err := o.read("member="+at, nil)
+		if err == nil || !strings.Contains(err.Error(), "unencrypted") || strings.Contains(err.Error(), "another") ||
+			strings.Contains(err.Error(), token) {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	if _, err := o.read("member=cache@http://elsewhere/a", nil); err != nil {
+		t.Errorf("without a token: %v", err)
+	}
+}

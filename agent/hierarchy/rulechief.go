@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -48,7 +49,7 @@ func (r *ruleChief) lead(ctx context.Context) error {
 	if task == problem.Operation {
 		return r.operate(ctx)
 	}
-	if err := r.find(ctx); err != nil {
+	if err := unlessRounds(r.find(ctx)); err != nil {
 		return err
 	}
 	if task == problem.Incident {
@@ -56,7 +57,7 @@ func (r *ruleChief) lead(ctx context.Context) error {
 	}
 	for {
 		if task == problem.Mitigation {
-			if err := r.mend(ctx); err != nil {
+			if err := unlessRounds(r.mend(ctx)); err != nil {
 				return err
 			}
 		}
@@ -88,6 +89,14 @@ func (r *ruleChief) round(ctx context.Context, tasks []Task) error {
 		}
 	}
 	return nil
+}
+
+// unlessRounds is an error, but for that of a round too many: rules submit what they know then.
+func unlessRounds(err error) error {
+	if errors.Is(err, errRounds) {
+		return nil
+	}
+	return err
 }
 
 // findings are all that is known: of somebody who has answered, what it says of itself, and of others what is seen

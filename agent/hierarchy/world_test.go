@@ -153,7 +153,7 @@ type run struct {
 	err      error
 }
 
-// play takes a group through a world.
+// play takes a group through a world. An incident has two questions, the second of which is to put it right.
 func play(t *testing.T, o options, b agent.Briefing, answer func(*aci.Call) string) *run {
 	t.Helper()
 	r := &run{}
@@ -206,6 +206,10 @@ func play(t *testing.T, o options, b agent.Briefing, answer func(*aci.Call) stri
 		if call.Name == "submit" {
 			_, text, _ := strings.Cut(response, "```\n")
 			r.answers = append(r.answers, strings.TrimSuffix(text, "\n```"))
+			if b.Task == problem.Incident && len(r.answers) == 1 {
+				observation = aci.Ask(string(problem.Mitigation))
+				continue
+			}
 			return r
 		}
 		observation = answer(call)

@@ -29,9 +29,10 @@ type Client struct {
 	// Name is what the agent's card calls it.
 	Name string
 
-	url  string
-	v1   bool // version 1.0 of the protocol; else 0.3
-	http *http.Client
+	url   string
+	token string // that is shown with each request; empty for none
+	v1    bool   // version 1.0 of the protocol; else 0.3
+	http  *http.Client
 	// The conversation, and the task at hand, as the agent names them.
 	context, task string
 }
@@ -67,41 +68,53 @@ func CheckURL(text string) error {
 	return nil
 }
 
-// Open reads the card of the agent at an address: below it, or else at the root of its host.
-func Open(ctx context.Context, address string) (*Client, error) {
+// Open reads the card of the agent at an address: below it, or else at the root of its host. A token, if there is one,
+// is shown to that host alone, and is in nothing that the client returns.
+func Open(ctx context.Context, address, token string) (*Client, error) {
 	if err := CheckURL(address); err != nil {
 		return nil, err
 	}
-	base, err := url.Parse(address)
-	if err != nil {
+	if err := CheckToken(address, token); err != nil {
 		return nil, err
 	}
-	c := &Client{http: &http.Client{
+	c := &Client{token: token, http: &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return errors.New("it sends us elsewhere, which is not followed")
 		},
 	}}
+	if err := c.read(ctx, address); err != nil {
+		return nil, c.discreet(err)
+	}
+	return c, nil
+}
+
+// read reads the agent's card.
+func (c *Client) read(ctx context.Context, address string) error {
+	base, err := url.Parse(address)
+	if err != nil {
+		return err
+	}
 	body, err := c.get(ctx, strings.TrimSuffix(address, "/")+CardPath)
 	if err != nil && strings.Trim(base.Path, "/") != "" && ctx.Err() == nil {
 		body, err = c.get(ctx, base.Scheme+"://"+base.Host+CardPath)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the agent's card: %w", err)
+		return fmt.Errorf("the agent's card: %w", err)
 	}
 	var of card
 	if err := json.Unmarshal(body, &of); err != nil {
-		return nil, fmt.Errorf("the agent's card is no JSON: %w", err)
+		return fmt.Errorf("the agent's card is no JSON: %w", err)
 	}
-	if c.url, c.v1, err = of.route(base); err != nil {
-		return nil, err
+	if c.url, c.v1, err = of.route(base, c.hidden); err != nil {
+		return err
 	}
-	c.Name = clip(of.Name, 100)
-	return c, nil
+	c.Name = clip(c.hidden(of.Name), 100)
+	return nil
 }
 
 // route finds where the agent speaks JSON-RPC. It must be on the host that the user has named.
-func (c card) route(base *url.URL) (address string, v1 bool, err error) {
+func (c card) route(base *url.URL, hidden func(string) string) (address string, v1 bool, err error) {
 	list := c.SupportedInterfaces
 	if c.URL != "" {
 		list = append(list, route{URL: c.URL, Transport: c.PreferredTransport})
@@ -113,8 +126,8 @@ func (c card) route(base *url.URL) (address string, v1 bool, err error) {
 		}
 		u, err := base.Parse(r.URL)
 		if err != nil || u.Host != base.Host || u.Scheme != base.Scheme {
-			return "", false, fmt.Errorf("the agent's card says that it is at %s, which is not on %s", clip(r.URL, 100),
-				base.Host)
+			return "", false, fmt.Errorf("the agent's card says that it is at %s, which is not on %s",
+				clip(hidden(r.URL), 100), base.Host)
 		}
 		return u.String(), strings.HasPrefix(r.ProtocolVersion, "1."), nil
 	}
@@ -132,6 +145,9 @@ func (c *Client) get(ctx context.Context, address string) ([]byte, error) {
 // do makes a request, and reads as much of the answer as is allowed.
 func (c *Client) do(req *http.Request) ([]byte, error) {
 	req.Header.Set("A2A-Version", "1.0")
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return nil, err
@@ -186,7 +202,7 @@ func (c *Client) call(ctx context.Context, old, current string, params, result a
 	}
 	switch {
 	case reply.Error != nil:
-		return fmt.Errorf("it answers with error %d: %s", reply.Error.Code, clip(reply.Error.Message, 200))
+		return fmt.Errorf("it answers with error %d: %s", reply.Error.Code, clip(c.hidden(reply.Error.Message), 200))
 	case reply.ID != id:
 		return errors.New("its answer is to another question")
 	}
@@ -244,6 +260,11 @@ type envelope struct {
 // Say says something and returns what the agent answers. If the agent makes a task of it, Say waits until that has
 // ended, or until the agent wants to be answered itself.
 func (c *Client) Say(ctx context.Context, text string) (string, error) {
+	answer, err := c.say(ctx, text)
+	return answer, c.discreet(err)
+}
+
+func (c *Client) say(ctx context.Context, text string) (string, error) {
 	m := message{
 		MessageID: rand.Text(), ContextID: c.context, TaskID: c.task, Role: "ROLE_USER", Parts: []part{{Text: text}},
 	}
@@ -260,7 +281,7 @@ func (c *Client) Say(ctx context.Context, text string) (string, error) {
 	}
 	if work == nil {
 		c.context, c.task = said.ContextID, said.TaskID
-		return reply(said.text())
+		return c.reply(said.text())
 	}
 	return c.follow(ctx, work)
 }
@@ -301,16 +322,16 @@ const (
 func (c *Client) follow(ctx context.Context, t *task) (string, error) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		c.context, c.task = t.ContextID, t.ID
-		state := strings.ToLower(strings.TrimPrefix(t.Status.State, "TASK_STATE_"))
+		state := strings.ToLower(strings.TrimPrefix(c.hidden(t.Status.State), "TASK_STATE_"))
 		switch state = strings.ReplaceAll(state, "_", "-"); state {
 		case "completed":
 			c.task = "" // What comes next is another one.
-			return reply(words(t))
+			return c.reply(words(t))
 		case "input-required":
-			return reply(words(t))
+			return c.reply(words(t))
 		case "submitted", "working":
 		default:
-			return "", fmt.Errorf("its task is %s: %s", clip(state, 40), clip(words(t), 200))
+			return "", fmt.Errorf("its task is %s: %s", clip(state, 40), clip(c.hidden(words(t)), 200))
 		}
 		select {
 		case <-time.After(pause):
@@ -334,8 +355,8 @@ func words(t *task) string {
 	return strings.TrimSpace(strings.Join(append(list, t.Status.Message.text()), "\n"))
 }
 
-func reply(text string) (string, error) {
-	if text == "" {
+func (c *Client) reply(text string) (string, error) {
+	if text = c.hidden(text); text == "" {
 		return "", errors.New("it says nothing in words")
 	}
 	return clip(text, maxText), nil

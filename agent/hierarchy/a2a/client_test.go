@@ -77,7 +77,7 @@ func TestSay(t *testing.T) {
 		}, []string{"which one?", "all done"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Open(t.Context(), serve(t, tt.card, tt.answer)+"/some/agent")
+			c, err := Open(t.Context(), serve(t, tt.card, tt.answer)+"/some/agent", "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestHostile(t *testing.T) {
 		{"odd", newCard, `{"id": "ID", "result": {"task": {"status": {"state": "x"}}}}`, "task is x"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c, err := Open(t.Context(), serve(t, tt.card, say(tt.answer)))
+			c, err := Open(t.Context(), serve(t, tt.card, say(tt.answer)), "")
 			if err == nil {
 				_, err = c.Say(t.Context(), "how are you?")
 			}
@@ -129,7 +129,7 @@ func TestNeverDone(t *testing.T) {
 			return `{"id": "ID", "result": {"task": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}}`
 		}
 		return `{"id": "ID", "result": {"id": "t", "status": {"state": "TASK_STATE_WORKING"}}}`
-	}))
+	}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
