@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"time"
 
 	"github.com/aiopslab/aiopslab/session"
@@ -19,10 +20,21 @@ type Campaign struct {
 	Folder  *Folder
 	Runs    []Run // each once
 	Workers int   // how many go on at a time
+	// Ahead is how many more processes are started before it is their turn. Each prepares what it can, and waits. With
+	// a Runner it must be 0, or nothing is run.
+	Ahead int
 	// Command is the process of a try, which has not been started. It leaves one record and one session file in the
 	// try's directory, says on its standard error why it did not, ends when its standard input does, and its file
-	// descriptor 3 is the folder's lock. It may be called from several goroutines.
+	// descriptor 3 is the folder's lock. That of a try which is [Try.Ahead] does nothing that counts before it reads a
+	// line from its standard input. It may be called from several goroutines.
 	Command func(*Try) *exec.Cmd
+	// Runner is a process that has one try after another, which has not been started: it is told the arguments of
+	// Command's process, and answers, as [Order] and [Answer] say, over its standard streams. It ends when its standard
+	// input does, and its file descriptor 3 is the folder's lock. If it is nil every try has a process of its own.
+	Runner func() *exec.Cmd
+	// Kin says which runs a runner had better have one after another, as they can share what it keeps. With a Runner it
+	// is needed.
+	Kin func(Run) string
 	// Abandon leaves the record of a try whose process has ended without a verdict: infra, and why.
 	Abandon func(t *Try, why string) error
 
@@ -39,15 +51,17 @@ type Campaign struct {
 	Drain <-chan struct{}
 	// Ready says why no run can be started now. None is from then on. It may be nil.
 	Ready func() error
-	// Began is told of each try when it begins, Ended of each when it has ended or was there before, one at a time.
-	// They may be nil.
-	Began func(*Try)
-	Ended func(*Try, *Result)
+	// Prepared is told of each try that is started ahead, Began of each when it begins, Ended of each when it has ended
+	// or was there before, one at a time. They may be nil.
+	Prepared func(*Try)
+	Began    func(*Try)
+	Ended    func(*Try, *Result)
 
 	queue  []*job
 	active int
+	ahead  []*Try  // whose processes wait for their turn, or were told to end instead; the next one first
+	slots  []*slot // one for each that may go on at a time
 	ended  chan ending
-	stdin  *os.File // of all processes; it ends with this one
 	row    int
 	sum    Summary
 }
@@ -83,6 +97,9 @@ type ending struct {
 // Run runs what there is no result of. If ctx ends, the runs under way are stopped. An error is of this machine, such
 // as a full disk; what is finished is kept whatever happens.
 func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
+	if c.Runner != nil && c.Ahead > 0 {
+		return nil, fmt.Errorf("a campaign whose runners take try after try prepares none: Ahead is %d", c.Ahead)
+	}
 	if c.Settings != nil {
 		if err := c.Folder.hold(c.Settings); err != nil {
 			return nil, err
@@ -91,19 +108,24 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 	if err := c.plan(); err != nil {
 		return nil, err
 	}
-	stdin, hold, err := os.Pipe()
-	if err != nil {
-		return nil, err
+	c.ended = make(chan ending)
+	for range c.Workers {
+		c.slots = append(c.slots, &slot{})
 	}
-	defer stdin.Close()
-	defer hold.Close()
-	c.stdin, c.ended = stdin, make(chan ending)
+	defer c.closeSlots()
 	drain := c.Drain
 	for {
-		for c.active < c.Workers && len(c.queue) > 0 && c.mayStart(ctx) {
-			c.start(ctx)
+		for c.active < c.Workers && len(c.ahead)+len(c.queue) > 0 && c.mayStart(ctx) {
+			c.next(ctx)
 		}
-		if c.active == 0 {
+		for len(c.ahead) < c.Ahead && len(c.queue) > 0 && c.mayStart(ctx) {
+			c.prepare(ctx)
+		}
+		c.closeIdle()
+		if c.sum.Why != nil {
+			c.dismiss()
+		}
+		if c.active+len(c.ahead) == 0 {
 			break
 		}
 		select {
@@ -118,7 +140,7 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 	if c.sum.Left == 0 {
 		c.sum.Why = nil
 	}
-	return &c.sum, err
+	return &c.sum, nil
 }
 
 // plan takes what the folder has, and queues the rest.
@@ -201,26 +223,88 @@ func (c *Campaign) mayStart(ctx context.Context) bool {
 	return c.sum.Why == nil
 }
 
-// start begins the next try.
-func (c *Campaign) start(ctx context.Context) {
-	j := c.queue[0]
-	dir, err := c.Folder.desk(j.Who())
-	if err != nil {
-		c.stop(err)
+// next begins the next try: of those whose processes wait for their turn, or else of the queue.
+func (c *Campaign) next(ctx context.Context) {
+	if len(c.ahead) > 0 {
+		t := c.ahead[0]
+		c.ahead = c.ahead[1:]
+		c.begin(t, c.slots[slices.IndexFunc(c.slots, func(s *slot) bool { return !s.busy })])
+		_, _ = t.stdin.Write([]byte("go\n")) // One that is gone is told of soon.
 		return
 	}
-	c.queue = c.queue[1:]
-	t := &Try{Run: j.Run, Number: j.past + 1, Dir: dir, Began: time.Now(), replaces: j.replaces, past: j.past}
+	s, which := c.match()
+	if t := c.take(which); t != nil {
+		c.begin(t, s)
+		go func() { c.ended <- c.do(ctx, t) }()
+	}
+}
+
+// begin notes that it is a try's turn.
+func (c *Campaign) begin(t *Try, s *slot) {
 	c.active++
+	t.slot, t.Began, s.busy = s, time.Now(), true
 	if c.Began != nil {
 		c.Began(t)
+	}
+}
+
+// prepare starts the process of the next try, which waits for its turn.
+func (c *Campaign) prepare(ctx context.Context) {
+	t := c.take(0)
+	if t == nil {
+		return
+	}
+	t.Ahead, t.dismissed = true, make(chan struct{})
+	c.ahead = append(c.ahead, t)
+	if c.Prepared != nil {
+		c.Prepared(t)
 	}
 	go func() { c.ended <- c.do(ctx, t) }()
 }
 
+// dismiss ends the processes whose turn will not come.
+func (c *Campaign) dismiss() {
+	for _, t := range c.ahead {
+		select {
+		case <-t.dismissed:
+		default:
+			close(t.dismissed)
+		}
+	}
+}
+
+// take makes a try of one of the queue; nil if that cannot be.
+func (c *Campaign) take(which int) *Try {
+	j := c.queue[which]
+	t := &Try{Run: j.Run, Number: j.past + 1, replaces: j.replaces, past: j.past}
+	var err error
+	if c.Runner == nil {
+		t.in, t.stdin, err = os.Pipe()
+	}
+	if err == nil {
+		t.Dir, err = c.Folder.desk(j.Who())
+	}
+	if err != nil {
+		c.stop(err)
+		return nil
+	}
+	c.queue = slices.Delete(c.queue, which, which+1)
+	return t
+}
+
 // do has a try, and takes what came of it into the folder.
 func (c *Campaign) do(ctx context.Context, t *Try) ending {
-	why := t.run(ctx, c.Command(t), c.stdin, c.Folder.lock)
+	var why string
+	if c.Runner == nil {
+		why = t.run(ctx, c.Command(t), c.Folder.lock)
+	} else {
+		why = c.runIn(ctx, t, t.slot)
+	}
+	select {
+	case <-t.dismissed: // It has done nothing that counts.
+		return ending{try: t, err: os.RemoveAll(t.Dir)}
+	default:
+	}
 	r, err := t.result()
 	stopped := ctx.Err() != nil
 	if err != nil && !stopped {
@@ -242,7 +326,7 @@ func (c *Campaign) do(ctx context.Context, t *Try) ending {
 	if r.Record, err = c.Folder.commit(r.Record, t.Run, replaces); err == nil {
 		err = os.RemoveAll(t.Dir)
 	}
-	return ending{t, r, err}
+	return ending{try: t, result: r, err: err}
 }
 
 // result is how the try ended.
@@ -264,7 +348,12 @@ func (t *Try) result() (*Result, error) {
 
 // end takes the end of a try.
 func (c *Campaign) end(e ending) {
-	c.active--
+	if s := e.try.slot; s != nil {
+		c.active--
+		s.busy = false
+	} else {
+		c.ahead = slices.DeleteFunc(c.ahead, func(t *Try) bool { return t == e.try })
+	}
 	if e.err != nil {
 		c.stop(e.err)
 	}

@@ -26,6 +26,18 @@ func killedRuns() []Run {
 // TestKilled kills a campaign, and processes of its runs, at random moments, over and over. In the end every run is
 // finished once: no finished one was run again, and none has two records that count.
 func TestKilled(t *testing.T) {
+	t.Run("a process each", killed)
+	t.Run("runners", func(t *testing.T) {
+		t.Setenv(warm, "yes")
+		killed(t)
+	})
+	t.Run("processes ahead", func(t *testing.T) {
+		t.Setenv(ahead, "yes")
+		killed(t)
+	})
+}
+
+func killed(t *testing.T) {
 	dir := t.TempDir()
 	journal := filepath.Join(dir, "journal")
 	r := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))

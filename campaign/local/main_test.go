@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,14 +22,21 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// role says what a process of this test binary is: a worker, or a campaign.
-const role = "LOCAL_TEST_ROLE"
+// role says what a process of this test binary is: a worker, a runner, or a campaign. A campaign has runners if the
+// variable warm is set, and starts processes ahead if the variable ahead is. It is also set for these.
+const (
+	role  = "LOCAL_TEST_ROLE"
+	warm  = "LOCAL_TEST_WARM"
+	ahead = "LOCAL_TEST_AHEAD"
+)
 
 func TestMain(m *testing.M) {
 	var err error
 	switch os.Getenv(role) {
 	case "worker":
 		err = fakeWorker(os.Args[1:])
+	case "runner":
+		err = fakeRunner()
 	case "campaign":
 		err = fakeCampaign(os.Args[1])
 	default:
@@ -42,15 +51,65 @@ func TestMain(m *testing.M) {
 // fakeWorker is the process of a run that takes milliseconds: DIR JOURNAL AGENT PROBLEM SEED. What it is to do is the
 // problem.
 func fakeWorker(args []string) error {
+	in, turn := bufio.NewReader(os.Stdin), make(chan bool)
+	go func() { // It ends with the campaign, in the middle of whatever it does.
+		if os.Getenv(ahead) != "" {
+			_, err := in.ReadString('\n')
+			turn <- err == nil
+		}
+		_, _ = io.Copy(io.Discard, in)
+		os.Exit(1)
+	}()
+	if os.Getenv(ahead) != "" {
+		if err := note(args[1], "ahead "+strings.Join(args[2:], " ")); err != nil {
+			return err
+		}
+		if args[3] == "gone ahead" || !<-turn {
+			os.Exit(1)
+		}
+	}
+	return fakeTry(args)
+}
+
+// fakeRunner is the process of one such run after another.
+func fakeRunner() error {
+	orders := make(chan Order)
+	go func() {
+		lines := bufio.NewScanner(os.Stdin)
+		for lines.Scan() {
+			var o Order
+			if json.Unmarshal(lines.Bytes(), &o) != nil {
+				break
+			}
+			orders <- o
+		}
+		os.Exit(1)
+	}()
+	for o := range orders {
+		a := Answer{}
+		if err := note(o.Args[1], fmt.Sprint("in ", os.Getpid(), " ", o.Args[3])); err != nil {
+			return err
+		}
+		if err := fakeTry(o.Args); err != nil {
+			a.Why = err.Error()
+		}
+		if err := json.NewEncoder(os.Stdout).Encode(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// patience is for how long a run waits for another process.
+const patience = 10 * time.Second
+
+// fakeTry does what a run does.
+func fakeTry(args []string) error {
 	dir, journal, agent, problem := args[0], args[1], args[2], args[3]
 	seed, err := strconv.ParseUint(args[4], 10, 64)
 	if err != nil {
 		return err
 	}
-	go func() { // It ends with the campaign, in the middle of whatever it does.
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(1)
-	}()
 	who := fmt.Sprint(agent, " ", problem, " ", seed)
 	if err := note(journal, "begun "+who); err != nil {
 		return err
@@ -59,14 +118,23 @@ func fakeWorker(args []string) error {
 	switch problem {
 	case "dies":
 		return errors.New("there is no room")
+	case "gone":
+		os.Exit(1)
 	case "hangs":
 		select {}
 	case "once": // It fails until it is asked again.
 		if class = session.Infra; seen(journal, "ended "+who) {
 			class = session.Solved
 		}
-	case "slow":
+	case "slow", "gone ahead":
 		class = session.Solved
+	case "patient": // It ends once another process waits for its turn.
+		class = session.Solved
+		for end := time.Now().Add(patience); !seen(journal, "ahead a solved 1"); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				return errors.New("nobody waits")
+			}
+		}
 	}
 	if err := leaveRecord(dir, agent, problem, seed, class, func() {
 		if problem == "slow" {
@@ -132,12 +200,15 @@ func world(t testing.TB, dir string) (c *Campaign, journal string) {
 }
 
 func fakes(f *Folder, journal string) *Campaign {
-	return &Campaign{
+	c := &Campaign{
 		Folder: f, Workers: 3, Retries: DefaultRetries,
 		Command: func(t *Try) *exec.Cmd {
 			exe, _ := os.Executable()
 			cmd := exec.Command(exe, t.Dir, journal, t.Agent, t.Problem, fmt.Sprint(t.Seed))
-			cmd.Env = append(os.Environ(), role+"=worker")
+			cmd.Env = append(os.Environ(), role+"=worker", ahead+"=")
+			if t.Ahead {
+				cmd.Env = append(cmd.Env, ahead+"=yes")
+			}
 			return cmd
 		},
 		Abandon: func(t *Try, why string) error {
@@ -148,6 +219,24 @@ func fakes(f *Folder, journal string) *Campaign {
 			}
 			return leaveRecord(t.Dir, t.Agent, t.Problem, t.Seed, session.Infra, func() {})
 		},
+	}
+	if os.Getenv(warm) != "" {
+		c.warmUp()
+	}
+	if os.Getenv(ahead) != "" {
+		c.Ahead = 2
+	}
+	return c
+}
+
+// warmUp has runs of one problem follow each other in one process.
+func (c *Campaign) warmUp() {
+	c.Kin = func(r Run) string { return r.Problem }
+	c.Runner = func() *exec.Cmd {
+		exe, _ := os.Executable()
+		cmd := exec.Command(exe)
+		cmd.Env = append(os.Environ(), role+"=runner")
+		return cmd
 	}
 }
 

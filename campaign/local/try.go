@@ -24,12 +24,16 @@ const (
 // Try is a run under way.
 type Try struct {
 	Run
-	Number int    // of the tries of the run, from 1
-	Dir    string // where it leaves its record and its session file
-	Began  time.Time
+	Number int       // of the tries of the run, from 1
+	Dir    string    // where it leaves its record and its session file
+	Ahead  bool      // its process is started before its turn; see [Campaign.Command]
+	Began  time.Time // its turn; zero until then
 
-	replaces string // the record of a failure that is retried
-	past     int    // tries that said nothing of the agent
+	replaces  string        // the record of a failure that is retried
+	past      int           // tries that said nothing of the agent
+	slot      *slot         // where it goes on; nil until it is its turn
+	in, stdin *os.File      // both ends of what its process reads, which ends with this one
+	dismissed chan struct{} // closed when its turn will not come; nil if it is not ahead
 
 	mu     sync.Mutex // of what was read
 	read   int64
@@ -79,9 +83,10 @@ func (t *Try) learn(line []byte) {
 }
 
 // run runs the process of the try to its end. Why says what is the matter if it has not done its work.
-func (t *Try) run(ctx context.Context, cmd *exec.Cmd, stdin, lock *os.File) (why string) {
+func (t *Try) run(ctx context.Context, cmd *exec.Cmd, lock *os.File) (why string) {
+	defer t.stdin.Close()
 	tail := &tail{}
-	cmd.Stdin, cmd.ExtraFiles = stdin, []*os.File{lock}
+	cmd.Stdin, cmd.ExtraFiles = t.in, []*os.File{lock}
 	if cmd.Stderr == nil {
 		cmd.Stderr = tail
 	} else {
@@ -89,22 +94,26 @@ func (t *Try) run(ctx context.Context, cmd *exec.Cmd, stdin, lock *os.File) (why
 	}
 	// A terminal would send Ctrl-C to it as well, and it is to be told only when it is to stop.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	err := cmd.Start()
+	t.in.Close()
+	if err != nil {
 		return err.Error()
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	var err error
 	select {
-	case err = <-ended:
+	case err := <-ended:
+		return tail.last(err)
 	case <-ctx.Done():
 		_ = cmd.Process.Signal(syscall.SIGTERM)
-		select {
-		case err = <-ended:
-		case <-time.After(stopTime):
-			_ = cmd.Process.Kill()
-			err = <-ended
-		}
+	case <-t.dismissed:
+		t.stdin.Close()
+	}
+	select {
+	case err = <-ended:
+	case <-time.After(stopTime):
+		_ = cmd.Process.Kill()
+		err = <-ended
 	}
 	return tail.last(err)
 }
