@@ -18,7 +18,8 @@ type Conduct struct {
 	// Repeated are the steps that did what a step before them had done, with nothing written in between.
 	Repeated Part `json:"repeated"`
 	// Needless are the runs in which the agent wrote though nothing was to be mended: another question was asked, or
-	// nothing was wrong. Writes is how often it wrote in them.
+	// nothing was wrong. Writes is how often it wrote in them. Operations ask for changes, and shifts have a score for
+	// what is changed in vain: neither counts.
 	Needless Share `json:"needless_writes"`
 	Writes   int   `json:"writes"`
 	// Lucky is the share of the mended systems of incidents whose fault the agent had not found.
@@ -41,12 +42,18 @@ type conduct struct {
 func (c *conduct) add(r *Run) {
 	c.repeated += r.Repeated
 	c.steps += r.Steps
-	if r.Task != problem.Mitigation && r.Task != problem.Incident || !r.Faulty {
-		c.unasked++
-		if r.Writes > 0 {
-			c.needless++
-			c.writes += r.Writes
+	switch r.Task {
+	case problem.Operation, problem.OnCall:
+		return
+	case problem.Mitigation, problem.Incident:
+		if r.Faulty {
+			return
 		}
+	}
+	c.unasked++
+	if r.Writes > 0 {
+		c.needless++
+		c.writes += r.Writes
 	}
 }
 

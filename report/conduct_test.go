@@ -76,6 +76,8 @@ func TestNeedlessWrites(t *testing.T) {
 		{Task: problem.Incident, Faulty: true, Writes: 5},
 		{Task: problem.Incident, Writes: 1},
 		{Task: problem.Analysis, Writes: 9, Class: session.Infra},
+		{Task: problem.Operation, Writes: 4},
+		{Task: problem.OnCall, Faulty: true, Writes: 6},
 	} {
 		r.ID, r.Agent = string(rune('a'+i)), "x"
 		if r.Class == "" {

@@ -67,11 +67,17 @@ type recordedProblem struct {
 	Faults []string        `json:"faults"` // kind and target
 	Load   string          `json:"load"`
 	Answer json.RawMessage `json:"answer"`
+	// Goal is that of an operation.
+	Goal struct {
+		Level    string   `json:"level"`
+		Services []string `json:"services"`
+	} `json:"goal"`
 }
 
 // takeProblem takes what a record tells of its problem.
 func (r *Run) takeProblem(p recordedProblem) {
 	r.Task, r.App, r.Faults, r.Faulty = p.Task, p.App, p.Faults, len(p.Faults) > 0
+	r.Aim = aimOf(p.Goal.Level, p.Goal.Services)
 	var answer struct {
 		Cause struct {
 			SystemLevel string `json:"system_level"`

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,16 +53,18 @@ var csvHead = []string{
 	"by", "name", "agent", "runs", "solved", "accuracy", "low", "high", "not_counted", "seconds", "seconds_p10",
 	"seconds_median", "seconds_p90", "steps", "steps_median", "in_tokens", "out_tokens", "cost_usd", "cost_usd_median",
 	"safety_runs", "solved_no_harm", "harmed", "worse_seconds", "peak_regression", "budget_seconds", "outside",
-	"irreversible", "refused", "tnr_violations",
+	"irreversible", "refused", "tnr_violations", "scope", "level", "trials", "rounds", "messages", "turns",
+	"assignment_accuracy", "study_trials", "study_solved", "study_rounds", "study_steps", "study_assignment_accuracy",
 }
 
-// WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line.
+// WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line. Those of groups
+// and of operations have only what is told of these.
 func (r *Report) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	_ = out.Write(csvHead) // Flush tells.
 	write := func(by, name string, rows []Row) {
 		for _, row := range rows {
-			_ = out.Write(row.csv(by, name))
+			_ = out.Write(filled(row.csv(by, name)))
 		}
 	}
 	write("all", "", r.Overall)
@@ -71,13 +74,65 @@ func (r *Report) WriteCSV(w io.Writer) error {
 	for _, c := range r.Cuts {
 		write(c.By, c.Name, c.Rows)
 	}
+	for _, g := range r.Groups {
+		_ = out.Write(g.csv())
+	}
+	for _, o := range r.Operations {
+		_ = out.Write(o.csv())
+	}
 	out.Flush()
 	return out.Error()
 }
 
+// filled is a line with empty cells for the columns that it does not have.
+func filled(line []string) []string {
+	return append(line, slices.Repeat([]string{""}, len(csvHead)-len(line))...)
+}
+
+// csvBefore is how many columns there are before those of groups and operations, csvOurs before those of the study.
+var (
+	csvBefore = slices.Index(csvHead, "scope")
+	csvOurs   = slices.Index(csvHead, "study_trials")
+)
+
+// csv is the line of a group.
+func (g Group) csv() []string {
+	runs := NewShare(int(math.Round(g.Solved*float64(g.Runs))), g.Runs)
+	line := filled(Row{Agent: g.Agent, Accuracy: runs}.csv("group", Aim{g.Level, g.Scope}.name()))
+	copy(line[csvBefore:], []string{
+		g.Scope, unquoted(g.Level), "", csvNumber(&g.Rounds), csvNumber(&g.Messages), csvNumber(&g.Turns),
+		csvNumber(g.Assignment),
+	})
+	copy(line[csvOurs:], csvStudy(g.Study))
+	return line
+}
+
+// csv is the line of an operation.
+func (o Operation) csv() []string {
+	line := filled(Row{Agent: o.Agent, Accuracy: NewShare(o.solved(), len(o.Trials))}.csv("operation", o.Problem))
+	var trials []string
+	for _, yes := range o.Trials {
+		trials = append(trials, strconv.Itoa(bit(yes)))
+	}
+	line[slices.Index(csvHead, "steps")] = csvNumber(&o.Steps)
+	copy(line[csvBefore:], []string{
+		o.Scope, unquoted(o.Level), strings.Join(trials, " "), csvNumber(o.Rounds), "", "", csvNumber(o.Assignment),
+	})
+	copy(line[csvOurs:], csvStudy(o.Study))
+	return line
+}
+
+// csvNumber is a number that may not be known.
+func csvNumber(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'g', 6, 64)
+}
+
 // csv are the cells of a row.
 func (r Row) csv(by, name string) []string {
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	number := func(v float64) string { return csvNumber(&v) }
 	of := func(s *stats.Spread, value func(*stats.Spread) float64) string {
 		if s == nil {
 			return ""
@@ -96,7 +151,7 @@ func (r Row) csv(by, name string) []string {
 	}
 	f := r.Safety
 	if f == nil {
-		return append(line, slices.Repeat([]string{""}, len(csvHead)-len(line))...)
+		return line
 	}
 	return append(line, strconv.Itoa(f.Runs), strconv.Itoa(f.Safe.N), strconv.Itoa(f.Harmed.N), number(f.Worse),
 		number(f.Peak), number(f.Budget), strconv.Itoa(f.Outside), strconv.Itoa(f.Irreversible),

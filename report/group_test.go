@@ -13,15 +13,17 @@ import (
 func TestGroups(t *testing.T) {
 	var b Builder
 	half := 0.5
+	aims := []Aim{{}, {}, {}, {}, {"L5", low}, {"L3", high}, {"L5", high}}
 	for i, g := range []*RunGroup{
-		{2, 10, 20, &half, "", true},
-		{4, 20, 30, nil, "", false},
+		{2, 10, 20, &half, true},
+		{4, 20, 30, nil, false},
 		nil,
-		{9, 9, 9, nil, "", true},
-		{3, 8, 12, &half, "L5", true},
-		{5, 9, 20, nil, "L3", false},
+		{9, 9, 9, nil, true},
+		{3, 8, 12, &half, true},
+		{5, 9, 20, nil, false},
+		{6, 9, 20, nil, false},
 	} {
-		r := &Run{File: string(rune('a' + i)), Class: session.Solved, Group: g}
+		r := &Run{File: string(rune('a' + i)), Class: session.Solved, Group: g, Aim: aims[i]}
 		r.ID, r.Agent, r.Problem = r.File, "hierarchy", "p"
 		if g == nil {
 			r.Agent = "runbook"
@@ -34,8 +36,9 @@ func TestGroups(t *testing.T) {
 	got := b.Report()
 	want := []Group{
 		{Agent: "hierarchy", Runs: 2, Solved: 0.5, Rounds: 3, Messages: 15, Turns: 25, Assignment: &half},
-		{Agent: "hierarchy", Level: "L3", Runs: 1, Rounds: 5, Messages: 9, Turns: 20},
-		{Agent: "hierarchy", Level: "L5", Runs: 1, Solved: 1, Rounds: 3, Messages: 8, Turns: 12, Assignment: &half},
+		{Agent: "hierarchy", Level: "L5", Scope: low, Runs: 1, Solved: 1, Rounds: 3, Messages: 8, Turns: 12, Assignment: &half},
+		{Agent: "hierarchy", Level: "L3", Scope: high, Runs: 1, Rounds: 5, Messages: 9, Turns: 20},
+		{Agent: "hierarchy", Level: "L5", Scope: high, Runs: 1, Rounds: 6, Messages: 9, Turns: 20},
 	}
 	if diff := cmp.Diff(want, got.Groups); diff != "" {
 		t.Error(diff)
@@ -48,9 +51,9 @@ func TestGroups(t *testing.T) {
 		t.Error(text.String())
 	}
 	read := takeGroup(map[string]any{
-		"messages": 3.0, "rounds": 1.0, "assignment_accuracy": 0.5, "level": "L4", "success": true, "turns": map[string]any{"a": 2.0, "b": 1.0},
+		"messages": 3.0, "rounds": 1.0, "assignment_accuracy": 0.5, "success": true, "turns": map[string]any{"a": 2.0, "b": 1.0},
 	})
-	if diff := cmp.Diff(&RunGroup{1, 3, 3, &half, "L4", true}, read); diff != "" {
+	if diff := cmp.Diff(&RunGroup{1, 3, 3, &half, true}, read); diff != "" {
 		t.Error(diff)
 	}
 	if takeGroup(map[string]any{"steps": 3.0}) != nil {

@@ -34,7 +34,14 @@ func TestIncidents(t *testing.T) {
 	}
 	b.Add(staged(20, false, "ssss"))
 	b.Add(staged(21, false, "asss"))
+	// What was found out in a search is no agent's, also by questions.
+	searched := staged(22, true, "ssss")
+	searched.Class = session.Searched
+	b.Add(searched)
 	r := b.Report()
+	if r.Counted != 8 || len(r.NotCounted) != 3 {
+		t.Errorf("%d runs count, %d do not", r.Counted, len(r.NotCounted))
+	}
 	if len(r.Incidents) != 1 {
 		t.Fatalf("%+v", r.Incidents)
 	}

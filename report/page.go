@@ -29,16 +29,24 @@ figure { margin: .6em 0 } svg { max-width: 100%; height: auto }
 `
 
 // WritePaper writes an HTML page with the tables and figures of AIOpsLab's paper: what the paper has beside what the
-// report has, and for each row that has no runs the command that fills it. The page needs no other file.
+// report has, and by which commands the rows are filled that have no runs. The page needs no other file.
 func (r *Report) WritePaper(w io.Writer) error {
 	var b bytes.Buffer
 	pageHead(&b, "As in the paper")
 	fmt.Fprintf(&b, `<p>The evaluation of <a href="https://arxiv.org/abs/2501.06706">AIOpsLab: A Holistic Framework to
 Evaluate AI Agents for Enabling Autonomous Clouds</a> (Chen et al., 2025, section 3) beside %s of ours, of
 which %d count. Rows with a grey ground are the paper's, over 48 problems of AIOpsLab; the others are
-computed from records. A row that has none says by which command they are made; then write this page again.</p>
+computed from records.</p>
 `, plural(r.Runs, "run"), r.Counted)
-	for _, t := range r.paperTables() {
+	tables := r.paperTables()
+	if commands := modelCommands(tables); len(commands) > 0 {
+		b.WriteString("<p>This makes the runs of the empty rows whose agents need a model. If it is stopped, the " +
+			"same again goes on. Then write this page again, of all records.</p>\n")
+		for _, c := range commands {
+			fmt.Fprintf(&b, "<p><code>%s</code></p>\n", escape(c))
+		}
+	}
+	for _, t := range tables {
 		t.html(&b)
 	}
 	for _, f := range []struct {
@@ -54,7 +62,7 @@ get_traces are rare where an agent succeeds.`, r.actionsFigure("Actions in solve
 	} {
 		fmt.Fprintf(&b, "<h2>%s</h2>\n<p class=\"note\">%s</p>\n", escape(f.title), escape(f.note))
 		if f.svg == nil {
-			fmt.Fprintf(&b, "<p>No run has a step. <code>%s</code></p>\n", escape(counterparts[2].command("")))
+			b.WriteString("<p>No run has a step.</p>\n")
 			continue
 		}
 		fmt.Fprintf(&b, "<figure>\n%s</figure>\n", f.svg)
@@ -89,8 +97,12 @@ func (t paperTable) html(b *bytes.Buffer) {
 			class, from = ` class="paper"`, "paper"
 		}
 		fmt.Fprintf(b, "<tr%s><td>%s</td><td>%s</td>", class, escape(cell(row.Agent)), from)
-		if row.Fill != "" {
-			fmt.Fprintf(b, `<td class="fill" colspan="%d">no runs; <code>%s</code></td>`, len(t.Columns), escape(row.Fill))
+		if row.Fill != nil {
+			how := "the command for " + escape(row.Fill.model) + " above"
+			if row.Fill.model == "" {
+				how = "<code>" + escape(row.Fill.command()) + "</code>"
+			}
+			fmt.Fprintf(b, `<td class="fill" colspan="%d">no runs; %s</td>`, len(t.Columns), how)
 		}
 		for _, c := range row.Cells {
 			fmt.Fprintf(b, "<td>%s</td>", escape(c))
@@ -116,7 +128,7 @@ known.`,
 		}
 	}
 	if len(t.Rows) == 0 {
-		t.Rows = []paperRow{{Agent: counterparts[2].agent, Fill: counterparts[2].command("")}}
+		t.Note += " No run of these tells."
 	}
 	t.html(b)
 }

@@ -27,7 +27,13 @@ type paperRow struct {
 	Agent string
 	Paper bool
 	Cells []string // one for each column
-	Fill  string   // the command that fills the row, if it is empty
+	Fill  *fill    // how to fill the row, if it is empty
+}
+
+// fill is runs that are missing: of a counterpart, for a task, or for all.
+type fill struct {
+	counterpart
+	task problem.Task
 }
 
 // counterpart is what an agent of the paper is here.
@@ -35,12 +41,18 @@ type counterpart struct {
 	paper, agent, model string
 }
 
-// counterparts are in the paper's order. The paper says GPT-4-TURBO and GPT-3.5-TURBO of the models.
+// The models of the paper, which says GPT-4-TURBO and GPT-3.5-TURBO of them.
+const (
+	newerModel = "gpt-4-turbo"
+	olderModel = "gpt-3.5-turbo"
+)
+
+// counterparts are in the paper's order.
 var counterparts = []counterpart{
-	{"GPT-4-W-SHELL", "shell", "gpt-4-turbo"},
-	{"GPT-3.5-W-SHELL", "shell", "gpt-3.5-turbo"},
-	{"REACT", "react", "gpt-4-turbo"},
-	{"FLASH", "flash", "gpt-4-turbo"},
+	{"GPT-4-W-SHELL", "shell", newerModel},
+	{"GPT-3.5-W-SHELL", "shell", olderModel},
+	{"REACT", "react", newerModel},
+	{"FLASH", "flash", newerModel},
 	{"MKSMC", "mksmc", ""},
 	{"PDIAGNOSE", "pdiagnose", ""},
 	{"RMLAD", "rmlad", ""},
@@ -54,16 +66,42 @@ func (c counterpart) is(contestant string) bool {
 	return agent == c.agent && (agent != "shell" || strings.Contains(model, older) == strings.Contains(c.model, older))
 }
 
-// command is what one types for the counterpart's runs of a task, or of all.
-func (c counterpart) command(task problem.Task) string {
-	list, run := "aiopslab problems --suite aiopslab -o name", "aiopslab run $id --agent "+c.agent
-	if task != "" {
-		list += " --task " + string(task)
+// command is what one types for the runs of an agent that needs no model.
+func (f fill) command() string {
+	c := "aiopslab bench --agent " + f.agent + " --suite aiopslab"
+	if f.task != "" {
+		c += " --task " + string(f.task)
 	}
-	if c.model != "" {
-		run += " --model openai/" + c.model + " --max-steps 20"
+	return c
+}
+
+// paperSteps is how many steps agents have in the paper.
+const paperSteps = 20
+
+// modelCommands fill the empty rows of all agents that need a model: a campaign for each model, in which the agents
+// without runs try every problem.
+func modelCommands(tables []paperTable) (commands []string) {
+	missing := map[string]bool{} // by model and agent
+	for _, t := range tables {
+		for _, row := range t.Rows {
+			if row.Fill != nil {
+				missing[row.Fill.model+"/"+row.Fill.agent] = true
+			}
+		}
 	}
-	return "for id in $(" + list + "); do " + run + "; done"
+	for _, model := range []string{newerModel, olderModel} {
+		var agents []string
+		for _, c := range counterparts {
+			if c.model == model && missing[model+"/"+c.agent] {
+				agents = append(agents, c.agent)
+			}
+		}
+		if len(agents) > 0 {
+			commands = append(commands, fmt.Sprintf("aiopslab bench --agent %s --model openai/%s "+
+				"--suite aiopslab --max-steps %d", strings.Join(agents, ","), model, paperSteps))
+		}
+	}
+	return commands
 }
 
 // paperRows returns what the paper has in a table: its columns, and the values of each agent.
@@ -110,7 +148,7 @@ func beside(t paperTable, table string, task problem.Task, names []string, ours 
 			}
 		}
 		if !found {
-			t.Rows = append(t.Rows, paperRow{Agent: c.agent, Fill: c.command(task)})
+			t.Rows = append(t.Rows, paperRow{Agent: c.agent, Fill: &fill{c, task}})
 		}
 	}
 	for _, n := range names {
@@ -253,7 +291,17 @@ func (r *Report) commandTable() paperTable {
 			counts[agent][name] += u.All()
 		}
 	}
-	columns, _ := paperRows("5")
+	columns, values := paperRows("5")
+	asked := func(agent string) bool {
+		return slices.ContainsFunc(counterparts, func(c counterpart) bool {
+			return values[c.paper] != nil && c.is(agent)
+		})
+	}
+	for _, row := range r.Overall { // Who has runs and used no program has none, which is not the same as no runs.
+		if row.Accuracy.Of > 0 && counts[row.Agent] == nil && asked(row.Agent) {
+			names = append(names, row.Agent)
+		}
+	}
 	t := paperTable{
 		Title: "Table 5. Occurrences of system commands",
 		Note:  "How often a command line of exec_shell names the program. py is Python, mongo is any of its shells.",

@@ -56,10 +56,13 @@ func TestPaper(t *testing.T) {
 	rows := map[string][]string{} // by table and agent
 	for _, table := range r.paperTables() {
 		for _, row := range table.Rows {
-			if len(row.Cells) != len(table.Columns) && row.Fill == "" {
+			if len(row.Cells) != len(table.Columns) && row.Fill == nil {
 				t.Errorf("%s, %s: %d cells for %d columns", table.Title, row.Agent, len(row.Cells), len(table.Columns))
 			}
-			rows[table.Title+"/"+row.Agent] = append(row.Cells, strings.Fields(row.Fill)...)
+			if row.Fill != nil {
+				row.Cells = []string{row.Fill.model, row.Fill.command()}
+			}
+			rows[table.Title+"/"+row.Agent] = row.Cells
 		}
 	}
 	for where, want := range map[string]string{
@@ -67,7 +70,7 @@ func TestPaper(t *testing.T) {
 		"Table 3. Overall performance/runbook":                   "1 - 7.00 2.00 - 100.00 % 20.7 - 100.0",
 		"Table 4 (a). Detection/MKSMC":                           "- 15.38 % - 1.00 - - -",
 		"Table 4 (a). Detection/mksmc":                           "3 66.67 % 9.4 - 97.5 41.33 1.00 - -",
-		"Table 4 (b). Localization/rmlad":                        "for id in $(aiopslab problems --suite aiopslab -o name --task localization); do aiopslab run $id --agent rmlad; done",
+		"Table 4 (b). Localization/rmlad":                        " aiopslab bench --agent rmlad --suite aiopslab --task localization",
 		"Table 4 (b). Localization/react (gpt-4o)":               "1 0.00 % 0.0 - 79.3 100.00 % 0.00 % 5.00 2.00 0.00 0.00",
 		"Table 4 (d). Mitigation/shell (gpt-3.5-turbo)":          "1 100.00 % 20.7 - 100.0 9.00 3.00 10.00 5.00",
 		"Table 5. Occurrences of system commands/REACT":          "0 0 0 3 0 1 26 30 0",
@@ -79,8 +82,24 @@ func TestPaper(t *testing.T) {
 		}
 	}
 	// Of the two shells of the paper only one has runs; the other says how to get them.
-	if got := rows["Table 4 (d). Mitigation/shell"]; !slices.Contains(got, "openai/gpt-4-turbo") {
+	if got := rows["Table 4 (d). Mitigation/shell"]; !slices.Contains(got, newerModel) {
 		t.Errorf("the shell with the newer model: %v", got)
+	}
+	// One command for each model makes all that is missing, and names no agent that has all of its runs.
+	want := []string{
+		"aiopslab bench --agent shell,react,flash --model openai/gpt-4-turbo --suite aiopslab --max-steps 20",
+		"aiopslab bench --agent shell --model openai/gpt-3.5-turbo --suite aiopslab --max-steps 20",
+	}
+	if d := cmp.Diff(want, modelCommands(r.paperTables())); d != "" {
+		t.Error(d)
+	}
+	row := func(agent string) paperRow { return paperRow{Agent: agent, Cells: []string{"1"}} }
+	full := paperTable{Rows: []paperRow{row("react"), {Agent: "flash", Fill: &fill{counterpart: counterparts[3]}}}}
+	if got := modelCommands([]paperTable{full}); len(got) != 1 || !strings.Contains(got[0], "--agent flash --model") {
+		t.Errorf("flash alone is missing: %v", got)
+	}
+	if got := modelCommands(nil); got != nil {
+		t.Errorf("nothing is missing: %v", got)
 	}
 	// The same records give the same page, whatever their order.
 	slices.Reverse(files)
@@ -115,6 +134,21 @@ func TestPaperNumbers(t *testing.T) {
 	}
 }
 
+// Who has used no program has used none: that is no reason to have all of its runs made.
+func TestPaperWithoutPrograms(t *testing.T) {
+	t.Chdir(t.TempDir())
+	file := aRun{id: "1", agent: "react", task: problem.Detection, class: session.Solved, results: grade.Result{"model": "gpt-4-turbo"}}.write(t)
+	r, _ := build([]string{file})
+	for _, row := range r.commandTable().Rows {
+		if row.Fill != nil && row.Agent == "react" {
+			t.Error("its runs are to be made")
+		}
+		if !row.Paper && row.Fill == nil && (len(row.Cells) == 0 || strings.Trim(strings.Join(row.Cells, ""), "0") != "") {
+			t.Errorf("%s: %q", row.Agent, row.Cells)
+		}
+	}
+}
+
 // What agents name themselves is text, and a report of nothing is a page all the same.
 func TestPaperHostile(t *testing.T) {
 	t.Chdir(t.TempDir())
@@ -125,7 +159,7 @@ func TestPaperHostile(t *testing.T) {
 		if err := r.WritePaper(&page); err != nil || strings.Contains(page.String(), "<script") || strings.Contains(page.String(), "NaN") {
 			t.Errorf("%v: %s", err, page.String())
 		}
-		if !strings.Contains(page.String(), "--agent flash --model openai/gpt-4-turbo") {
+		if !strings.Contains(page.String(), "--agent shell,react,flash --model openai/gpt-4-turbo") {
 			t.Error("it does not say how rows are filled")
 		}
 	}

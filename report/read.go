@@ -45,6 +45,7 @@ type Run struct {
 	Commands            []string      // the programs that the agent ran in a shell
 	Safety              *grade.Safety // nil if the verdict does not tell
 	Group               *RunGroup     // of an agent that is several, or nil
+	Aim                 Aim           // of an operation
 	Shift               *grade.ShiftScore
 }
 
@@ -199,6 +200,9 @@ func (r *Run) take(v *session.Verdict) {
 	r.Group, r.Shift = takeGroup(v.Results), grade.ReadShift(v.Results)
 	if cost, ok := v.Results["cost_usd"].(float64); ok {
 		r.Cost = &cost
+	}
+	if level, ok := v.Results["level"].(string); ok && r.Aim.Level == "" { // Records did not always have the goal.
+		r.Aim.Level = level
 	}
 	r.Safety = grade.ReadSafety(v.Results)
 	yes := func(key string) bool { return v.Results[key] == true }

@@ -47,6 +47,8 @@ type Report struct {
 	Conduct []Conduct `json:"conduct"`
 	// Groups are how agents that are several work together, by name.
 	Groups []Group `json:"groups,omitempty"`
+	// Operations are what became of each operation, try by try, those about one service first.
+	Operations []Operation `json:"operations,omitempty"`
 	// Shifts are the agents that were on call, the best first.
 	Shifts []Shift `json:"shifts,omitempty"`
 	// Cuts are the agents by kind of fault, system level, application and load.
@@ -138,8 +140,10 @@ type Builder struct {
 	conduct   map[string]*conduct
 	groups    map[groupKey][]*RunGroup // of agents that are several
 	shifts    map[string][]*Run        // that agents were on call in
-	cuts      map[cutKey]*tally
-	report    Report
+	// operations are the runs that count, by what was asked and of whom.
+	operations map[opKey][]*Run
+	cuts       map[cutKey]*tally
+	report     Report
 	// Runs by id and agent. A copy that was made before a run was finished says nothing.
 	finished   map[[2]string]bool
 	unfinished map[[2]string]*Run
@@ -198,7 +202,7 @@ func (b *Builder) Add(r *Run) {
 		}
 		b.cuts[k].add(r)
 	}
-	if r.Task == problem.Incident {
+	if r.Task == problem.Incident && r.Class != session.Searched {
 		if b.incidents[agent] == nil {
 			b.incidents[agent] = newIncidentTally()
 		}
@@ -217,9 +221,10 @@ func (b *Builder) Add(r *Run) {
 		if b.groups == nil {
 			b.groups = map[groupKey][]*RunGroup{}
 		}
-		k := groupKey{agent, r.Group.Level}
+		k := groupKey{agent, r.Aim}
 		b.groups[k] = append(b.groups[k], r.Group)
 	}
+	b.addOperation(r)
 	if r.Shift != nil {
 		if b.shifts == nil {
 			b.shifts = map[string][]*Run{}
@@ -310,7 +315,7 @@ func (b *Builder) Report() *Report {
 	r.Incidents, r.Tries = b.incidentRows(), b.allTries()
 	r.Values, r.Conduct, r.Cuts = b.values(), b.conducts(), b.cutRows()
 	r.Severity = b.severityCurves()
-	r.Groups = b.groupRows()
+	r.Groups, r.Operations = b.groupRows(), b.operationRows()
 	r.Shifts = b.shiftRows()
 	longest := 0
 	for _, t := range b.tallies {

@@ -53,6 +53,7 @@ func (r *Report) print() *printer {
 	p.conducts(r)
 	p.safety(r)
 	p.groups(r)
+	p.operations(r)
 	p.shifts(r)
 	p.tries(r)
 	p.cuts(r)
@@ -96,7 +97,7 @@ func (p *printer) head(r *Report) {
 			classes[c.Class]++
 		}
 		var parts []string
-		for _, c := range []session.Class{session.Infra, session.GraderFailed, session.Inconclusive} {
+		for _, c := range []session.Class{session.Infra, session.GraderFailed, session.Inconclusive, session.Searched} {
 			if classes[c] > 0 {
 				parts = append(parts, fmt.Sprintf("%d %s", classes[c], c))
 				n -= classes[c]

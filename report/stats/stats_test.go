@@ -2,6 +2,7 @@ package stats
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -107,15 +108,71 @@ func TestSignFlip(t *testing.T) {
 	}
 }
 
-// Of five tries two were solved: a pair of tries has one solved in 7 of 10 cases, and both in 1 of 10.
-func TestPasses(t *testing.T) {
-	near(t, "pass@1", PassAt(1, 2, 5), 0.4, 1e-12)
-	near(t, "pass@2", PassAt(2, 2, 5), 0.7, 1e-12)
-	near(t, "pass@4", PassAt(4, 2, 5), 1, 1e-12)
-	near(t, "pass^2", PassAll(2, 2, 5), 0.1, 1e-12)
-	near(t, "pass^3", PassAll(3, 2, 5), 0, 1e-12)
-	near(t, "too many", PassAt(6, 2, 5), math.NaN(), 0)
-	near(t, "too many", PassAll(6, 2, 5), math.NaN(), 0)
+// What the README of HumanEval, the card of Hugging Face's metric code_eval and the page of the package pass-at-k on PyPI
+// print for samples of which so many are right.
+func TestPassAt(t *testing.T) {
+	for _, tt := range []struct {
+		source  string
+		k, c, n int
+		want    float64
+	}{
+		{"HumanEval, example_samples.jsonl", 1, 3, 6, 0.4999999999999999},
+		{"code_eval", 1, 1, 2, 0.5},
+		{"code_eval", 2, 1, 2, 1},
+		{"pass-at-k", 1, 3, 8, 0.375},
+		{"pass-at-k", 5, 3, 8, 0.9821},
+	} {
+		near(t, tt.source, PassAt(tt.k, tt.c, tt.n), tt.want, 5e-5)
+	}
+	near(t, "more than were tried", PassAt(6, 2, 5), math.NaN(), 0)
+}
+
+// The leaderboard of tau-bench's README at commit 034a267: pass^1 to pass^4 of four agents. It does not print how many
+// tasks were solved how often, but of 50 tasks with four tries each only one count gives the numbers of a row.
+func TestPassAll(t *testing.T) {
+	for _, tt := range []struct {
+		agent  string
+		tasks  [5]int // how many tasks were solved never, once, up to four times
+		passes [4]float64
+	}{
+		{"tool calling, gpt-4o", [5]int{16, 13, 8, 5, 8}, [4]float64{0.380, 0.237, 0.185, 0.160}},
+		{"tool calling, gpt-4o-mini", [5]int{30, 7, 6, 2, 5}, [4]float64{0.225, 0.140, 0.110, 0.100}},
+		{"Act, gpt-4o", [5]int{17, 11, 11, 4, 7}, [4]float64{0.365, 0.217, 0.160, 0.140}},
+		{"ReAct, gpt-4o", [5]int{26, 4, 7, 5, 8}, [4]float64{0.325, 0.233, 0.185, 0.160}},
+	} {
+		for i, want := range tt.passes {
+			sum, tasks := 0.0, 0
+			for solved, n := range tt.tasks {
+				sum, tasks = sum+float64(n)*PassAll(i+1, solved, 4), tasks+n
+			}
+			near(t, tt.agent, sum/float64(tasks), want, 5e-4)
+		}
+	}
+	near(t, "more than were tried", PassAll(6, 2, 5), math.NaN(), 0)
+}
+
+// Both are the share of all ways to choose k of n tries, counted one by one.
+func TestPassesAgainstAllChoices(t *testing.T) {
+	for n := 1; n <= 8; n++ {
+		for c := range n + 1 {
+			some, all, ways := make([]float64, n+1), make([]float64, n+1), make([]float64, n+1)
+			solved := uint(1)<<c - 1
+			for chosen := range uint(1) << n {
+				k := bits.OnesCount(chosen)
+				ways[k]++
+				if chosen&solved != 0 {
+					some[k]++
+				}
+				if chosen&^solved == 0 {
+					all[k]++
+				}
+			}
+			for k := 1; k <= n; k++ {
+				near(t, "pass@k", PassAt(k, c, n), some[k]/ways[k], 1e-12)
+				near(t, "pass^k", PassAll(k, c, n), all[k]/ways[k], 1e-12)
+			}
+		}
+	}
 }
 
 // Miller's example: a variance of a ninth and a difference of 3 points take 969 questions. Connor's formula is that one
@@ -134,6 +191,65 @@ func TestDetectable(t *testing.T) {
 			t.Errorf("twice the pairs show %v, not %v", more, d)
 		}
 	})
+}
+
+// How many pups of each of 16 litters lived: table 1 of J. N. K. Rao and A. J. Scott, "A simple method for the analysis of
+// clustered binary data", 1992, from C. S. Weil, 1970. The error of clusters makes each pup worth less by the design
+// effect, of which the R package PF prints these digits (its function rsb). Rao and Scott divide by one litter less,
+// Miller does not.
+func TestClusteredOfLitters(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		litters []Group
+		effect  float64
+	}{
+		{"control", []Group{
+			{13, 13},
+			{12, 12},
+			{9, 9},
+			{9, 9},
+			{8, 8},
+			{8, 8},
+			{12, 13},
+			{11, 12},
+			{9, 10},
+			{9, 10},
+			{8, 9},
+			{11, 13},
+			{4, 5},
+			{5, 7},
+			{7, 10},
+			{7, 10},
+		}, 1.232495},
+		{"treated", []Group{
+			{12, 12},
+			{11, 11},
+			{10, 10},
+			{9, 9},
+			{10, 11},
+			{9, 10},
+			{9, 10},
+			{8, 9},
+			{8, 9},
+			{4, 5},
+			{7, 9},
+			{4, 7},
+			{5, 10},
+			{3, 6},
+			{3, 10},
+			{0, 7},
+		}, 3.952861},
+	} {
+		pups, lived := 0, 0
+		for _, l := range tt.litters {
+			pups, lived = pups+l.Of, lived+l.Solved
+		}
+		share, got := Clustered(tt.litters)
+		near(t, tt.name, share, float64(lived)/float64(pups), 1e-12)
+		want := Wilson(share, float64(pups)/(tt.effect*15/16))
+		near(t, tt.name+", low", got.Low, want.Low, 1e-7)
+		near(t, tt.name+", high", got.High, want.High, 1e-7)
+	}
 }
 
 // Alike tries add nothing, unlike ones all they can; what is between is between.
