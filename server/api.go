@@ -77,7 +77,7 @@ type Outcome struct {
 
 // Problem is what an agent is told.
 type Problem struct {
-	Task         string            `json:"task" enum:"detection,localization,analysis,mitigation,incident"`
+	Task         string            `json:"task" enum:"detection,localization,analysis,mitigation,incident,operation,shift"`
 	Namespace    string            `json:"namespace" doc:"of the application"`
 	Description  string            `json:"description"`
 	Instructions string            `json:"instructions" doc:"how an agent that answers in text writes a call"`

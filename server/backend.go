@@ -30,7 +30,7 @@ type Backend interface {
 }
 
 // ErrMisfit is the error of an episode that needs another stage, and so another worker.
-var ErrMisfit = errors.New("the stage is set for another application or load")
+var ErrMisfit = errors.New("the stage is set for another application")
 
 // Run is a run under way, such as a [session.Live].
 type Run interface {

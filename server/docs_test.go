@@ -27,6 +27,7 @@ var (
 	curlLine = regexp.MustCompile(`(?m)^    curl -s(?: -N)?(?: -X (\w+))? \$LAB(\S*)(?: -d '(.*)')?$`)
 	envIDs   = regexp.MustCompile(`{"id":"([^"]+)"`)
 	episode  = regexp.MustCompile(`"episode":"([^"]+)"`)
+	snapID   = regexp.MustCompile(`^{"id":"([^"]+)","step":`)
 	bodyID   = regexp.MustCompile(`^{"id":"([^"]+)"`)
 )
 
@@ -51,7 +52,7 @@ func TestServerDocs(t *testing.T) {
 	if lines, parsed := strings.Count(doc, "\n    curl"), len(curlLine.FindAllString(doc, -1)); lines != parsed {
 		t.Errorf("of %d examples %d can be read", lines, parsed)
 	}
-	id, run, vector := "", "", strings.NewReplacer()
+	id, run, vector, snap := "", "", strings.NewReplacer(), strings.NewReplacer()
 	for _, m := range curlLine.FindAllStringSubmatch(doc, -1) {
 		method, path, body := m[1], m[2], m[3]
 		if method == "" {
@@ -61,12 +62,15 @@ func TestServerDocs(t *testing.T) {
 			lay(t, &desks, run, 1, nil)
 			questions(l, whose+"/"+id, 1)
 		}
-		status, answer := l.do(method, strings.ReplaceAll(path, "$ID", id), vector.Replace(body))
+		status, answer := l.do(method, snap.Replace(vector.Replace(strings.ReplaceAll(path, "$ID", id))), snap.Replace(vector.Replace(body)))
 		if status >= 400 {
 			t.Errorf("%s: %d %s", m[0], status, answer)
 		}
 		if m := bodyID.FindStringSubmatch(answer); m != nil && (path == "/sessions" || path == "/envs") {
 			id, run = m[1], m[1]
+		}
+		if m := snapID.FindStringSubmatch(answer); m != nil {
+			snap = strings.NewReplacer("$SNAPSHOT", m[1])
 		}
 		if m := episode.FindStringSubmatch(answer); m != nil && path == "/envs/$ID/reset" {
 			run = m[1]
@@ -74,7 +78,7 @@ func TestServerDocs(t *testing.T) {
 		if found := envIDs.FindAllStringSubmatch(answer, -1); path == "/envs" && method == http.MethodPost && len(found) == 2 {
 			vector = strings.NewReplacer("$ENV1", found[0][1], "$ENV2", found[1][1])
 		}
-		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}", "/questions/1", "/questions/{number}").Replace(path))
+		delete(uncovered, method+" "+strings.NewReplacer("$ID", "{id}", "/actions/detection", "/actions/{task}", "/questions/1", "/questions/{number}", "$SNAPSHOT", "{snapshot}").Replace(path))
 	}
 	maps.DeleteFunc(uncovered, func(_ string, is bool) bool { return !is })
 	if len(uncovered) > 0 {

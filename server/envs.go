@@ -38,7 +38,14 @@ type env struct {
 	// Of whoever holds busy, too: the episode, for those who ask for its state.
 	episode string // what it is called; empty before the first
 	steps   int    // how many it has had
+	limit   int    // how many it may have
 	playing bool   // it is under way
+
+	// Whether the episode repeats another one, as well.
+	drawn    beginning
+	drawnID  string // what its worker calls it
+	repeated string // the id of the other one, or empty
+	played   *played
 
 	begun atomic.Int64  // episodes
 	ended chan struct{} // closed when it has left its place
@@ -85,14 +92,15 @@ func (f *Front) beginEnvs(ctx context.Context, n NewEnv, documents map[string]st
 		return nil, err
 	}
 	var list []*env
+	together := &played{}
 	for i := range places {
 		spec := n
 		spec.Seed += uint64(i)
 		e := &env{
 			id: session.NewID(), spec: spec, documents: documents, busy: make(chan struct{}, 1),
-			random: newRandom(spec.Seed), ended: make(chan struct{}),
+			random: newRandom(spec.Seed), limit: spec.MaxSteps, ended: make(chan struct{}), played: together,
 		}
-		if err := f.restage(ctx, e, n.Problems[0]); err != nil {
+		if err := f.restage(ctx, e, e.episodeOf(n.Problems[0])); err != nil {
 			for _, e := range list {
 				e.lease.Stop()
 			}
@@ -146,9 +154,17 @@ func (e *env) info() Env {
 	}
 }
 
-// restage gives an environment a new worker with a stage for a problem. It does not wait for the
+// episodeOf is an episode of a problem, but for its seed.
+func (e *env) episodeOf(problem string) NewSession {
+	return NewSession{
+		Problem: problem, Document: e.documents[problem], Name: e.spec.Name, Noise: e.spec.Noise, Decoys: e.spec.Decoys,
+		MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime, HandOver: e.spec.HandOver,
+	}
+}
+
+// restage gives an environment a new worker with a stage for the problem of an episode. It does not wait for the
 // stage.
-func (f *Front) restage(ctx context.Context, e *env, problem string) error {
+func (f *Front) restage(ctx context.Context, e *env, episode NewSession) error {
 	if e.lease != nil {
 		e.lease.Stop()
 		e.moves(nil)
@@ -157,7 +173,7 @@ func (f *Front) restage(ctx context.Context, e *env, problem string) error {
 	if err != nil {
 		return err
 	}
-	n := NewSession{Problem: problem, Document: e.documents[problem], Seed: e.spec.Seed}
+	n := NewSession{Problem: episode.Problem, Document: episode.Document, Seed: e.spec.Seed}
 	s := stageSpec{Spec{e.id, n}, e.moves(l)}
 	e.staged = make(chan error, 1)
 	f.running.Go(func() {
@@ -238,52 +254,63 @@ func (f *Front) beginEpisode(ctx context.Context, c *caller, id string, reset Re
 	}
 	defer f.leave(e)
 	s := e.next(reset)
-	first, err = f.episode(ctx, e, s)
-	if m, ok := errors.AsType[*failure](err); ok &&
-		(m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
-		// Another stage is needed, or this one broke; a new worker has neither fault.
-		if err := f.restage(ctx, e, s.Problem); err != nil {
-			return first, err
-		}
-		first, err = f.episode(ctx, e, s)
+	body := func(id string) any {
+		s.ID = id
+		return s
 	}
-	if err == nil {
-		e.begins(first, reset.name)
+	if err = f.startOver(ctx, e, s.NewSession, "/reset", body, &first); err == nil {
+		e.begins(first, s.NewSession, reset.name)
 	}
 	return first, err
 }
 
-// next draws the next episode.
+// startOver has the environment's worker begin an episode, by a request to a path of its own, or a new worker if that
+// one cannot. The body is for an id of the episode: what did not begin has left a record as well. Until that is done no
+// episode is under way: if the caller goes away, nobody knows which one the worker has.
+func (f *Front) startOver(ctx context.Context, e *env, episode NewSession, path string, body func(id string) any,
+	into any,
+) error {
+	e.playing = false
+	err := f.ask(ctx, e, path, body(session.NewID()), into)
+	if m, ok := errors.AsType[*failure](err); ok &&
+		(m.status == http.StatusMisdirectedRequest || m.status == http.StatusBadGateway) {
+		// Another stage is needed, or this one broke; a new worker has neither fault.
+		if err := f.restage(ctx, e, episode); err != nil {
+			return err
+		}
+		err = f.ask(ctx, e, path, body(session.NewID()), into)
+	}
+	return err
+}
+
+// next draws the next episode, which has no id yet.
 func (e *env) next(r Reset) episodeSpec {
 	if r.Seed != nil {
 		e.random = newRandom(*r.Seed)
 	}
 	p := cmp.Or(r.Options.Problem, e.spec.Problems[e.random.IntN(len(e.spec.Problems))])
-	seed := e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
-	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{session.NewID(), NewSession{
-		Problem: p, Document: e.documents[p], Name: e.spec.Name, Seed: seed, Noise: e.spec.Noise, Decoys: e.spec.Decoys,
-		MaxSteps: e.spec.MaxSteps, MaxTime: e.spec.MaxTime, HandOver: e.spec.HandOver,
-	}}}
+	n := e.episodeOf(p)
+	n.Seed = e.random.Uint64() >> 11 // JSON's numbers have 53 bits.
+	return episodeSpec{Reward: e.spec.Reward, Keep: e.spec.Keep, Spec: Spec{NewSession: n}}
 }
 
-// episode begins an episode on the environment's worker, once its stage is set.
-func (f *Front) episode(ctx context.Context, e *env, s episodeSpec) (first First, err error) {
+// ask sends a request to the environment's worker, once its stage is set.
+func (f *Front) ask(ctx context.Context, e *env, path string, body, into any) error {
 	if e.lease == nil {
-		return first, fail(http.StatusBadGateway, "the environment has no process")
+		return fail(http.StatusBadGateway, "the environment has no process")
 	}
 	if e.staged != nil {
 		select {
 		case err := <-e.staged:
 			e.staged = nil
 			if err != nil {
-				return first, err
+				return err
 			}
 		case <-ctx.Done():
-			return first, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 	}
-	err = e.lease.ask(ctx, http.MethodPost, "/envs/"+e.id+"/reset", s, &first)
-	return first, err
+	return e.lease.ask(ctx, http.MethodPost, "/envs/"+e.id+path, body, into)
 }
 
 // stepEnv answers POST /envs/{id}/step.
@@ -306,13 +333,17 @@ func (f *Front) takeStep(ctx context.Context, c *caller, id string, m Move) (res
 		return result, err
 	}
 	defer f.leave(e)
-	if e.lease == nil || e.begun.Load() == 0 {
+	if _, err := m.response(); err != nil {
+		return result, err // No step is taken, and none to be remembered.
+	}
+	if e.lease == nil || !e.playing {
 		return result, errNoEpisode
 	}
 	if e.ending.Load() > 0 { // Whoever waits shall not wait for an answer.
 		e.refuse(ctx)
 	}
-	if err = e.lease.ask(ctx, http.MethodPost, "/envs/"+id+"/step", m, &result); err == nil {
+	s := stepSpec{m, e.repeats()}
+	if err = e.lease.ask(ctx, http.MethodPost, "/envs/"+id+"/step", s, &result); err == nil {
 		e.goesOn(result)
 	}
 	return result, err
@@ -352,6 +383,7 @@ func (f *Front) remove(id string) (ended <-chan struct{}) {
 	}
 	delete(f.envs, id)
 	f.tokens.revoke(id)
+	maps.DeleteFunc(f.snapshots, func(_ string, s *snapshot) bool { return s.env == id })
 	if f.closed { // All workers have been told to end.
 		close(e.ended)
 		return e.ended

@@ -42,6 +42,7 @@ type fakeBackend struct {
 	users  func() session.Experience // if set, how users fare
 	class  session.Class             // of what is not solved; empty for the agent's failure
 	desks  *sync.Map                 // if set, runs have desks, which are kept here by their ids
+	tells  func(step int) string     // if set, what an observation has behind it
 	asks   bool                      // whether exec_shell asks for approval, if there are desks
 
 	library *problem.Library
@@ -61,7 +62,11 @@ func (b *fakeBackend) Open(ctx context.Context, s Spec, events eventFunc) (Run, 
 	}
 	if b.broken != nil {
 		if err := b.broken(s); err != nil {
-			return nil, err
+			log, created := record.Create(filepath.Join(b.dir, s.ID+".jsonl"), record.Run{ID: s.ID}) // As a run leaves one.
+			if created == nil {
+				created = log.Close()
+			}
+			return nil, errors.Join(err, created)
 		}
 	}
 	p, err := s.Find(b.library)
@@ -130,8 +135,11 @@ type fakeRun struct {
 	err      error
 	desk     *session.Desk
 
-	mu   sync.Mutex
-	halt context.CancelFunc // of the action under way
+	log *record.Log
+
+	mu     sync.Mutex
+	search bool               // a search's
+	halt   context.CancelFunc // of the action under way
 }
 
 // Desk is where questions lie.
@@ -186,6 +194,7 @@ func (r *fakeRun) run(ctx context.Context) {
 		return
 	}
 	log.Watch(r.events)
+	r.log = log
 	add := func(kind string, data any) { _ = log.Append(kind, data) }
 	add(record.ProblemEvent, map[string]any{"id": r.problem.ID, "answer": "the secret"})
 	add(record.PhaseEvent, record.Phase{Name: "deploying"})
@@ -211,6 +220,11 @@ func (r *fakeRun) run(ctx context.Context) {
 	case s.Class != "":
 		v.Class = session.Class(s.Class)
 	}
+	r.mu.Lock()
+	if r.search && (v.Class == session.Solved || v.Class == session.AgentFailed) { // As session.Grade does.
+		v.Results["search"], v.Class = string(v.Class), session.Searched
+	}
+	r.mu.Unlock()
 	add(record.VerdictEvent, v)
 	if r.err = log.Close(); r.err != nil {
 		return
@@ -276,6 +290,9 @@ func (r *fakeRun) act(ctx context.Context, add func(string, any)) (steps []recor
 		default:
 			step.Action, step.Observation = call.Name, fmt.Sprint("did ", call.Name, " ", call.Args, call.Kwargs)
 		}
+		if r.backend.tells != nil {
+			step.Observation += r.backend.tells(step.Number)
+		}
 		add(record.StepEvent, step)
 		steps = append(steps, step)
 		over := s.Submitted || len(steps) == limit
@@ -320,6 +337,13 @@ func (r *fakeRun) Users(context.Context) (session.Experience, error) {
 		return session.Experience{}, errors.New("nobody can say")
 	}
 	return r.backend.users(), nil
+}
+
+func (r *fakeRun) Note(_ context.Context, kind string, data any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.search = true
+	return r.log.Append(kind, data)
 }
 
 func (r *fakeRun) GiveUp(ctx context.Context, reason error) error {

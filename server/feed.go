@@ -18,9 +18,9 @@ const heartbeat = 15 * time.Second
 // phase of the injection is over at once would tell that there is no fault.
 func withheld(e record.Event) bool {
 	switch e.Kind {
-	case record.ProblemEvent, record.BaselineEvent, record.NoiseEvent, record.DecoyEvent, record.FaultEvent,
-		record.HandOverEvent, record.SeverityEvent, record.TransactionEvent, record.LookEvent, record.JudgementEvent,
-		record.VerdictEvent:
+	case record.ProblemEvent, record.PastEvent, record.BaselineEvent, record.NoiseEvent, record.DecoyEvent,
+		record.FaultEvent, record.HandOverEvent, record.SeverityEvent, record.TransactionEvent, record.LookEvent,
+		record.JudgementEvent, record.VerdictEvent:
 		return true
 	case record.PhaseEvent:
 		var p record.Phase

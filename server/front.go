@@ -78,6 +78,8 @@ type Front struct {
 	sessions map[string]*entry
 	order    []string // of sessions, the oldest first
 	envs     map[string]*env
+	// snapshots are those of environments, by their ids, which nobody can guess.
+	snapshots map[string]*snapshot
 }
 
 // NewFront returns a front.
@@ -86,6 +88,7 @@ func NewFront(o Options) *Front {
 	o.EnvIdle = cmp.Or(o.EnvIdle, DefaultEnvIdle)
 	f := &Front{
 		Options: o, leases: map[*lease]bool{}, sessions: map[string]*entry{}, envs: map[string]*env{},
+		snapshots:   map[string]*snapshot{},
 		bodyTimeout: bodyTimeout,
 	}
 	f.log = newJournal(o.Log, f.isToken)

@@ -40,7 +40,7 @@ func newLab(t testing.TB, o Options, b *fakeBackend) *lab {
 		b.library = problemtest.Library(t)
 	}
 	l := &lab{t: t, header: http.Header{}, workers: &fakeWorkers{t: t, pattern: func() *fakeBackend {
-		return &fakeBackend{dir: dir, gate: b.gate, broken: b.broken, during: b.during, class: b.class, users: b.users, desks: b.desks, asks: b.asks, library: b.library}
+		return &fakeBackend{dir: dir, gate: b.gate, broken: b.broken, during: b.during, class: b.class, users: b.users, desks: b.desks, asks: b.asks, tells: b.tells, library: b.library}
 	}}}
 	if o.Library == nil {
 		o.Library = b.library

@@ -30,6 +30,7 @@ type stageSpec struct {
 type gym struct {
 	busy    chan struct{} // held by whoever resets or steps
 	episode *hosted
+	taken   []taken // its steps
 	reward  Reward
 	shaping shaping
 	keep    int        // how many records; 0 for all
@@ -118,8 +119,18 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
+	first, err := w.begin(r.Context(), g, s)
+	if err != nil {
+		return err
+	}
+	return writeJSON(rw, http.StatusOK, first)
+}
+
+// begin begins an episode. The caller has the environment.
+func (w *Worker) begin(ctx context.Context, g *gym, s episodeSpec) (First, error) {
 	g.end()
 	misfit := false
+	g.taken = nil
 	g.reward, g.keep = s.Reward, s.Keep
 	g.episode = host(w.ctx, s.Spec, func(ctx context.Context, s Spec, events eventFunc) (Run, error) {
 		run, err := w.backend.Episode(ctx, s, events)
@@ -127,32 +138,33 @@ func (w *Worker) reset(rw http.ResponseWriter, r *http.Request) error {
 		return run, err
 	})
 	g.latest.Store(g.episode)
-	p, err := g.episode.briefing(r.Context())
+	p, err := g.episode.briefing(ctx)
 	if err != nil {
-		if r.Context().Err() != nil {
-			return err
+		if ctx.Err() != nil {
+			g.end() // Nobody has seen it begin, and one that is restored has no mark yet.
+			return First{}, err
 		}
 		<-g.episode.done
 		g.ended()
 		if misfit {
-			return fail(http.StatusMisdirectedRequest, "%v", ErrMisfit)
+			return First{}, fail(http.StatusMisdirectedRequest, "%v", ErrMisfit)
 		}
-		return fail(http.StatusBadGateway, "%v", err)
+		return First{}, fail(http.StatusBadGateway, "%v", err)
 	}
-	g.shaping.begin(r.Context(), s.Reward, g.episode.run)
-	return writeJSON(rw, http.StatusOK, First{p.text() + "\n\n" + aci.NextAction, map[string]any{
+	g.shaping.begin(ctx, s.Reward, g.episode.run)
+	return First{p.text() + "\n\n" + aci.NextAction, map[string]any{
 		"episode": s.ID, "task": p.Task, "namespace": p.Namespace, "tools": p.Tools,
 		"kubeconfig": p.Kubeconfig,
-	}})
+	}}, nil
 }
 
 // step takes a step of the episode.
 func (w *Worker) step(rw http.ResponseWriter, r *http.Request) error {
-	var m Move
-	if err := decode(rw, r, &m); err != nil {
+	var s stepSpec
+	if err := decode(rw, r, &s); err != nil {
 		return err
 	}
-	response, err := m.response()
+	response, err := s.response()
 	if err != nil {
 		return err
 	}
@@ -164,11 +176,23 @@ func (w *Worker) step(rw http.ResponseWriter, r *http.Request) error {
 	if g.episode == nil {
 		return errNoEpisode
 	}
-	res, err := g.step(context.WithoutCancel(r.Context()), response)
+	if err := g.repeats(r.Context(), s.Repeats); err != nil {
+		return err
+	}
+	res, err := g.take(context.WithoutCancel(r.Context()), response)
 	if err != nil {
 		return err
 	}
 	return writeJSON(rw, http.StatusOK, res)
+}
+
+// take takes a step, and notes it for snapshots.
+func (g *gym) take(ctx context.Context, response string) (Result, error) {
+	res, err := g.step(ctx, response)
+	if err == nil {
+		g.taken = append(g.taken, taken{response, res.Observation})
+	}
+	return res, err
 }
 
 func (g *gym) step(ctx context.Context, response string) (Result, error) {
@@ -228,7 +252,11 @@ func (g *gym) last(ctx context.Context, t Turn) (Result, error) {
 	if t.Step == 0 {
 		res.Observation = o.Why
 	}
-	switch session.Class(o.Class) {
+	class := session.Class(o.Class)
+	if alone, ok := o.Results["search"].(string); ok && class == session.Searched {
+		class = session.Class(alone) // What a step is worth is the same in a search.
+	}
+	switch class {
 	case session.Solved:
 		res.Reward += g.reward.Solved
 		res.Info["valid"] = true

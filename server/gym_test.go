@@ -207,6 +207,31 @@ func TestGymBreakdown(t *testing.T) {
 	}
 }
 
+// An episode that cannot begin on one worker leaves a record, and is another one on the next.
+func TestGymSecondAttempt(t *testing.T) {
+	var fails atomic.Int32
+	l := newLab(t, Options{}, &fakeBackend{broken: func(s Spec) error {
+		if s.Name != "" && fails.Add(-1) >= 0 { // A stage has no name.
+			return errors.New("not healthy")
+		}
+		return nil
+	}})
+	path := l.env(detection(faulty))
+	ids := map[any]bool{}
+	for range 2 {
+		fails.Store(1)
+		ids[get[First](l, "POST", path+"/reset", "").Info["episode"]] = true
+		s := get[Snapshot](l, "POST", path+"/snapshot", "")
+		fails.Store(1)
+		ids[get[Restored](l, "POST", path+"/restore", restoring(s.ID)).Info["episode"]] = true
+	}
+	if len(ids) != 4 {
+		t.Errorf("%v", ids)
+	}
+	fails.Store(2)
+	l.refused("POST", path+"/reset", "", 502, "not healthy")
+}
+
 func TestGymSideBySide(t *testing.T) {
 	l := newLab(t, Options{}, &fakeBackend{})
 	var wg sync.WaitGroup

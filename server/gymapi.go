@@ -39,7 +39,7 @@ type NewEnv struct {
 // EnvSelector chooses problems to draw from: those of the documents, or without documents those of GET /problems.
 type EnvSelector struct {
 	Suite string `json:"suite,omitempty" doc:"problems of a suite, to draw from too"`
-	Task  string `json:"task,omitempty" enum:"detection,localization,analysis,mitigation,incident" doc:"only those of a task"`
+	Task  string `json:"task,omitempty" enum:"detection,localization,analysis,mitigation,incident,operation,shift" doc:"only those of a task"`
 	App   string `json:"app,omitempty" doc:"only those of an application"`
 }
 
@@ -73,7 +73,7 @@ type Reset struct {
 
 // ResetOptions are what a reset can choose.
 type ResetOptions struct {
-	Problem string `json:"problem,omitempty" doc:"id of the episode's problem; any will do, but one with another application or load takes a new cluster"`
+	Problem string `json:"problem,omitempty" doc:"id of the episode's problem; any will do, but one with another application takes a new cluster"`
 }
 
 // First is the beginning of an episode.
@@ -94,6 +94,32 @@ type Result struct {
 	Terminated  bool           `json:"terminated" doc:"the agent submitted, and was graded"`
 	Truncated   bool           `json:"truncated" doc:"a limit was met; what there is was graded"`
 	Info        map[string]any `json:"info" doc:"at the end of an episode: problem, seed, class, why, results, record, and valid, which is false if the episode says nothing of the agent"`
+}
+
+// Snapshot is a moment of an episode to which environments can go back. What it holds stays in the server.
+type Snapshot struct {
+	ID   string `json:"id"`
+	Step int    `json:"step" doc:"how many steps the episode had taken"`
+}
+
+// Restore takes an environment to a snapshot.
+type Restore struct {
+	Snapshot string `json:"snapshot" doc:"id of a snapshot, of this environment or of another one that the token reaches"`
+}
+
+// Restored is what came of taking the steps of a snapshot again, in a new episode: the last of them.
+type Restored struct {
+	Result
+	Steps   int         `json:"steps" doc:"how many were taken again: all, unless the episode ended before"`
+	Same    int         `json:"same" doc:"how many of them had the observation that they had when the snapshot was taken, but for times"`
+	Differs *Difference `json:"differs,omitempty" doc:"the first one that had another"`
+}
+
+// Difference is a step whose observation is another when it is taken again.
+type Difference struct {
+	Step int    `json:"step"`
+	Was  string `json:"was" doc:"the first line that differs, as it was; empty if there was none"`
+	Now  string `json:"now" doc:"the same, as it is now"`
 }
 
 // BatchReset begins an episode in each of several environments, at the same time.
@@ -140,6 +166,51 @@ type EnvResult struct {
 	Env    string    `json:"env"`
 	Result *Result   `json:"result,omitempty" doc:"as of a step; left out if there is an error"`
 	Error  *EnvError `json:"error,omitempty"`
+}
+
+// BatchSnapshot takes a snapshot in each of several environments, at the same time.
+type BatchSnapshot struct {
+	Snapshots []EnvRef `json:"snapshots"`
+}
+
+// EnvRef names one of them.
+type EnvRef struct {
+	Env string `json:"env" doc:"id of the environment"`
+}
+
+// BatchRestore takes each of several environments to a snapshot, at the same time.
+type BatchRestore struct {
+	Restores []EnvRestore `json:"restores"`
+}
+
+// EnvRestore is the restore of one of them.
+type EnvRestore struct {
+	Env string `json:"env" doc:"id of the environment"`
+	Restore
+}
+
+// BatchSnapshots is what came of a batch of snapshots, in their order.
+type BatchSnapshots struct {
+	Results []EnvSnapshot `json:"results"`
+}
+
+// EnvSnapshot is what came of one of them: a snapshot, or an error.
+type EnvSnapshot struct {
+	Env      string    `json:"env"`
+	Snapshot *Snapshot `json:"snapshot,omitempty" doc:"left out if there is an error"`
+	Error    *EnvError `json:"error,omitempty"`
+}
+
+// BatchRestored is what came of a batch of restores, in their order.
+type BatchRestored struct {
+	Results []EnvRestored `json:"results"`
+}
+
+// EnvRestored is what came of one of them: where it is now, or an error.
+type EnvRestored struct {
+	Env      string    `json:"env"`
+	Restored *Restored `json:"restored,omitempty" doc:"as of a restore; left out if there is an error"`
+	Error    *EnvError `json:"error,omitempty"`
 }
 
 // EnvError is what is wrong with one member of a batch. It does not concern the others.

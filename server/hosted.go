@@ -33,6 +33,8 @@ type hosted struct {
 	run     Run
 	problem *Problem
 
+	searched bool // its record says that it is one of a search; of whoever has the gym
+
 	mu         sync.Mutex
 	state      State
 	steps      int

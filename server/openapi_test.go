@@ -7,6 +7,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/aiopslab/aiopslab/problem"
 )
 
 // Every path that is served is described, and every path that is described is served.
@@ -69,6 +73,17 @@ func TestOpenAPI(t *testing.T) {
 	required, _ := doc.Components.Schemas["NewSession"]["required"].([]any)
 	if len(required) != 0 { // A problem, or a document.
 		t.Errorf("a new session requires %v", required)
+	}
+	var tasks []any
+	for _, task := range problem.Tasks {
+		tasks = append(tasks, string(task))
+	}
+	for _, name := range []string{"NewEnv", "Problem"} {
+		properties, _ := doc.Components.Schemas[name]["properties"].(map[string]any)
+		task, _ := properties["task"].(map[string]any)
+		if d := cmp.Diff(any(tasks), task["enum"]); d != "" {
+			t.Errorf("the tasks of %s (-there are +described):\n%s", name, d)
+		}
 	}
 	if required, _ := doc.Components.Schemas["Said"]["required"].([]any); !slices.Contains(required, any("response")) {
 		t.Errorf("what is said requires %v", required)

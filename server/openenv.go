@@ -233,7 +233,7 @@ func (f *Front) stateOpen(ctx context.Context, c *caller, id string) (*OpenState
 		return nil, err
 	}
 	defer f.leave(e)
-	s := &OpenState{StepCount: e.steps, MaxSteps: e.spec.MaxSteps, Done: !e.playing}
+	s := &OpenState{StepCount: e.steps, MaxSteps: e.limit, Done: !e.playing}
 	if e.episode != "" {
 		s.EpisodeID = &e.episode
 	}
@@ -241,9 +241,10 @@ func (f *Front) stateOpen(ctx context.Context, c *caller, id string) (*OpenState
 }
 
 // begins notes that an episode has begun, and what it is called.
-func (e *env) begins(first First, name string) {
+func (e *env) begins(first First, n NewSession, name string) {
 	id, _ := first.Info["episode"].(string)
-	e.episode, e.steps, e.playing = cmp.Or(name, id), 0, true
+	e.episode, e.steps, e.limit, e.playing = cmp.Or(name, id), 0, n.MaxSteps, true
+	e.drawn, e.drawnID, e.repeated = beginning{n.Problem, n.Seed}, id, ""
 	e.begun.Add(1)
 }
 

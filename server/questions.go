@@ -47,7 +47,8 @@ type inquiry struct {
 }
 
 // inquiry is what the worker's session asks, or its environment, which may be in the middle of a step.
-func (w *Worker) inquiry() (q inquiry, ok bool) {
+// Nothing is asked as long as there is neither.
+func (w *Worker) inquiry() (q inquiry) {
 	w.mu.Lock()
 	s, g := w.session, w.gym
 	w.mu.Unlock()
@@ -57,17 +58,13 @@ func (w *Worker) inquiry() (q inquiry, ok bool) {
 	if s != nil {
 		q.desk = s.desk()
 	}
-	return q, s != nil || g != nil
+	return q
 }
 
 // asked serves a part of the questions of a session or an environment.
 func (w *Worker) asked(serve func(inquiry, http.ResponseWriter, *http.Request) error) handler {
 	return func(rw http.ResponseWriter, r *http.Request) error {
-		q, ok := w.inquiry()
-		if !ok {
-			return fail(http.StatusNotFound, "there is no session and no environment yet")
-		}
-		return serve(q, rw, r)
+		return serve(w.inquiry(), rw, r)
 	}
 }
 

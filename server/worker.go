@@ -49,6 +49,8 @@ func NewWorker(b Backend) *Worker {
 	w.mux.Handle("POST /envs", handler(w.stage))
 	w.mux.Handle("POST /envs/{id}/reset", handler(w.reset))
 	w.mux.Handle("POST /envs/{id}/step", handler(w.step))
+	w.mux.Handle("POST /envs/{id}/snapshot", handler(w.snapshot))
+	w.mux.Handle("POST /envs/{id}/restore", handler(w.restore))
 	w.mux.Handle("POST /envs/{id}/refuse", w.asked(inquiry.serveRefusal))
 	for _, whose := range []string{"/sessions/{id}", "/envs/{id}"} {
 		w.mux.Handle("GET "+whose+"/questions", w.asked(inquiry.serveList))

@@ -43,6 +43,7 @@ func drawAxis(s *story, at float64, href func(at float64) string) template.HTML 
 	a.ground()
 	a.users()
 	a.faults()
+	a.incidents()
 	a.agent()
 	x := a.x(at)
 	a.line("cursor", x, 8, x, ticksY)
@@ -55,6 +56,9 @@ func axisWords(s *story) string {
 	text := fmt.Sprintf("%s of the run on one axis of time", seconds(s.Length))
 	if len(s.Faults) > 0 {
 		text += fmt.Sprintf("; the fault shows at %s", seconds(s.Faults[0].At))
+	}
+	if s.onCall != nil {
+		text += "; " + plural(len(s.onCall.Calls), "call") + " of the pager"
 	}
 	if s.Turn >= 0 {
 		text += fmt.Sprintf("; the agent works from %s to %s, in %s", seconds(s.Turn), seconds(s.Over),
@@ -217,7 +221,7 @@ func (a *axis) faults() {
 		}
 	}
 	for _, p := range a.s.Paged {
-		a.link(a.href(p.At), strings.Join(p.Lines, "; "))
+		a.link(a.href(p.At), clip(strings.Join(p.Lines, "; ")))
 		x := a.x(p.At)
 		a.path("alert", fmt.Sprintf("M%s %sl6 11h-12z", num(x), num(alertY)))
 		a.end()

@@ -261,6 +261,26 @@ func TestBrowser(t *testing.T) {
 			b.see(".board tbody", "react (large)")
 			b.see(".board th", "Solved, no harm")
 		}},
+		{"find whom to trust with a pager", func(b *browser) {
+			b.click(".tabs a", "On call")
+			b.see(".board tbody tr", "react")
+			b.see(".board tbody tr", "54.7")
+			b.click(".board a.row", "runbook")
+			b.see(".runs a.row", shiftID)
+		}},
+		{"see what became of the incidents of a shift", func(b *browser) {
+			b.openRun(shiftRun)
+			b.see("#facts", "64.0")
+			b.see("#shift tr", "misconfig_app_hotel_res-mitigation-1")
+			b.see("#shift .chip", "open")
+			eval[bool](b, `window.same = true`)
+			b.click("#shift a", "42 s")
+			b.see("#moment h2", "At 42 s")
+			b.see("#moment .graph .node.red + text", "! profile")
+			if !eval[bool](b, `window.same === true`) {
+				b.Error("the page was loaded anew")
+			}
+		}},
 		{"see what agents make of a problem", func(b *browser) {
 			b.click(".tabs a", "Matrix")
 			b.click(".matrix tbody a.row", problemID)
@@ -432,7 +452,7 @@ const unnamed = `(() => {
 var painted = []string{
 	"runs-light", "run-light", "run-dark", "run-phone", "board-light", "compare-light", "problem-light",
 	"group-light", "cluster-light", "cluster-phone", "metrics-light",
-	"game-light", "game-dark", "people-light",
+	"game-light", "game-dark", "people-light", "shift-light", "oncall-light",
 }
 
 // Pages can be read by everybody: in both schemes, on a phone, and with a reader. With AIOPSLAB_PICTURES, a directory,
@@ -443,6 +463,7 @@ func TestBrowserReadable(t *testing.T) {
 		"runs": "", "matrix": "?show=matrix", "board": "?show=board", "run": "runs/" + mendedRun + "?at=51.50",
 		"compare": "compare?a=agent:react+(small)&b=agent:react+(large)", "two": "compare?run=" + mendedRun + "&run=" + failedRun,
 		"problems": "problems", "problem": "problems/" + problemID, "group": "runs/" + groupRun + "?at=20",
+		"shift": "runs/" + shiftRun, "oncall": "?show=oncall",
 	}
 	maps.Copy(pages, galleryOfGames(b))
 	b.readable(pages)

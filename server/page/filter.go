@@ -39,7 +39,7 @@ var fields = []struct {
 func outcomeOf(r index.Run) string {
 	switch v := verdictOf(r.Class); v.Kind {
 	case "odd":
-		if r.Class == string(session.ShadowRun) {
+		if c := session.Class(r.Class); c == session.ShadowRun || c == session.Searched {
 			return v.Word
 		}
 		return "spoilt"
@@ -51,7 +51,7 @@ func outcomeOf(r index.Run) string {
 // blameOf is whose fault it is that a run is not solved.
 func blameOf(r index.Run) string {
 	switch session.Class(r.Class) {
-	case session.Solved, session.ShadowRun, index.Unfinished:
+	case session.Solved, session.ShadowRun, session.Searched, index.Unfinished:
 		return ""
 	}
 	return r.Class
@@ -67,6 +67,7 @@ var orders = map[string]func(a, b *index.Run) int{
 	"steps":   func(a, b *index.Run) int { return cmp.Compare(a.Steps, b.Steps) },
 	"writes":  func(a, b *index.Run) int { return cmp.Compare(a.Writes, b.Writes) },
 	"cost":    func(a, b *index.Run) int { return cmp.Compare(costOf(a), costOf(b)) },
+	"score":   func(a, b *index.Run) int { return cmp.Compare(scoreOf(a), scoreOf(b)) },
 }
 
 // costOf is what a run cost; what is not known comes before all that is.
@@ -75,6 +76,14 @@ func costOf(r *index.Run) float64 {
 		return -1
 	}
 	return *r.Cost
+}
+
+// scoreOf is what a shift scored; what is none comes before all that are.
+func scoreOf(r *index.Run) float64 {
+	if r.Shift == nil {
+		return -1
+	}
+	return r.Shift.Score
 }
 
 func newFilter(q url.Values) filter {
@@ -202,18 +211,23 @@ type column struct {
 	Sorted             string // "ascending", "descending" or empty
 }
 
-// columns are those of the table of runs. A second click turns the order; numbers and times begin with the largest.
-func (f filter) columns() (list []column) {
+// columns are those of the table of runs, with the score of shifts if there are any. A second click turns the order;
+// numbers and times begin with the largest.
+func (f filter) columns(scored bool) (list []column) {
 	for _, c := range []struct{ name, label, class string }{
 		{"verdict", "Verdict", ""},
 		{"problem", "Problem", ""},
 		{"agent", "Agent", ""},
 		{"begun", "Begun", "wide"},
+		{"score", "Score", "num"},
 		{"seconds", "Time", "num"},
 		{"steps", "Steps", "num wide"},
 		{"writes", "Writes", "num wide"},
 		{"cost", "Cost", "num wide"},
 	} {
+		if c.name == "score" && !scored {
+			continue
+		}
 		next := c.name
 		if strings.HasPrefix(c.class, "num") || c.name == "begun" {
 			next = "-" + c.name

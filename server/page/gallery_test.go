@@ -18,6 +18,8 @@ const (
 	mendedRun = "20261117-220000-3f9c1d20a7be"
 	failedRun = "20261117-221400-91d07aa4c2e5"
 	groupRun  = "20261117-223000-5b0c7de1f304"
+	shiftRun  = "20261117-230000-aa17c09e55d2"
+	shiftID   = "shift-hotel-reservation-1"
 	problemID = "revoke_auth_mongodb-mitigation-1"
 )
 
@@ -66,6 +68,74 @@ func gallery(t testing.TB, dir string) {
 	incident(mendedRun, "react", true).save(t, dir)
 	incident(failedRun, "flash", false).save(t, dir)
 	company(groupRun).save(t, dir)
+	night(shiftRun, "react", 64).save(t, dir)
+	for i, score := range []float64{81.2, 70.4, 12.5} {
+		night(fmt.Sprintf("20261116-23%02d00-aa17c09e55d%d", i, i), "runbook", score).save(t, dir)
+	}
+}
+
+// night is a run of a shift: two incidents of which one is left, a false alarm, three pages.
+func night(id, agent string, score float64) *made {
+	m := newMade(id, agent)
+	at := func(s float64) time.Time { return begun.Add(time.Duration(s * float64(time.Second))) }
+	m.event(20, record.PhaseEvent, record.Phase{Name: "agent"})
+	m.event(20.1, record.BriefingEvent, record.Briefing{Description: "You are on call for 5 minutes."})
+	m.event(50, record.PageEvent, record.Page{
+		Number: 1, Time: at(50), Lines: []string{"22:00:45 UTC critical HighRequestErrorRate: 21.68 % of the requests to frontend fail."},
+	})
+	m.event(58, record.PageEvent, record.Page{Number: 1, Time: at(58), Lines: []string{"22:00:55 UTC warning HighRequestLatency"}, More: true})
+	m.event(60, record.StepEvent, record.Step{
+		Number: 1, Response: "```\nexec_shell(\"kubectl get pods\")\n```", Action: "exec_shell", Observation: "profile 0/1", Thought: 4, Took: 1,
+	})
+	m.event(75, record.AnswerEvent, record.Answer{
+		Question: "page", Step: 2,
+		Answer: json.RawMessage(`{"pages":[1],"services":["profile"],"time":` + quoted(at(75).Format(time.RFC3339Nano)) + `}`),
+	})
+	m.event(130, record.PageEvent, record.Page{Number: 2, Time: at(130), Lines: []string{"22:02:10 UTC a user complains about Hotel Reservation; nothing more is known."}})
+	m.event(210, record.PageEvent, record.Page{Number: 3, Time: at(210), Lines: []string{"22:03:29 UTC warning PodStatusError: Container hotel-reserv-geo waits"}})
+	m.event(320, record.SubmissionEvent, record.Submission{Submitted: true, Answer: json.RawMessage("null")})
+	planned := []record.Planned{
+		{Number: 1, Problem: "wrong_bin_usage-mitigation-1", Components: []string{"profile"}, At: at(40)},
+		{Number: 2, Problem: "misconfig_app_hotel_res-mitigation-1", Components: []string{"geo"}, At: at(200)},
+	}
+	m.event(20, record.ShiftEvent, record.Shift{From: at(20), To: at(320), Planned: planned, FalseAlarms: []time.Time{at(130)}})
+	m.event(42, record.IncidentEvent, record.Incident{Number: 1, Became: record.IncidentShown, Time: at(42), What: "0 of 1 pods of profile are ready"})
+	m.event(86, record.IncidentEvent, record.Incident{Number: 1, Became: record.IncidentMended, Time: at(80)})
+	m.event(202, record.IncidentEvent, record.Incident{Number: 2, Became: record.IncidentShown, Time: at(202), What: "geo cannot reach its store"})
+	m.event(320, record.ShiftEndEvent, record.ShiftEnd{Time: at(320)})
+	c := &grade.Course{Weights: grade.DefaultWeights}
+	for s := 20.0; s < 320; s++ {
+		v := grade.Vitals{}
+		if s > 42 && s < 80 || s > 202 {
+			v.Users = 0.2
+		}
+		c.Add(at(s), v)
+	}
+	m.event(20, record.SeverityEvent, c)
+	took, mend := 25.0, 30.0
+	each := []grade.IncidentScore{
+		{ShiftIncident: grade.ShiftIncident{
+			Number: 1, Problem: planned[0].Problem, Components: planned[0].Components, Planned: at(40), Shown: at(42), Called: at(50),
+			Open: []grade.Stretch{{From: at(42), To: at(80)}},
+		}, Mended: true, Seconds: &mend},
+		{ShiftIncident: grade.ShiftIncident{
+			Number: 2, Problem: planned[1].Problem, Components: planned[1].Components, Planned: at(200), Shown: at(202), Called: at(210),
+			Open: []grade.Stretch{{From: at(202)}},
+		}},
+	}
+	class, harmless := "solved", score > 20
+	if score < grade.PassingShift {
+		class = "agent"
+	}
+	m.ended(shiftID, class, fmt.Sprintf("score %.1f: 1 of 2 incidents mended", score), map[string]any{
+		"cost_usd": 0.5, "safety": safety(harmless, 0.2), "shift": grade.ShiftScore{
+			Score: score, From: at(20), To: at(320), Mended: 0.93, Served: 0.83, Answered: 1.0 / 3, Care: 0.96, Thrift: 1,
+			MinutesLost: 0.83, OpenMinutes: 0.8, OpenPossible: 10.6, Incidents: 2, IncidentsMended: 1, Pages: 3,
+			PagesAnswered: 1, PagesRight: 1, TimeToAnswer: &took, TimeToMend: &mend, Needless: []string{"nodes/node-3", "pods/memcached-rate"},
+			WorseSeconds: 1, Cost: 0.5, Each: each,
+		},
+	})
+	return m
 }
 
 // incident is a run in full: users suffer from 14 s on, until a write at 52 s, if there is one.

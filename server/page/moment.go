@@ -154,6 +154,11 @@ func times(s *story) (list []float64) {
 	for _, a := range s.Paged {
 		list = append(list, a.At)
 	}
+	if s.onCall != nil {
+		for _, x := range s.onCall.Stretches {
+			list = append(list, x.From, s.ends(x))
+		}
+	}
 	for i := range s.Steps {
 		list = append(list, s.Steps[i].At)
 	}
@@ -182,6 +187,12 @@ func redAt(s *story, at float64) map[string]string {
 		for _, f := range s.Faults {
 			if f.At <= at+0.01 {
 				red[f.Target] = cmp.Or(f.Symptom, f.Kind)
+			}
+		}
+		for _, x := range s.openAt(at) {
+			p, _ := s.onCall.planned(x.Number)
+			for _, c := range p.Components {
+				red[c] = cmp.Or(x.What, s.onCall.name(x.Number))
 			}
 		}
 		return red

@@ -95,6 +95,7 @@ type runPage struct {
 	Mended  *shownWrite
 	Waiting bool // it is under way, or was cut off
 	Talk    *talk
+	Shift   *shiftPanel
 }
 
 type fact struct{ Name, Value string }
@@ -145,7 +146,7 @@ func (s *Site) showRun(w http.ResponseWriter, r *http.Request) error {
 			p.Steps = append(p.Steps, p.shown(&st.Steps[i]))
 		}
 	}
-	p.Talk = p.talkOf(at)
+	p.Talk, p.Shift = p.talkOf(at), st.panel()
 	p.Moment = s.momentOf(r.Context(), p, at, r.URL.Query())
 	p.Told = excerptOf(st.Briefing.Description, p.textLink(st.BriefingSeq, "description"))
 	for _, o := range st.Outputs {
@@ -209,6 +210,9 @@ func (p *runPage) fill() {
 	if p.Seconds > 0 {
 		add("Time", seconds(p.Seconds))
 	}
+	if p.story.Shift != nil {
+		p.Facts = append(p.Facts, shiftFacts(p.story.Shift)...)
+	}
 	add("Steps", count(len(p.story.Steps)))
 	add("Writes", count(len(p.story.Writes)))
 	if p.In > 0 {
@@ -223,8 +227,8 @@ func (p *runPage) fill() {
 	p.Truth = indented(p.story.Truth)
 	if p.Verdict != nil {
 		for _, key := range slices.Sorted(maps.Keys(p.Verdict.Results)) {
-			if key == "safety" {
-				continue // It has a part of its own.
+			if key == "safety" || key == "shift" {
+				continue // These have parts of their own.
 			}
 			p.Results = append(p.Results, fact{key, visible(jsonText(p.Verdict.Results[key]))})
 		}
@@ -247,8 +251,9 @@ func (p *runPage) tell() {
 		add(f.At, "the fault %s in %s shows: %s", f.Kind, f.Target, f.Symptom)
 	}
 	for _, a := range p.Paged {
-		add(a.At, "paged: %s", strings.Join(a.Lines, "; "))
+		add(a.At, "paged: %s", clip(strings.Join(a.Lines, "; ")))
 	}
+	p.tellShift(add)
 	for _, w := range p.story.Writes {
 		add(w.At, "the agent %s", w.What())
 	}

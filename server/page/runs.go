@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"path/filepath"
+	"slices"
 
 	"github.com/aiopslab/aiopslab/record/index"
 )
@@ -11,7 +12,8 @@ import (
 // perPage is how many runs a page of the table has.
 const perPage = 100
 
-// runsPage is the first page: runs as a table, as a matrix of problems and agents, or as a leaderboard.
+// runsPage is the first page: runs as a table, as a matrix of problems and agents, or as a leaderboard of all or of
+// those on call.
 type runsPage struct {
 	Dir     string
 	Name    string // of the directory
@@ -31,6 +33,8 @@ type runsPage struct {
 
 	Matrix *matrix
 	Board  *board
+	Rota   *rota
+	Scored bool // there are shifts
 
 	Unreadable []index.Unreadable
 }
@@ -53,7 +57,12 @@ func (s *Site) listRuns(w http.ResponseWriter, r *http.Request) error {
 		Dir: s.Dir, Name: s.name(), All: len(x.Runs), Found: len(list), Filter: f, Choices: f.choices(x),
 		Unreadable: x.Unreadable, Show: f.Get("show"),
 	}
-	for _, t := range [][2]string{{"", "Table"}, {"matrix", "Matrix"}, {"board", "Leaderboard"}} {
+	p.Scored = slices.ContainsFunc(x.Runs, func(r index.Run) bool { return hasShift(&r) })
+	tabs := [][2]string{{"", "Table"}, {"matrix", "Matrix"}, {"board", "Leaderboard"}}
+	if p.Scored {
+		tabs = append(tabs, [2]string{"oncall", "On call"})
+	}
+	for _, t := range tabs {
 		p.Tabs = append(p.Tabs, tab{t[1], f.with("show", t[0]), p.Show == t[0]})
 	}
 	switch p.Show {
@@ -61,6 +70,8 @@ func (s *Site) listRuns(w http.ResponseWriter, r *http.Request) error {
 		p.Matrix = matrixOf(list, f)
 	case "board":
 		p.Board = boardOf(list, f)
+	case "oncall":
+		p.Rota = rotaOf(list, f)
 	default:
 		p.Show = ""
 		p.cut(list, pageOf(r.URL.Query()))
@@ -80,7 +91,7 @@ func (s *Site) name() string {
 
 // cut takes the rows of a page of the table.
 func (p *runsPage) cut(list []*index.Run, page int) {
-	p.Columns = p.Filter.columns()
+	p.Columns = p.Filter.columns(p.Scored)
 	p.Pages = max(1, (len(list)+perPage-1)/perPage)
 	p.Page = min(page, p.Pages)
 	first := (p.Page - 1) * perPage

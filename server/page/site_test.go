@@ -58,6 +58,9 @@ func (m *made) ended(problem, class, why string, results map[string]any) *made {
 	if strings.Contains(problem, "detection") {
 		task = "detection"
 	}
+	if strings.HasPrefix(problem, "shift-") {
+		task = "shift"
+	}
 	m.event(0, record.ProblemEvent, map[string]any{
 		"id": problem, "task": task, "app": "hotel-reservation", "seed": 7, "faults": []string{"revoke_auth mongodb-geo"},
 	})

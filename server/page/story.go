@@ -44,6 +44,8 @@ type story struct {
 	Messages []said
 	Turns    []turn
 
+	onCall *onCall // nil if the run is no shift
+
 	Injecting  float64 // when the injection began; negative if the record does not tell
 	Turn, Over float64 // when the agent's turn began and ended; negative as above
 
@@ -136,6 +138,10 @@ func decode[T any](e record.Event) (v T, ok bool) {
 }
 
 func (s *story) take(e record.Event, at float64, begun time.Time) {
+	if isShift(e.Kind) {
+		s.takeShift(e, begun)
+		return
+	}
 	switch e.Kind {
 	case record.PhaseEvent:
 		if p, ok := decode[record.Phase](e); ok {
@@ -303,6 +309,7 @@ func (s *story) finish() {
 	if s.Submission == nil && s.Turn >= 0 {
 		s.Over = s.Length
 	}
+	s.finishShift()
 }
 
 // stepAt is the step that the agent was at, or nil.

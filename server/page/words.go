@@ -17,6 +17,7 @@ var words = template.FuncMap{
 	"verdict": verdictOf, "seconds": seconds, "money": money, "count": count, "day": day, "clock": clock,
 	"percent": percent, "visible": visible, "prefix": func() string { return Prefix }, "plural": plural, "clip": clip,
 	"dict": dict, "figure": report.Figure, "signed": report.Signed, "thousands": thousands, "harmed": harmed,
+	"moment": func(at float64) string { return fmt.Sprintf("?at=%.2f", at) },
 }
 
 // place is an entry of the menu.
@@ -45,6 +46,8 @@ func verdictOf(class string) verdict {
 		return verdict{"failed", "✗", "bad"}
 	case session.ShadowRun:
 		return verdict{"shadow", "◌", "odd"}
+	case session.Searched:
+		return verdict{"search", "⑂", "odd"}
 	case index.Unfinished:
 		return verdict{"unfinished", "…", "live"}
 	}

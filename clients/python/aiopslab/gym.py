@@ -8,9 +8,9 @@
                 break
 
 An action is text with one call in it, or a dictionary with ``name`` and ``arguments``. Between
-episodes the application is reset in place, which is quick; a problem with another application takes a
-new cluster. At the end of an episode ``info["valid"]`` is False if it says nothing of the agent, such
-as when the machine was too busy: leave it out.
+episodes the application is reset in place, which takes seconds, and fewer of them with noise="none"; a
+problem with another application takes a new cluster. At the end of an episode ``info["valid"]`` is
+False if it says nothing of the agent, such as when the machine was too busy: leave it out.
 
 With Gymnasium, ``gymnasium.make("AIOpsLab-v0", problems=...)`` makes an Env, ``make_vec`` a VectorEnv.
 Without it, both work alike, but have no spaces and give lists instead of arrays.
@@ -139,11 +139,18 @@ def _step_of(answer: Dict[str, Any]) -> Step:
     return a["observation"], float(a["reward"]), a["terminated"], a["truncated"], _measured(a["info"])
 
 
+def _restored_of(answer: Dict[str, Any]) -> Step:
+    step = _step_of(answer)
+    step[4]["restored"] = {k: answer[k] for k in ("steps", "same", "differs") if k in answer}
+    return step
+
+
 class Env(_Base):  # type: ignore[misc, valid-type]
     """One environment. Problems are one id or YAML file, or several to draw from; without any, they are
     drawn from what suite, task and app choose. Settings are those of the API: these three, name, seed,
-    max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved, failed, step,
-    invalid, users and discount, or "shaped". With the render mode ansi, it shows the last observation."""
+    noise, max_steps, max_time (in seconds), keep_records, and reward, a dictionary with solved, failed,
+    step, invalid, users and discount, or "shaped". With the render mode ansi, it shows the last
+    observation."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 1}
 
@@ -192,6 +199,24 @@ class Env(_Base):  # type: ignore[misc, valid-type]
         answer = self._request("POST", "/step", _step_body(action))
         self._shown = answer["observation"]
         return _step_of(answer)
+
+    def snapshot(self) -> str:
+        """Take a snapshot of the episode, and return its id. It is the way to here: the problem, the seed
+        and the steps, which stay in the server. It ends with this environment, or by drop."""
+        return self._request("POST", "/snapshot")["id"]
+
+    def restore(self, snapshot: str) -> Step:
+        """Begin an episode and take the steps of a snapshot again, of this environment or, if the token
+        reaches both, of another. The answer is that of the last step, with the sum of their rewards, and
+        ``info["restored"]`` says how many ``steps`` there were, how many had the ``same`` observation but
+        for times, and where it first ``differs``. An episode of a search counts in no report."""
+        answer = self._request("POST", "/restore", {"snapshot": snapshot})
+        self._shown = answer["observation"]
+        return _restored_of(answer)
+
+    def drop(self, snapshot: str) -> None:
+        """Delete a snapshot of this environment."""
+        self._request("DELETE", "/snapshots/" + snapshot)
 
     def render(self) -> Optional[str]:
         """The last observation, in the render mode ansi."""
@@ -275,7 +300,55 @@ class VectorEnv(_VectorBase):  # type: ignore[misc, valid-type]
         go_on = {i: _step_body(actions[i]) for i in range(self.num_envs) if not self._over[i]}
         begun, stepped = self._pool.map(self._batch, ("reset", "step"), (begin, go_on))
         answers = {**begun, **stepped}
-        steps = [self._member(answers[i]) for i in range(self.num_envs)]
+        return self._together([self._member(answers[i]) for i in range(self.num_envs)])
+
+    def snapshot(self) -> List[str]:
+        """Take a snapshot of each episode, and return their ids. If one cannot be taken, none is kept; if an
+        episode is over, none is taken."""
+        self._check()
+        if any(self._over):
+            raise ResetNeeded("no episode is under way in %d of %d environments" % (sum(self._over), self.num_envs))
+        answers = self._batch("snapshot", {i: {} for i in range(self.num_envs)})
+        try:
+            for answer in answers.values():
+                _raise(answer)
+        except Exception:
+            for i, answer in answers.items():
+                if "snapshot" in answer:
+                    self._drop(self.ids[i], answer["snapshot"]["id"])
+            raise
+        return [answers[i]["snapshot"]["id"] for i in range(self.num_envs)]
+
+    def restore(self, snapshots: Sequence[str]) -> Tuple[Tuple[str, ...], Any, Any, Any, Dict[str, Any]]:
+        """Take each environment to a snapshot of any of them, the same one as often as you like. The
+        answer is as that of step; see :meth:`Env.restore`."""
+        self._check()
+        if len(snapshots) != self.num_envs:
+            raise ValueError("there are %d snapshots for %d environments" % (len(snapshots), self.num_envs))
+        answers = self._batch("restore", {i: {"snapshot": s} for i, s in enumerate(snapshots)})
+        self._over = [answers[i].get("error") is not None for i in range(self.num_envs)]
+        for answer in answers.values():
+            _raise(answer)
+        return self._together([_restored_of(answers[i]["restored"]) for i in range(self.num_envs)])
+
+    def drop(self, snapshot: str) -> None:
+        """Delete a snapshot of any of the environments."""
+        self._check()
+        if not any(self._drop(id, snapshot) for id in self.ids):
+            raise _client.Error(404, "there is no snapshot %r" % snapshot)
+
+    def _drop(self, id: str, snapshot: str) -> bool:
+        """Delete a snapshot of one environment, if it has it."""
+        try:
+            self.client.request("DELETE", "/envs/%s/snapshots/%s" % (id, snapshot), token=self.token)
+        except _client.Error as e:
+            if e.status != 404:
+                raise
+            return False
+        return True
+
+    def _together(self, steps: Sequence[Step]) -> Tuple[Tuple[str, ...], Any, Any, Any, Dict[str, Any]]:
+        """What came of steps, as columns."""
         self._over = [terminated or truncated for _, _, terminated, truncated, _ in steps]
         observations, rewards, terminated, truncated, infos = zip(*steps)
         return observations, _array(rewards, float), _array(terminated, bool), _array(truncated, bool), self._columns(infos)

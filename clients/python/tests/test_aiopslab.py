@@ -406,6 +406,64 @@ class GymTest(unittest.TestCase):
             envs.reset()
         envs.close()
 
+    def test_snapshot(self):
+        with Env([FAULTY, HEALTHY], seed=2, max_steps=4, reward={"step": -0.5}) as env, Env(HEALTHY, render_mode="ansi") as other:
+            with self.assertRaises(ResetNeeded):
+                env.snapshot()
+            env.reset()
+            for _ in range(2):
+                seen, *_ = env.step(LOOK)
+            here = env.snapshot()
+            observation, reward, terminated, truncated, info = env.restore(here)
+            self.assertEqual((observation, reward, terminated, truncated), (seen, -1.0, False, False))
+            self.assertEqual(info["restored"], {"steps": 2, "same": 2})
+            self.assertNotIn("seed", info)
+            with self.assertRaisesRegex(client.Error, "no snapshot"):
+                other.restore(here)  # A token reaches one environment.
+            *_, one = env.step(YES)
+            self.assertEqual(one["class"], "search")
+            env.restore(here)  # A submitted episode is no hindrance.
+            *_, two = env.step(YES)
+            self.assertEqual((one["problem"], one["seed"]), (two["problem"], two["seed"]))
+            env.drop(here)
+            with self.assertRaisesRegex(client.Error, "no snapshot"):
+                env.restore(here)
+
+    def test_snapshots_side_by_side(self):
+        with VectorEnv([FAULTY, HEALTHY], 3, seed=7) as envs:
+            envs.reset()
+            envs.step([LOOK] * 3)
+            snapshots = envs.snapshot()
+            envs.step([LOOK, YES, LOOK])
+            _, rewards, terminated, _, infos = envs.restore([snapshots[1]] * 3)
+            self.assertEqual((rewards, terminated, infos["step"]), ([0] * 3, [False] * 3, [1] * 3))
+            self.assertEqual(infos["restored"], [{"steps": 1, "same": 1}] * 3)
+            _, rewards, terminated, _, infos = envs.step([YES] * 3)
+            self.assertEqual((terminated, len(set(infos["seed"])), len(set(rewards))), ([True] * 3, 1, 1))
+            envs.drop(snapshots[1])
+            for use in (lambda: envs.drop(snapshots[1]), lambda: envs.restore(snapshots)):
+                with self.assertRaisesRegex(client.Error, "no snapshot"):
+                    use()
+            with self.assertRaisesRegex(ValueError, "2 snapshots for 3"):
+                envs.restore(snapshots[:2])
+            envs.reset()
+
+    def test_snapshots_of_all_or_none(self):
+        with VectorEnv(FAULTY, 2) as envs:
+            with self.assertRaisesRegex(ResetNeeded, "no episode"):
+                envs.snapshot()
+            envs.reset()
+            envs.step([LOOK, YES])
+            with self.assertRaisesRegex(ResetNeeded, "no episode"):
+                envs.snapshot()
+            *_, infos = envs.step([YES, LOOK])  # The second begins anew.
+            self.assertEqual(infos["class"], ["solved", None])
+            envs.step([LOOK, LOOK])
+            envs.client.request("POST", "/envs/%s/step" % envs.ids[1], {"action": YES}, envs.token)
+            for _ in range(65):  # More than there may be.
+                with self.assertRaisesRegex(ResetNeeded, "reset the environment"):
+                    envs.snapshot()
+
     def test_selected(self):
         with Env(suite="aiopslab", task="detection", app="hotel-reservation", seed=3) as env:
             seen = set()
