@@ -3,21 +3,33 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/aiopslab/aiopslab/internal/bench/measure"
+	"github.com/aiopslab/aiopslab/world/noise"
 )
 
 const (
-	gymProblem = "revoke_auth_mongodb-detection-1"
-	gymFor     = time.Minute
-	gymTarget  = 30 // episodes a minute
-	// sessionsAtOnce is how many sessions a server should hold.
-	sessionsAtOnce = 16
+	// promptProblem is one whose agent has its turn as soon as the fault shows, if there is no noise. In waitingProblem
+	// the time must not tell whether there is a fault: the turn comes seconds later, faulty or not, after a release.
+	promptProblem  = "revoke_auth_mongodb-localization-1"
+	waitingProblem = "revoke_auth_mongodb-detection-1"
+	gymFor         = time.Minute
+	gymTarget      = 30 // episodes a minute
+	// sessionsAtOnce is how many sessions a server should hold, and sessionsInAll how many it is asked for when the
+	// rest waits in line.
+	sessionsAtOnce = 24
+	sessionsInAll  = 64
+	// vectorSize is how many environments are reset side by side, and resetsTarget how many resets there should be in
+	// an hour, of all together.
+	vectorSize   = 8
+	resetsTarget = 5000
 )
 
 // benchGym runs episodes in one environment: reset, three steps, and a submission that ends it.
@@ -28,7 +40,8 @@ func benchGym(ctx context.Context, r *run) error {
 	}
 	defer s.close()
 	var env struct{ ID string }
-	if err := s.call(ctx, http.MethodPost, "/envs", map[string]any{"problem": gymProblem}, &env); err != nil {
+	asked := map[string]any{"problem": promptProblem, "noise": noise.None}
+	if err := s.call(ctx, http.MethodPost, "/envs", asked, &env); err != nil {
 		return err
 	}
 	at := "/envs/" + env.ID
@@ -36,7 +49,7 @@ func benchGym(ctx context.Context, r *run) error {
 		"get_alerts(\"test-hotel-reservation\")",
 		"exec_shell(\"kubectl get pods -n test-hotel-reservation\")",
 		"get_logs(\"test-hotel-reservation\", \"geo\")",
-		"submit(\"Yes\")",
+		"submit([\"mongodb-geo\"])",
 	}
 	episode := func(seed int) (reward float64, err error) {
 		if err := s.call(ctx, http.MethodPost, at+"/reset", map[string]any{"seed": seed}, nil); err != nil {
@@ -73,8 +86,8 @@ func benchGym(ctx context.Context, r *run) error {
 	}
 	rate := float64(n) / time.Since(start).Minutes()
 	r.report(measure.Row{
-		What: "gym: episodes in one environment, a minute", Value: measure.Of("", rate),
-		Target: measure.AtLeast(gymTarget),
+		What:  "gym: episodes a minute, one environment of " + promptProblem + ", noise none",
+		Value: measure.Of("", rate), Target: measure.AtLeast(gymTarget),
 	})
 	r.report(measure.Row{
 		What:  "gym: of them with the right reward",
@@ -83,31 +96,112 @@ func benchGym(ctx context.Context, r *run) error {
 	return nil
 }
 
-// benchSessions has one server take many sessions at once, faulty and healthy ones in turn, and
-// counts those that are judged rightly.
-func benchSessions(ctx context.Context, r *run) error {
+// benchVector resets environments of a problem that does not make its resets wait, so that processors are what bounds
+// them; and of one that does, with the noise that a server has by default.
+func benchVector(ctx context.Context, r *run) error {
+	for _, of := range []struct {
+		problem string
+		level   noise.Level
+		target  measure.Target
+	}{
+		{promptProblem, noise.None, measure.AtLeast(resetsTarget)},
+		{problem: waitingProblem, level: noise.Default},
+	} {
+		rate, err := r.resets(ctx, of.problem, of.level)
+		if err != nil {
+			return err
+		}
+		what := fmt.Sprintf("%d environments of %s, noise %s", vectorSize, of.problem, of.level)
+		r.report(measure.Row{
+			What: "gym: resets an hour, " + what, Value: measure.Of("", rate), Target: of.target,
+		})
+	}
+	return nil
+}
+
+// resets has environments of a problem reset side by side, each again and again, and returns how many resets of all of
+// them that is in an hour. None waits for another, as members of a batch would: while one does, others work.
+func (r *run) resets(ctx context.Context, problem string, level noise.Level) (rate float64, err error) {
 	s, err := r.serve(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	var made struct{ Envs []struct{ ID string } }
+	asked := map[string]any{"problem": problem, "noise": level, "n": vectorSize, "seed": 1}
+	if err := s.call(ctx, http.MethodPost, "/envs", asked, &made); err != nil {
+		return 0, err
+	}
+	reset := func(i int) error {
+		return s.call(ctx, http.MethodPost, "/envs/"+made.Envs[i].ID+"/reset", struct{}{}, nil)
+	}
+	if err := sideBySide(vectorSize, reset); err != nil { // It deploys the application.
+		return 0, err
+	}
+	rates := make([]float64, vectorSize)
+	err = sideBySide(vectorSize, func(i int) error {
+		start, n := time.Now(), 0.0
+		for ; time.Since(start) < gymFor; n++ {
+			if err := reset(i); err != nil {
+				return err
+			}
+		}
+		rates[i] = n / time.Since(start).Hours()
+		return nil
+	})
+	for _, one := range rates {
+		rate += one
+	}
+	return rate, err
+}
+
+// sideBySide does something n times, at the same time.
+func sideBySide(n int, do func(i int) error) error {
+	var g errgroup.Group
+	for i := range n {
+		g.Go(func() error { return do(i) })
+	}
+	return g.Wait()
+}
+
+// benchSessions has one server take many sessions at once, and then more than it has places for.
+func benchSessions(ctx context.Context, r *run) error {
+	if err := judgedRightly(ctx, r, "sessions served at once", sessionsAtOnce, true); err != nil {
+		return err
+	}
+	return judgedRightly(ctx, r, fmt.Sprintf("sessions asked for at once, %d places", sessionsAtOnce), sessionsInAll,
+		false)
+}
+
+// judgedRightly opens sessions, faulty and healthy ones in turn, and counts those that are judged rightly. Together has
+// all be in their agent's turn before the first goes on.
+func judgedRightly(ctx context.Context, r *run, what string, n int, together bool) error {
+	s, err := r.serve(ctx, "--max-sessions", strconv.Itoa(sessionsAtOnce))
 	if err != nil {
 		return err
 	}
 	defer s.close()
 	start := time.Now()
-	right := make([]bool, sessionsAtOnce)
+	right := make([]bool, n)
 	var prepared sync.WaitGroup // until all are in their agent's turn
-	prepared.Add(sessionsAtOnce)
+	if together {
+		prepared.Add(n)
+	}
 	var g errgroup.Group
-	for i := range sessionsAtOnce {
+	for i := range n {
 		g.Go(func() error {
-			id, answer := gymProblem, "Yes"
+			id, answer := waitingProblem, "Yes"
 			if i%2 == 1 {
-				id, answer = gymProblem+"-healthy", "No"
+				id, answer = waitingProblem+"-healthy", "No"
 			}
 			var session struct{ ID string }
 			err := s.call(ctx, http.MethodPost, "/sessions", map[string]any{"problem": id, "max_time": 3600}, &session)
 			if err == nil {
 				err = s.call(ctx, http.MethodGet, "/sessions/"+session.ID+"/problem", nil, nil)
 			}
-			prepared.Done()
+			if together {
+				prepared.Done()
+			}
 			if err != nil {
 				return err
 			}
@@ -128,19 +222,15 @@ func benchSessions(ctx context.Context, r *run) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	n := 0
+	judged := 0
 	for _, ok := range right {
 		if ok {
-			n++
+			judged++
 		}
 	}
 	r.report(measure.Row{
-		What: "sessions served at once, each correct", Value: measure.Of("", float64(n)),
-		Target: measure.AtLeast(sessionsAtOnce),
+		What: what + ", each correct", Value: measure.Of("", float64(judged)), Target: measure.AtLeast(float64(n)),
 	})
-	r.report(measure.Row{
-		What:  "sessions served at once: all of it",
-		Value: measure.Of("s", time.Since(start).Seconds()),
-	})
+	r.report(measure.Row{What: what + ": all of it", Value: measure.Of("s", time.Since(start).Seconds())})
 	return nil
 }

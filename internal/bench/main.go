@@ -5,6 +5,7 @@
 //	go run ./internal/bench -list
 //	go run ./internal/bench -run 'start|pods' -rounds 5
 //	go run ./internal/bench -run build -cold
+//	go run ./internal/bench -run campaign -suite all
 //
 // The lab is measured as users run it, bin/aiopslab in a process of its own. The stock way is
 // Kubernetes' own kube-apiserver, kube-controller-manager and kube-scheduler and etcd, with the
@@ -52,7 +53,10 @@ var benches = []bench{
 	{"ways", "what each way for an agent to come in adds to an action", benchWays},
 	{"shell", "commands in the agent's shell, and what its process takes", benchShell},
 	{"gym", "episodes of a training loop", benchGym},
-	{"sessions", "sessions that one server holds at once", benchSessions},
+	{"vector", "resets of environments for training, side by side", benchVector},
+	{"sessions", "sessions that one server holds at once, and more than it has places for", benchSessions},
+	{"campaign", "problems an hour, and what a run costs, by how runs are kept apart", benchCampaign},
+	{"kills", "campaigns of 100 runs whose processes are killed, for an hour or more", benchKills},
 	{"group", "messages between the members of a group of agents", benchGroup},
 	{"index", "the index of 10,000 runs, made and opened", benchIndex},
 	{"page", "the pages of 10,000 runs, and of a run of 300 steps", benchPage},
@@ -66,6 +70,7 @@ type run struct {
 	idle   time.Duration // for how long idle processes are watched
 	envs   int           // side by side; 0 is as many as fit, 64 at most
 	cold   bool          // build with an empty cache
+	suite  string        // of campaigns; empty is ten problems
 
 	dir   string // for temporary files
 	table measure.Table
@@ -105,6 +110,8 @@ func mainRun() error {
 	flag.DurationVar(&r.idle, "idle", 20*time.Second, "for how long to watch idle processes")
 	flag.IntVar(&r.envs, "envs", 0, "how many environments to run side by side (default 64, or what fits into memory)")
 	flag.BoolVar(&r.cold, "cold", false, "also measure a build with an empty cache, which takes minutes")
+	flag.StringVar(&r.suite, "suite", "",
+		"the problems of 'campaign', as bench --suite names them; all takes hours (default ten problems of the hotel)")
 	flag.Parse()
 	selected, err := regexp.Compile(*pattern)
 	if err != nil {

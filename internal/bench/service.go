@@ -22,9 +22,10 @@ type service struct {
 }
 
 // serve starts a server and waits until it says where it is.
-func (r *run) serve(ctx context.Context) (*service, error) {
-	cmd := exec.CommandContext(ctx, r.binary, "serve", "--addr", "127.0.0.1:0", "--results",
-		filepath.Join(r.dir, "served"))
+func (r *run) serve(ctx context.Context, args ...string) (*service, error) {
+	cmd := exec.CommandContext(ctx, r.binary, append([]string{
+		"serve", "--addr", "127.0.0.1:0", "--results", filepath.Join(r.dir, "served"),
+	}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
 	var stderr bytes.Buffer

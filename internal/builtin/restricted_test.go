@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"io/fs"
+	"slices"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -46,6 +47,9 @@ func TestRestricted(t *testing.T) {
 			if why := restricted(&d.Spec.Template.Spec); why != "" {
 				t.Errorf("%s: %s: %s", place, d.Name, why)
 			}
+			if port := closedPort(&d.Spec.Template.Spec); port != 0 {
+				t.Errorf("%s: %s may not listen on port %d where ports are closed to who is not root", place, d.Name, port)
+			}
 		}
 		if seen < 2 {
 			t.Errorf("%s: %d workloads", place, seen)
@@ -62,6 +66,25 @@ func TestRestricted(t *testing.T) {
 		t.Error("a pod that says nothing is restricted")
 	}
 }
+
+// closedPort is a port of a pod that a kernel keeps for root, unless the pod opens it: a capability is none that a
+// program has which is not root and may not become more. 0 if there is none.
+func closedPort(pod *v1.PodSpec) int32 {
+	if pod.SecurityContext != nil && slices.Contains(pod.SecurityContext.Sysctls, openPorts) {
+		return 0
+	}
+	for _, c := range pod.Containers {
+		for _, p := range c.Ports {
+			if p.ContainerPort < 1024 {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 0
+}
+
+// openPorts is the kernel parameter, one of those that are safe, by which any program of a pod may listen on any port.
+var openPorts = v1.Sysctl{Name: "net.ipv4.ip_unprivileged_port_start", Value: "0"}
 
 // rules returns what tells why a pod is not restricted.
 func rules(t *testing.T) func(*v1.PodSpec) string {

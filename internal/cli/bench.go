@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +39,9 @@ type benchFlags struct {
 	maxCost  float64
 	retry    []string
 	quiet    bool
-	keeps    bool       // telemetry
+	keeps    bool // telemetry
+	waits    bool // for its agents a run mostly waits: they use a model, or are programs
+	ahead    preparation
 	every    modelFlags // what holds for every run
 	policy   policyFlags
 	cage     cageFlags
@@ -93,6 +96,9 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 			if err := f.checkPlace(c); err != nil {
 				return err
 			}
+			if err := f.ahead.complete(c, &f.matrix); err != nil {
+				return err
+			}
 			return bench(c.Context(), s, f)
 		},
 	}
@@ -111,6 +117,8 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 		"run again `what` has a result: agent, what agents failed; infra, what has used up its tries")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the result alone")
 	flags.BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
+	f.apart.add(c)
+	f.ahead.add(c)
 	f.policy.add(c)
 	f.every.addEvery(c)
 	f.cage.add(c)
@@ -147,6 +155,9 @@ func (f *benchFlags) check() error {
 	if _, err := session.ParseHandOver(f.hand); err != nil {
 		return fail(ExitUsage, fmt.Errorf("--hand-over %w", err), "")
 	}
+	if err := f.apart.check(""); err != nil {
+		return err
+	}
 	if f.on.cluster() {
 		if err := f.policy.portable(); err != nil {
 			return err
@@ -178,6 +189,7 @@ func (f *benchFlags) contestants(ctx context.Context, s *State) (list []local.Co
 			}
 		}
 	}
+	f.waits = used || program
 	if !used && len(f.models) > 0 {
 		return nil, fail(ExitUsage, fmt.Errorf("--model %s: none of the agents needs a model",
 			strings.Join(f.models, ",")), "Run 'aiopslab agents' to see which do.")
@@ -285,21 +297,27 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 		return f.benchInPods(ctx, s, problems, who, runs, settings)
 	}
 	c := &local.Campaign{
-		Runs: runs, Workers: f.workers, Retries: local.DefaultRetries,
-		MaxCost: f.maxCost, MaxRow: maxRow * f.workers, Settings: settings,
+		Runs: runs, Workers: f.workers, Ahead: f.ahead.of(&f.matrix, f.waits, os.DirFS("/")),
+		Retries: local.DefaultRetries, MaxCost: f.maxCost, MaxRow: maxRow * f.workers,
+		Settings:    slices.Concat(settings, f.apart.settings()),
 		RetryFailed: slices.Contains(f.retry, retryFailed), RetryLost: slices.Contains(f.retry, retryLost),
 	}
 	dir := f.results
 	if dir == "" {
-		dir = filepath.Join(defaultResults, "bench-"+local.Digest(c.Runs, settings))
+		dir = filepath.Join(defaultResults, "bench-"+local.Digest(c.Runs, c.Settings))
 	}
 	p := newPool(s, dir, problems)
 	p.args, p.cage = slices.Concat(p.args, settings, f.others()), f.cage.args()
+	f.apart.apply(p, c)
 	b := newBoard(s, f, len(c.Runs))
-	fmt.Fprintf(b.out, "%s of %s by %s, %d at a time, in %s\n", count(len(c.Runs), "run"),
-		count(len(ids), "problem"), count(len(who), "agent"), f.workers, dir)
+	pace := fmt.Sprintf("%d at a time", f.workers)
+	if c.Ahead > 0 {
+		pace += fmt.Sprintf(" and %d prepared", c.Ahead)
+	}
+	fmt.Fprintf(b.out, "%s of %s by %s, %s, in %s\n", count(len(c.Runs), "run"), count(len(ids), "problem"),
+		count(len(who), "agent"), pace, dir)
 	side := map[string]int{} // by the record
-	c.Began, c.Ended = b.began, func(t *local.Try, r *local.Result) {
+	c.Prepared, c.Began, c.Ended = b.prepared, b.began, func(t *local.Try, r *local.Result) {
 		if r != nil {
 			side[r.Record] = slices.Index(who, r.Who())
 		}

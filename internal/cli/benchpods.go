@@ -15,7 +15,7 @@ import (
 )
 
 // machineOnly are the flags of bench that mean nothing in pods.
-var machineOnly = []string{"max-cost", "retry", keepTelemetryFlag, "prices", "model-cache"}
+var machineOnly = []string{"max-cost", "retry", keepTelemetryFlag, isolationFlag, prepareFlag, "prices", "model-cache"}
 
 // checkPlace refuses flags that mean nothing where the runs go on.
 func (f *benchFlags) checkPlace(c *cobra.Command) error {

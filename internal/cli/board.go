@@ -35,7 +35,8 @@ type board struct {
 	took    time.Duration // of those that ended in this command
 	groups  map[string]stats.Group
 	running []*local.Try
-	drawn   int // lines of what is under way
+	waiting []*local.Try // for their turn, with environments that are prepared
+	drawn   int          // lines of what is under way
 }
 
 func newBoard(s *State, f *benchFlags, runs int) *board {
@@ -111,6 +112,10 @@ func (b *board) drawing() string {
 	for _, t := range b.running {
 		lines = append(lines, clip(b.doing(t), b.screen.columns(0)))
 	}
+	for _, t := range b.waiting {
+		text := fmt.Sprintf("  %-14s %s  seed %d: prepared for its turn", t.Who(), t.Problem, t.Seed)
+		lines = append(lines, clip(text, b.screen.columns(0)))
+	}
 	b.drawn = len(lines)
 	return strings.Join(lines, "\n") + "\n"
 }
@@ -160,8 +165,19 @@ func rough(d time.Duration) string {
 	return fmt.Sprintf("%.0f h", d.Hours())
 }
 
+// prepared takes a try that waits for its turn.
+func (b *board) prepared(t *local.Try) {
+	b.mu.Lock()
+	b.waiting = append(b.waiting, t)
+	b.mu.Unlock()
+	if b.live {
+		b.line("")
+	}
+}
+
 func (b *board) began(t *local.Try) {
 	b.mu.Lock()
+	b.waiting = without(b.waiting, t)
 	b.running = append(b.running, t)
 	b.mu.Unlock()
 	if b.live {
@@ -169,11 +185,15 @@ func (b *board) began(t *local.Try) {
 	}
 }
 
+func without(list []*local.Try, t *local.Try) []*local.Try {
+	return slices.DeleteFunc(list, func(x *local.Try) bool { return x == t })
+}
+
 // ended takes the end of a try; what was kept from before is counted, and not told.
 func (b *board) ended(t *local.Try, r *local.Result) {
 	text := ""
 	b.mu.Lock()
-	b.running = slices.DeleteFunc(b.running, func(x *local.Try) bool { return x == t })
+	b.running, b.waiting = without(b.running, t), without(b.waiting, t)
 	if r != nil {
 		b.count(r)
 		if !r.Kept {

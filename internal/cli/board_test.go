@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -41,6 +42,29 @@ func TestBoard(t *testing.T) {
 	}
 }
 
+// What is prepared is no run that goes on, until it is its turn.
+func TestBoardPrepared(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := &board{out: io.Discard, live: true, all: 2, workers: 1, clock: func() time.Time { return now }}
+	try := &local.Try{Run: local.Run{Agent: "react", Model: "openai/m", Problem: "q", Seed: 7}, Dir: t.TempDir(), Ahead: true}
+	want := func(text string) {
+		t.Helper()
+		if diff := cmp.Diff("0 of 2 done\n"+text, b.drawing()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	b.prepared(try)
+	want("  react (openai/m) q  seed 7: prepared for its turn\n")
+	try.Began = now.Add(-time.Second)
+	b.began(try)
+	want("  react (openai/m) q  seed 7  1s: starting\n")
+	b.ended(try, nil)
+	want("")
+	b.prepared(try)
+	b.ended(try, nil) // Its turn did not come.
+	want("")
+}
+
 // writes are the single ones.
 type writes []string
 
@@ -65,13 +89,13 @@ func TestUsualWorkers(t *testing.T) {
 	memory := func(kB string) fstest.MapFS {
 		return fstest.MapFS{"proc/meminfo": {Data: []byte("MemAvailable: " + kB + " kB\n")}}
 	}
-	if n := usualWorkers(memory("1500000")); n != 1 {
+	if n := usualWorkers(memory("1500000"), 0); n != 1 {
 		t.Errorf("%d with memory for one", n)
 	}
-	if n := usualWorkers(memory("1000")); n != 1 {
+	if n := usualWorkers(memory("1000"), 0); n != 1 {
 		t.Errorf("%d with memory for none", n)
 	}
-	if n, most := usualWorkers(fstest.MapFS{}), usualWorkers(memory("9000000000")); n != most {
+	if n, most := usualWorkers(fstest.MapFS{}, 2), usualWorkers(memory("9000000000"), 2); n != most {
 		t.Errorf("%d if the memory is not known, %d if there is much", n, most)
 	}
 }

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/kube"
+	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/observe"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -85,6 +87,9 @@ func (g *guest) settle(ctx context.Context, run string, a *app.App, l *problem.L
 	if err := g.ask(ctx); err != nil {
 		return err
 	}
+	if err := g.clear(ctx, a); err != nil {
+		return err
+	}
 	names := []string{a.Namespace, observe.Namespace}
 	pod := g.flags.fromPod(l)
 	if pod {
@@ -100,6 +105,27 @@ func (g *guest) settle(ctx context.Context, run string, a *app.App, l *problem.L
 	}
 	g.tenancy = &t
 	return nil
+}
+
+// clear refuses an application that cannot be had in the cluster beside what is there already in no namespace, and
+// removes what a dead run has left of that.
+func (g *guest) clear(ctx context.Context, a *app.App) error {
+	objects, err := manifest.Read(a.Manifests)
+	if err != nil {
+		return err
+	}
+	switch err = g.cloud.Clear(ctx, objects); {
+	case err == nil:
+		return nil
+	case errors.Is(err, kube.ErrNotOurs), errors.Is(err, kube.ErrMayNot):
+		return fail(ExitUsage, cannotHave(a, err),
+			"'aiopslab problems --cloud kubeconfig' lists what can be run there.")
+	}
+	return fail(ExitEnvironment, cannotHave(a, err), "")
+}
+
+func cannotHave(a *app.App, why error) error {
+	return fmt.Errorf("%s cannot be had here: %w", a.Name, why)
 }
 
 // ask refuses a cluster that others seem to depend on, unless its user has said that he knows.
@@ -185,5 +211,38 @@ func (f *cloudFlags) lacking(ctx context.Context) (func(p *problem.Problem) stri
 	if err != nil {
 		return nil, err
 	}
-	return func(p *problem.Problem) string { return p.Lacks(c) }, c.Close()
+	unfit := unfitness(ctx, c)
+	return func(p *problem.Problem) string {
+		if why := p.Lacks(c); why != "" {
+			return why
+		}
+		return unfit(p.App)
+	}, c.Close()
+}
+
+// unfitness returns why a cluster cannot have an application, or "". The cluster is asked until it has told. That
+// another run has what the application needs is no reason: it ends.
+func unfitness(ctx context.Context, c *kube.Cloud) func(a *app.App) string {
+	var mu sync.Mutex
+	known := map[string]string{}
+	return func(a *app.App) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if why, ok := known[a.Name]; ok {
+			return why
+		}
+		objects, err := manifest.Read(a.Manifests)
+		if err == nil {
+			err = c.Admits(ctx, objects)
+		}
+		switch {
+		case err == nil, errors.Is(err, kube.ErrInUse):
+			known[a.Name] = ""
+		case errors.Is(err, kube.ErrNotOurs), errors.Is(err, kube.ErrMayNot):
+			known[a.Name] = cannotHave(a, err).Error()
+		default:
+			return cannotHave(a, err).Error()
+		}
+		return known[a.Name]
+	}
 }

@@ -98,6 +98,7 @@ func needOf(s *State, name string) (need kube.Need, err error) {
 		}
 		need.Namespaces = append(need.Namespaces, a.Namespace)
 		need.Images = append(need.Images, kube.Need{Objects: objects}.AllImages()...)
+		need.Apps = append(need.Apps, kube.App{Name: a.Name, Objects: objects})
 		if len(a.Services) > most {
 			most, need.Objects = len(a.Services), objects
 		}

@@ -47,6 +47,7 @@ type matrix struct {
 	memory    memoryFlag
 	cloud     cloudFlags
 	length    time.Duration // of shifts, if not their own
+	apart     isolation
 }
 
 // add adds the flags of the commands that run a matrix. Verb is what they do with problems, and kept when
@@ -57,7 +58,7 @@ func (m *matrix) add(c *cobra.Command, s *State, verb string, suite []string, ke
 		strings.Join(suiteNames(), ", ")+"), ids or YAML files")
 	flags.StringVar(&m.task, "task", "", "of these only the ones of a `task`: "+strings.Join(taskNames(), ", "))
 	flags.StringVar(&m.app, "app", "", "of these only the ones of an application, by its `name`")
-	flags.IntVarP(&m.workers, "workers", "j", usualWorkers(os.DirFS("/")),
+	flags.IntVarP(&m.workers, "workers", "j", usualWorkers(os.DirFS("/"), 0),
 		"how many runs go on at a time; one keeps most of a core busy, and takes up to 1 GiB")
 	// Manual pages are the same everywhere.
 	flags.Lookup("workers").DefValue = "one for each processor, if there is memory for them"
@@ -157,6 +158,7 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 	p.args = slices.Concat(p.args, m.cloud.args(), args)
 	by, n := map[local.Run]*cell{}, 0
 	c := &local.Campaign{Workers: m.workers, Fresh: true, Retries: local.DefaultRetries}
+	m.apart.apply(p, c)
 	for _, x := range cells {
 		by[x.run()] = x
 		c.Runs = append(c.Runs, x.run())

@@ -135,8 +135,9 @@ var toldKinds = map[string]func(record.Event) (any, error){
 	record.AnswerEvent: decoded[record.Answer], record.SubmissionEvent: decoded[record.Submission],
 	record.BaselineEvent: decoded[grade.Look], record.LookEvent: decoded[grade.Look],
 	record.PageEvent: decoded[record.Page], record.IncidentEvent: decoded[record.Incident],
-	record.ShiftEvent: decoded[record.Shift],
-	record.WriteEvent: decoded[guard.Entry], record.MessageEvent: decoded[record.Message],
+	record.ShiftEvent: decoded[record.Shift], record.PastEvent: decoded[record.Past],
+	record.IsolationEvent: decoded[record.Isolation],
+	record.WriteEvent:     decoded[guard.Entry], record.MessageEvent: decoded[record.Message],
 }
 
 func decoded[T any](e record.Event) (any, error) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,9 @@ func (p *pool) command(t *local.Try) *exec.Cmd {
 		args = []string{"run", x.Document.File, "--task", t.Problem}
 	}
 	args = append(args, "--agent", t.Agent, "--seed", fmt.Sprint(t.Seed), "--results", t.Dir, "--"+partOfFlag, p.dir)
+	if t.Ahead {
+		args = append(args, "--"+aheadFlag)
+	}
 	if t.Model != "" {
 		args = append(args, "--model", t.Model)
 	}
@@ -70,12 +74,13 @@ func (p *pool) command(t *local.Try) *exec.Cmd {
 		args = append(args, p.cage...)
 	}
 	cmd := exec.Command(p.program, append(args, p.args...)...)
-	if len(p.env) > 0 {
-		cmd.Env = append(os.Environ(), p.env...)
-	}
+	cmd.Env = p.environ()
 	cmd.Stderr = p.log.writer() // What went wrong is told in the result.
 	return cmd
 }
+
+// environ are the variables of the runs.
+func (p *pool) environ() []string { return append(os.Environ(), p.env...) }
 
 // abandon leaves the record of a run whose process has ended before its time.
 func (p *pool) abandon(t *local.Try, why string) error {
@@ -138,7 +143,7 @@ func (p *pool) ready(s *State) error {
 // untilTwice returns a channel that is closed with the first Ctrl-C, and a context that ends with the second, or with
 // another signal. One more kills the process.
 func untilTwice(ctx context.Context, tell func(string)) (context.Context, <-chan struct{}, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	signals, release := catchSignals()
 	drain := make(chan struct{})
 	go func() {
@@ -152,31 +157,56 @@ func untilTwice(ctx context.Context, tell func(string)) (context.Context, <-chan
 					continue
 				}
 				tell("stopping the runs that are under way")
-				cancel()
+				cancel(stopped{sig})
 				return
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	return ctx, drain, cancel
+	return ctx, drain, func() { cancel(nil) }
 }
 
-// untilEOF returns a context that ends with what is read.
-func untilEOF(ctx context.Context, from io.Reader) (context.Context, context.CancelFunc) {
+// stopped is why runs were stopped: a signal came.
+type stopped struct{ os.Signal }
+
+func (s stopped) Error() string {
+	switch s.Signal {
+	case syscall.SIGHUP:
+		return "the terminal was closed"
+	case os.Interrupt:
+		return "Ctrl-C was pressed twice"
+	}
+	return "the campaign was told to end (" + s.String() + ")"
+}
+
+// untilEOF returns a context that ends with what is read, and a channel that is closed when there is a line of it.
+func untilEOF(ctx context.Context, from io.Reader) (_ context.Context, line <-chan struct{}, _ context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
+	came := make(chan struct{})
 	go func() {
-		_, _ = io.Copy(io.Discard, from)
-		cancel()
+		defer cancel()
+		in := bufio.NewReader(from)
+		if _, err := in.ReadString('\n'); err != nil {
+			return
+		}
+		close(came)
+		_, _ = io.Copy(io.Discard, in)
 	}()
-	return ctx, cancel
+	return ctx, came, cancel
 }
 
-// usualWorkers is how many runs this machine has processors and memory for. Root is its files.
-func usualWorkers(root fs.FS) int {
+// usualWorkers is how many runs this machine has processors and memory for, if so many environments more are prepared.
+// Root is its files.
+func usualWorkers(root fs.FS, prepared int) int {
+	return max(1, min(runtime.NumCPU(), roomFor(root)-prepared))
+}
+
+// roomFor is how many environments there is memory for.
+func roomFor(root fs.FS) int {
 	memory, known := availableMemory(root)
 	if !known {
-		memory = math.MaxInt64
+		return math.MaxInt
 	}
-	return int(max(1, min(int64(runtime.NumCPU()), memory/usualMemory)))
+	return int(memory / usualMemory)
 }

@@ -36,12 +36,14 @@ type State struct {
 	// Parts are what the program has beside what is built in.
 	Parts builtin.Parts
 
-	own bool // Args are a copy of the command line, which can be hidden
+	own bool // the process is the program's, and can be hidden: nobody has kept a part of its command line
 
 	registry string // the prefix of the registry that images come from; see --images
 
 	dirs ownFlags
 	logs logFlags
+
+	runner *runner // whose run it is; nil for a run of its own
 }
 
 // Process is the state of this process.
@@ -106,7 +108,7 @@ up in a second: no Docker, no root, nothing to install.
 	root.AddCommand(newRuns(s), newShow(s), newView(s), newReplay(s), newRegrade(s))
 	root.AddCommand(newShell(s), newMCP(s), newUp(s), newKubectl(s), newApps(s), newImages(s), newSnapshot(s),
 		newAdopt(s), newLoad(s), newReset(s), newVersion(s), newTool(s), newDoctor(s), newCleanup(s))
-	root.AddCommand(newServe(s), newWorker(s), newCampaign(s), newMan(s))
+	root.AddCommand(newServe(s), newWorker(s), newRunner(s), newCampaign(s), newMan(s))
 	for _, c := range root.Commands() {
 		s.dirs.add(c, s)
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/aiopslab/aiopslab/agent"
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/agent/external"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
@@ -40,8 +41,10 @@ type runFlags struct {
 	decoys  decoyFlag
 	policy  policyFlags
 	results string
-	partOf  string // the folder of the campaign that the run is part of
-	keeps   bool   // what the system told
+	partOf  string          // the folder of the campaign that the run is part of
+	ahead   bool            // the run begins when it is its turn
+	turn    <-chan struct{} // closed then; nil if it is from the start
+	keeps   bool            // what the system told
 	output  string
 	memory  memoryFlag
 	blind   bool // the transcript does not tell what is wrong
@@ -240,8 +243,12 @@ one, is the name of one of them.`,
 			if f.partOf != "" {
 				syscall.CloseOnExec(lockFD)
 				var cancel context.CancelFunc
-				ctx, cancel = untilEOF(ctx, s.Stdin)
+				var line <-chan struct{}
+				ctx, line, cancel = untilEOF(ctx, s.Stdin)
 				defer cancel()
+				if f.ahead {
+					f.turn = line
+				}
 			}
 			return runProblem(ctx, s, f, p, a)
 		},
@@ -257,6 +264,8 @@ one, is the name of one of them.`,
 	f.add(c, s)
 	c.Flags().StringVar(&f.partOf, partOfFlag, "", "the `folder` of the campaign that it is part of")
 	c.Flags().Lookup(partOfFlag).Hidden = true
+	c.Flags().BoolVar(&f.ahead, aheadFlag, false, "begin when a line comes from the standard input")
+	c.Flags().Lookup(aheadFlag).Hidden = true
 	return c
 }
 
@@ -290,8 +299,10 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	if err != nil {
 		return nil, err
 	}
-	if err := f.models.check(ctx, s); err != nil {
-		return nil, err
+	if f.turn == nil {
+		if err := f.models.check(ctx, s); err != nil {
+			return nil, err
+		}
 	}
 	g, err := newGuest(&f.cloud)
 	if err != nil {
@@ -337,24 +348,49 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	case keepsWorlds(s, f.cage.off):
 		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p.App, seed) }
 	}
-	err = withEnvironment(ctx, s, hosting{ceiling: f.memory.bytes, keeps: g.keeps}, log, t.progress, open,
-		func(ctx context.Context, env *process.Environment) error {
-			outcome, err = work(ctx, session.Session{
-				ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
-				Results: f.results, Scratch: env.Dir, HandOver: session.HandOver(f.hand), Seed: seed,
-				Noise: f.noise.level, Decoys: f.decoys.kinds, Telemetry: f.keeps,
-				Policy: f.policy.policy, Approve: f.policy.approve(s, f.asks(s)),
-				Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
-				Progress: func(kind string, data any) {
-					began = began || kind == record.BriefingEvent
-					t.event(kind, data)
-				},
-			})
-			if err == nil && ctx.Err() != nil && !began { // There is nothing to tell.
-				return interrupted
+	h := hosting{ceiling: f.memory.bytes, keeps: g.keeps}
+	hold := func(f func(ctx context.Context, env *process.Environment) error) error {
+		return withEnvironment(ctx, s, h, log, t.progress, open, f)
+	}
+	if s.runner != nil && g == nil {
+		v := visit{problem: p, seed: seed, counts: func() bool { return says(outcome) }}
+		v.trusted = !f.cage.off && cage.Possible()
+		hold = func(f func(ctx context.Context, env *process.Environment) error) error {
+			return s.runner.with(ctx, s, h, log, t.progress, v, open, f)
+		}
+	}
+	err = hold(func(ctx context.Context, env *process.Environment) error {
+		if f.turn != nil {
+			if err := f.await(ctx, env, g.problem(p)); err != nil {
+				return err
 			}
+			if err := f.models.check(ctx, s); err != nil { // Not before: a word costs something, too.
+				return err
+			}
+			id = session.NewID() // It tells when the run began.
+			log = s.logger(logs.Off).With("run", id)
+		}
+		scratch, remove, err := s.runner.scratch(env)
+		if err != nil {
 			return err
+		}
+		defer remove()
+		outcome, err = work(ctx, session.Session{
+			ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
+			Results: f.results, Scratch: scratch, HandOver: session.HandOver(f.hand), Seed: seed,
+			Noise: f.noise.level, Decoys: f.decoys.kinds, Telemetry: f.keeps,
+			Policy: f.policy.policy, Approve: f.policy.approve(s, f.asks(s)),
+			Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
+			Progress: func(kind string, data any) {
+				began = began || kind == record.BriefingEvent
+				t.event(kind, data)
+			},
 		})
+		if err == nil && ctx.Err() != nil && !began { // There is nothing to tell.
+			return interrupted
+		}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,8 @@ type runsFlags struct {
 // runClasses are how runs end.
 var runClasses = []string{
 	string(session.Solved), string(session.AgentFailed), string(session.Infra), string(session.GraderFailed),
-	string(session.Inconclusive), string(session.ShadowRun), index.Unfinished,
+	string(session.Inconclusive), string(session.ShadowRun), string(session.Searched),
+	index.Unfinished,
 }
 
 // runOrders are what runs can be sorted by.

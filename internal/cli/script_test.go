@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	ossignal "os/signal"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -42,6 +43,8 @@ func TestScripts(t *testing.T) {
 			switch name {
 			case "tinydisk": // It takes a user namespace, or root.
 				return exec.Command("tinydisk", cache, "1M", "true").Run() == nil, nil
+			case "hangup": // Below nohup nobody is told of a closed terminal.
+				return !ossignal.Ignored(syscall.SIGHUP), nil
 			case "landlock": // It takes a kernel that has it.
 				return !strings.HasPrefix(tool.Describe(false), "none"), nil
 			case "apart": // It takes a kernel that can keep a program from signalling others, as Linux 6.12 does.

@@ -20,12 +20,15 @@ type shownRun struct {
 	index.Run
 	Answer  any            `json:"right_answer,omitempty"`
 	Results map[string]any `json:"results,omitempty"` // of the verdict
+	Past    *record.Past   `json:"past,omitempty"`    // of the world
 	Phases  []shownPhase   `json:"phases"`
 	Actions []shownStep    `json:"actions"`
 	// Talk is what the members of a group told each other, if the agent is one.
 	Talk    []shownMessage `json:"talk,omitempty"`
 	Users   []shownLook    `json:"users"`
 	Session string         `json:"session,omitempty"` // the file in AIOpsLab's format
+	// Isolation is what kept the run apart from others; nil for an environment of its own.
+	Isolation *record.Isolation `json:"isolation,omitempty"`
 }
 
 type shownPhase struct {
@@ -107,8 +110,12 @@ func (r *oneRun) shown() *shownRun {
 	var base grade.Look
 	for _, e := range r.events {
 		switch d := e.data.(type) {
+		case record.Isolation:
+			v.Isolation = &d
 		case record.Phase:
 			v.Phases = append(v.Phases, shownPhase{Name: d.Name, At: at(e.Time)})
+		case record.Past:
+			v.Past = &d
 		case record.Step:
 			v.Actions = append(v.Actions, shownStep{d.Number, at(e.Time), actionOf(d), d.Thought, d.Took, d.Failed})
 		case record.Message:
@@ -150,7 +157,15 @@ func (r *oneRun) print(t *transcript, v *shownRun) {
 	if r.App != "" {
 		fmt.Fprintf(t.w, ", %s, seed %d", visible(r.App), r.Seed)
 	}
+	if i := v.Isolation; i != nil && i.Mode == record.IsolatedReset {
+		fmt.Fprintf(t.w, ", in an environment that was reset after %d runs", i.Before)
+	}
 	fmt.Fprintln(t.w)
+	if p := v.Past; p != nil && p.Made == record.PastWritten {
+		fmt.Fprintf(t.w, "The world was given a past of %d days.\n", p.Days)
+	} else if p != nil {
+		fmt.Fprintln(t.w, "The world had no past but its own.")
+	}
 	t.detail = quiet // The events are what its end sums up.
 	for _, e := range r.events {
 		t.event(e.Kind, e.data)

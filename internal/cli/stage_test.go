@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -59,6 +60,23 @@ func TestStage(t *testing.T) {
 	grant := agent.Call("exec_shell", "kubectl exec deployment/mongodb-geo -- mongosh admin --quiet -u root -p root --authenticationDatabase admin "+
 		`--eval 'db.grantRolesToUser("admin", [{role: "readWrite", db: "geo-db"}])'`)
 	flood := agent.Call("exec_shell", "for i in $(seq 150); do curl -s -o /dev/null -m 20 'http://frontend:5000/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=38&lon=-122' & done; wait", 60)
+	// What an agent writes into a database, a cache and objects is gone, and what it took away is back. The number of
+	// users is the same for a seed.
+	mongo := "kubectl exec deployment/mongodb-user -- mongosh user-db --quiet --eval "
+	cache := "kubectl exec deployment/memcached-rate -- sh -c "
+	stored := agent.Call("exec_shell", mongo+`'print("users", db.user.countDocuments({}), "spoiled", db.spoiled.countDocuments({}))'; `+
+		cache+`'printf "get spoiled\r\nquit\r\n" | nc -w 1 127.0.0.1 11211'; kubectl get configmap spoiled; `+
+		"kubectl get lease spoiled; kubectl get event spoiled; "+
+		"kubectl get deployment/frontend --show-labels --no-headers; kubectl exec deployment/mongodb-user -- ls /data/db/spoiled", 60)
+	spoil := agent.Call("exec_shell", mongo+`'db.user.deleteOne({}); db.spoiled.insertOne({a: 1}); db.adminCommand({fsync: 1})'; `+
+		cache+`'printf "set spoiled 0 0 7\r\nspoiled\r\nquit\r\n" | nc -w 1 127.0.0.1 11211'; `+
+		"kubectl create configmap spoiled --from-literal=a=b; kubectl label deployment/frontend spoiled=yes; "+
+		`echo '{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "spoiled"}, `+
+		`"spec": {"holderIdentity": "spoiled lease"}}' | kubectl create -f -; `+
+		`echo '{"apiVersion": "v1", "kind": "Event", "metadata": {"name": "spoiled"}, "message": "spoiled event", `+
+		`"involvedObject": {"kind": "Pod", "name": "spoiled", "namespace": "test-hotel-reservation"}}' | kubectl create -f -; `+
+		"kubectl exec deployment/mongodb-user -- touch /data/db/spoiled", 60)
+	var unspoiled string
 	episodes := []struct {
 		problem, does, answer string
 		want                  session.Class
@@ -94,6 +112,13 @@ func TestStage(t *testing.T) {
 		if i == 0 || i == len(episodes)-1 {
 			looks = append(looks, metrics)
 		}
+		switch i {
+		case 0:
+			looks = append(looks, stored, spoil, stored)
+		case 1:
+			looks = append(looks, stored)
+		}
+		seen := 0
 		for _, response := range append(looks, e.does, submission(e.answer)) {
 			turn, err := l.Step(ctx, response)
 			if err != nil {
@@ -107,6 +132,25 @@ func TestStage(t *testing.T) {
 			}
 			if response == traces && !strings.Contains(turn.Observation, `"traceID"`) {
 				t.Errorf("%s: no trace is ten minutes old: %s", e.problem, turn.Observation)
+			}
+			if response == stored {
+				now := storedWords(turn.Observation)
+				switch {
+				case i == 0 && seen == 0:
+					unspoiled = now
+					if !regexp.MustCompile(`users [1-9]\d* spoiled 0 END`).MatchString(now) {
+						t.Fatalf("before anything the stores say %s", turn.Observation)
+					}
+				case i == 0:
+					for _, sign := range []string{"spoiled 1", "VALUE spoiled", "spoiled=yes", "spoiled lease", "spoiled event"} {
+						if !strings.Contains(now, sign) {
+							t.Fatalf("the stores were not spoiled: %s", turn.Observation)
+						}
+					}
+				case now != unspoiled:
+					t.Errorf("the stores say\n%s\nand said before the first episode\n%s", now, unspoiled)
+				}
+				seen++
 			}
 			if response == look && !strings.Contains(turn.Observation, e.looks) {
 				t.Errorf("%s: %s deployments are expected, there are %s", e.problem, e.looks, turn.Observation)
@@ -122,11 +166,48 @@ func TestStage(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		isolated(t, o.Record, i)
 		t.Logf("%s: %s after %v: %s", e.problem, o.Verdict.Class, time.Since(start), o.Verdict.Why)
 		if o.Verdict.Class != e.want {
 			t.Errorf("%s, submitted %s: %s, %s", e.problem, e.answer, o.Verdict.Class, o.Verdict.Why)
 		}
 	}
+}
+
+// ages are how old kubectl says that an object is.
+var ages = regexp.MustCompile(`\b(\d+[dhms])+\b`)
+
+// storedWords is what stores say, without what is of the moment.
+func storedWords(text string) string {
+	return strings.Join(strings.Fields(ages.ReplaceAllString(text, "")), " ")
+}
+
+// isolated looks whether a record tells what has kept its run apart from so many before.
+func isolated(t *testing.T, file string, before int) {
+	t.Helper()
+	rec, err := record.Read(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := record.Isolation{Mode: record.IsolatedFresh}
+	if before > 0 {
+		want = record.Isolation{Mode: record.IsolatedReset, Before: before, Compared: true}
+	}
+	for _, e := range rec.Events {
+		var got record.Isolation
+		if e.Kind == record.IsolationEvent {
+			err := e.Decode(&got)
+			if got.Why != "" { // A busy machine may be late: it must be told, and whoever needs a proof has none.
+				t.Logf("not as it was: %s", got.Why)
+				got.Compared, got.Why = !got.Compared, ""
+			}
+			if err != nil || got != want {
+				t.Errorf("the record says %+v, %v, want %+v", got, err, want)
+			}
+			return
+		}
+	}
+	t.Error("the record does not say how the run was kept apart")
 }
 
 // pastChecks hold when the metrics of a system have a past: each expression has a result.

@@ -45,13 +45,16 @@ nothing must fail, if something is wrong. Where the system is to be mended, in a
 mitigation or an incident, blunt remedies must fail as well: restarting or
 rolling back everything, scaling to zero, deleting the workload, lifting limits,
 silencing alerts; unless the problem says, with a reason, that one of them is a
-true fix, which must pass then, or may be one by luck, which is not run.
+true fix, which must pass then, or may be one by luck, which is not run. In
+operations and shifts doing nothing and blunt remedies must fail as well, also
+if nothing is wrong, unless an operation says that one of them does what it asks
+for. A shift that is proved lasts four minutes.
 
 Of a suite, some localizations are also answered by exploits, which do not look
 at the system's health; see 'aiopslab audit'. None may be above chance, with a
 bar that is as much higher as there are exploits.
 
-Every run has a cluster and a process of its own; with --cloud kubeconfig the
+Every run has a cluster and a process of its own, unless --isolation is reset; with --cloud kubeconfig the
 runs take place on a cluster that you have, in namespaces of their own, as far as
 it can have the problems. The exit status is 0 only if all of it holds.
 
@@ -92,6 +95,7 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 	f.cloud.addImages(c, s)
 	f.cloud.addLoadFrom(c)
 	f.on.add(c)
+	f.apart.add(c)
 	completeFlag(c, "agents", func() []string { return provers })
 	return c
 }
@@ -192,6 +196,16 @@ func (f *verifyFlags) cells(problems []*problem.Problem) []*cell {
 func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if f.workers < 1 || f.repeat < 1 {
 		return fail(ExitUsage, fmt.Errorf("-j %d --repeat %d: both are 1 at least", f.workers, f.repeat), "")
+	}
+	elsewhere := ""
+	switch {
+	case f.on.cluster():
+		elsewhere = "--on cluster"
+	case f.cloud.onCluster():
+		elsewhere = "--cloud kubeconfig"
+	}
+	if err := f.apart.check(elsewhere); err != nil {
+		return err
 	}
 	if f.audit < 0 {
 		return fail(ExitUsage, fmt.Errorf("--audit %d: it is a number of localizations", f.audit), "")

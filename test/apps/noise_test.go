@@ -45,7 +45,7 @@ func (x *application) live(t *testing.T, agents string) {
 				cordon(t, node, true)
 			}
 		}
-		if len(scaled) < 3 || node == "" {
+		if len(scaled) < 2 || node == "" {
 			err = fmt.Errorf("only %v were scaled up and down, and %q cordoned", scaled, node)
 		}
 		return none, err
