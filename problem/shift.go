@@ -3,6 +3,7 @@ package problem
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -15,12 +16,13 @@ import (
 // Shift is what somebody on call meets: incidents, drawn from the mitigations of an application, some of them at the
 // same time, and quiet between them. The document of one has the task [OnCall] alone.
 type Shift struct {
-	// Length is how long it lasts, unless whoever runs it says otherwise: see [Problem.Lasting]. All times in it become
-	// longer or shorter with it, but for how far apart those of a pair begin.
+	// Length is how long it lasts, unless whoever runs it says otherwise: see [Problem.Lasting]. One that lasts several
+	// times as long has as much in each of its parts.
 	Length time.Duration `yaml:"length" json:"length"`
-	// Incidents is how many there are at most. A shift has no more than one for each 100 seconds, and two at least.
+	// Incidents is how many there are at most in that time. There is no more than one for each 100 seconds, and two at
+	// least.
 	Incidents int `yaml:"incidents" json:"incidents"`
-	// FalseAlarms is how many pages come though nothing is wrong.
+	// FalseAlarms is how many pages come in that time though nothing is wrong.
 	FalseAlarms int `yaml:"false_alarms,omitempty" json:"false_alarms,omitempty"`
 	// Of are the ids of the mitigations that incidents are drawn from.
 	Of []string `yaml:"of" json:"of"`
@@ -34,7 +36,7 @@ const (
 	MaxShift = 24 * time.Hour
 	// incidentEvery is how much of a shift there is for each incident, at least.
 	incidentEvery = 100 * time.Second
-	// lastPart is what of a shift has no new incident any more: who mends the last one needs time.
+	// lastPart is what of each part of a shift has no new incident any more: who mends the last one needs time.
 	lastPart = 0.2
 	// firstAfter is how much of its stretch passes before an incident at least, and jitter how much more may.
 	firstAfter, jitter = 0.1, 0.4
@@ -79,15 +81,33 @@ func (p *Problem) Length() time.Duration {
 	return cmp.Or(p.length, p.Shift().Length)
 }
 
-// Roster draws what comes in a shift. The same seed and length give the same roster.
+// Roster draws what comes in a shift. The same seed and length give the same roster. A shift is cut into as many parts
+// as it is as long as its document says, or one, and each is drawn for itself: in a long one what was mended comes again.
+func (p *Problem) Roster(seed uint64) Roster {
+	r := rand.New(rand.NewPCG(seed, 0x73686966))
+	parts := max(1, int(math.Round(float64(p.Length())/float64(p.Shift().Length))))
+	roster := Roster{Length: p.Length()}
+	for i := range parts {
+		part := p.part(r, p.Length()/time.Duration(parts))
+		from := (p.Length() * time.Duration(i) / time.Duration(parts)).Round(time.Second)
+		for _, in := range part.Incidents {
+			roster.Incidents = append(roster.Incidents, Planned{in.Problem, from + in.At})
+		}
+		for _, at := range part.FalseAlarms {
+			roster.FalseAlarms = append(roster.FalseAlarms, from+at)
+		}
+	}
+	return roster
+}
+
+// part draws what comes in a part of a shift.
 //
-// The shift, but for its last fifth, is cut into stretches of the same length. All but one of them have an incident, or
+// The part, but for its last fifth, is cut into stretches of the same length. All but one of them have an incident, or
 // a pair that overlaps; the one that is left, which is not the first, has nothing but a false alarm. Of three incidents
 // or more, at least two are a pair and at least one is alone. No incident comes twice. Those of a pair do not
 // [Disturb] each other; where all do, there is no pair.
-func (p *Problem) Roster(seed uint64) Roster {
-	s, length := p.Shift(), p.Length()
-	r := rand.New(rand.NewPCG(seed, 0x73686966))
+func (p *Problem) part(r *rand.Rand, length time.Duration) Roster {
+	s := p.Shift()
 	left := make([]*Problem, 0, len(s.of))
 	for _, i := range r.Perm(len(s.of)) {
 		q := *s.of[i]
@@ -98,7 +118,7 @@ func (p *Problem) Roster(seed uint64) Roster {
 	waves := drawWaves(r, left, n)
 	quiet := 1 + r.IntN(len(waves))
 	stretch := time.Duration(float64(length) * (1 - lastPart) / float64(len(waves)+1))
-	roster := Roster{Length: length}
+	part := Roster{Length: length}
 	for i, w := range waves {
 		from := time.Duration(i) * stretch
 		if i >= quiet {
@@ -106,15 +126,15 @@ func (p *Problem) Roster(seed uint64) Roster {
 		}
 		at := from + time.Duration((firstAfter+jitter*r.Float64())*float64(stretch))
 		for _, q := range w {
-			roster.Incidents = append(roster.Incidents, Planned{q, at.Round(time.Second)})
+			part.Incidents = append(part.Incidents, Planned{q, at.Round(time.Second)})
 			at += pairMin + time.Duration(r.Int64N(int64(pairMax-pairMin)))
 		}
 	}
 	for i := range s.FalseAlarms {
 		at := time.Duration(quiet)*stretch + stretch*time.Duration(2*i+1)/time.Duration(2*s.FalseAlarms)
-		roster.FalseAlarms = append(roster.FalseAlarms, at.Round(time.Second))
+		part.FalseAlarms = append(part.FalseAlarms, at.Round(time.Second))
 	}
-	return roster
+	return part
 }
 
 // drawWaves takes n mitigations from a list, alone and in pairs, in a drawn order. Pairs are found first: those that

@@ -25,55 +25,79 @@ func shifts(t testing.TB) []*problem.Problem {
 	return list
 }
 
-// Whatever the seed and the length: incidents come in order and never twice, some overlap and some are alone, those that
-// come together do not disturb each other, and there is a stretch without any in which the false alarm is.
+// Whatever the seed and the length: incidents come in order, some overlap and some are alone, those that come together do
+// not disturb each other, and there is a stretch without any in which the false alarm is. None comes twice in a shift of
+// the usual length, and a longer one has as many in each of its parts.
 func TestRoster(t *testing.T) {
 	all := shifts(t)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		length := time.Duration(rapid.IntRange(2, 120).Draw(t, "minutes")) * time.Minute
+		length := time.Duration(rapid.IntRange(2, 24*60).Draw(t, "minutes")) * time.Minute
 		p := rapid.SampledFrom(all).Draw(t, "shift").Lasting(length)
 		r := p.Roster(seed)
 		if d := cmp.Diff(times(r), times(p.Roster(seed))); d != "" {
 			t.Fatalf("it is drawn otherwise the second time: %s", d)
 		}
-		n := len(r.Incidents)
-		if n < 2 || n > p.Shift().Incidents || len(r.FalseAlarms) != p.Shift().FalseAlarms {
-			t.Fatalf("%d incidents, %d false alarms", n, len(r.FalseAlarms))
+		parts := max(1, time.Duration(length.Seconds()/p.Shift().Length.Seconds()+0.5))
+		if n := len(r.FalseAlarms); n != int(parts)*p.Shift().FalseAlarms {
+			t.Fatalf("%d false alarms in %v", n, length)
 		}
-		seen := map[string]bool{}
-		pairs := 0
-		var stretches []time.Duration
-		for i, in := range r.Incidents {
-			if seen[in.Problem.ID] {
-				t.Fatalf("%s comes twice", in.Problem.ID)
+		for i := range parts {
+			from, to := length*i/parts-time.Second, length*(i+1)/parts-time.Second
+			var part problem.Roster
+			for _, in := range r.Incidents {
+				if in.At > from && in.At <= to {
+					part.Incidents = append(part.Incidents, problem.Planned{Problem: in.Problem, At: in.At - from})
+				}
 			}
-			seen[in.Problem.ID] = true
-			if in.At <= 0 || in.At > length*85/100+30*time.Second {
-				t.Fatalf("%s comes after %v of %v", in.Problem.ID, in.At, length)
+			for _, at := range r.FalseAlarms {
+				if at > from && at <= to {
+					part.FalseAlarms = append(part.FalseAlarms, at-from)
+				}
 			}
-			if i == 0 {
-				continue
-			}
-			before := r.Incidents[i-1]
-			switch gap := in.At - before.At; {
-			case gap < 0:
-				t.Fatalf("%v comes after %v", before.At, in.At)
-			case gap <= 25*time.Second && !problem.Disturb(in.Problem, before.Problem):
-				pairs++
-			default:
-				stretches = append(stretches, gap)
-			}
-		}
-		if pairs == 0 || n >= 3 && len(stretches) == 0 {
-			t.Fatalf("%d of %d come with another: %v", pairs, n, times(r))
-		}
-		for _, a := range r.FalseAlarms {
-			if a <= r.Incidents[0].At || a >= length {
-				t.Fatalf("a false alarm at %v of %v", a, times(r))
-			}
+			checkPart(t, p, part, length/parts)
 		}
 	})
+}
+
+// checkPart checks what comes in one part of a shift.
+func checkPart(t *rapid.T, p *problem.Problem, r problem.Roster, length time.Duration) {
+	n := len(r.Incidents)
+	if want := min(max(int(length/(100*time.Second)), 2), p.Shift().Incidents); n != want || len(r.FalseAlarms) != p.Shift().FalseAlarms {
+		t.Fatalf("%d incidents, want %d; %d false alarms", n, want, len(r.FalseAlarms))
+	}
+	seen := map[string]bool{}
+	pairs := 0
+	var stretches []time.Duration
+	for i, in := range r.Incidents {
+		if seen[in.Problem.ID] {
+			t.Fatalf("%s comes twice", in.Problem.ID)
+		}
+		seen[in.Problem.ID] = true
+		if in.At <= 0 || in.At > length*85/100+30*time.Second {
+			t.Fatalf("%s comes after %v of %v", in.Problem.ID, in.At, length)
+		}
+		if i == 0 {
+			continue
+		}
+		before := r.Incidents[i-1]
+		switch gap := in.At - before.At; {
+		case gap < 0:
+			t.Fatalf("%v comes after %v", before.At, in.At)
+		case gap <= 25*time.Second && !problem.Disturb(in.Problem, before.Problem):
+			pairs++
+		default:
+			stretches = append(stretches, gap)
+		}
+	}
+	if pairs == 0 || n >= 3 && len(stretches) == 0 {
+		t.Fatalf("%d of %d come with another: %v", pairs, n, times(r))
+	}
+	for _, a := range r.FalseAlarms {
+		if a <= r.Incidents[0].At || a >= length {
+			t.Fatalf("a false alarm at %v of %v", a, times(r))
+		}
+	}
 }
 
 func times(r problem.Roster) (list []string) {

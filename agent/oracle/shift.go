@@ -15,14 +15,14 @@ import (
 type watch struct {
 	roster problem.Roster
 	begun  time.Time
-	solved map[string]time.Duration // when, by id
-	todo   []string                 // commands
-	named  []string                 // services at fault, of what was solved since it last submitted
+	solved map[int]time.Duration // when, by which of the roster: what was mended may come again
+	todo   []string              // commands
+	named  []string              // services at fault, of what was solved since it last submitted
 	now    func() time.Time
 }
 
 func newWatch(b agent.Briefing) agent.Agent {
-	return &watch{roster: *b.Roster, solved: map[string]time.Duration{}, now: time.Now}
+	return &watch{roster: *b.Roster, solved: map[int]time.Duration{}, now: time.Now}
 }
 
 const (
@@ -33,6 +33,8 @@ const (
 	// again is how soon after its time something is solved that is solved once more if the pager calls later: it may
 	// have been solved before it came.
 	again = 45 * time.Second
+	// lately is for how long after it was solved something may be why the pager calls.
+	lately = 5 * time.Minute
 )
 
 // Act implements [agent.Agent].
@@ -59,10 +61,10 @@ func (w *watch) Act(_ context.Context, observation string) (string, error) {
 // called notes what is to be solved.
 func (w *watch) called(at time.Duration) {
 	found := false
-	for _, i := range w.roster.Incidents {
-		if _, done := w.solved[i.Problem.ID]; !done && at >= i.At+early {
+	for n, i := range w.roster.Incidents {
+		if _, done := w.solved[n]; !done && at >= i.At+early {
 			found = true
-			w.solve(i.Problem, at)
+			w.solve(n, at)
 		}
 	}
 	if found || slices.ContainsFunc(w.roster.FalseAlarms, func(f time.Duration) bool {
@@ -70,20 +72,21 @@ func (w *watch) called(at time.Duration) {
 	}) {
 		return
 	}
-	for _, i := range w.roster.Incidents {
-		if when, done := w.solved[i.Problem.ID]; done && when-i.At < again {
-			w.solve(i.Problem, at)
-			w.solved[i.Problem.ID] = i.At + again // Once.
+	for n, i := range w.roster.Incidents {
+		if when, done := w.solved[n]; done && when-i.At < again && at-when < lately {
+			w.solve(n, at)
+			w.solved[n] = i.At + again // Once.
 		}
 	}
 }
 
-func (w *watch) solve(p *problem.Problem, at time.Duration) {
+func (w *watch) solve(n int, at time.Duration) {
+	p := w.roster.Incidents[n].Problem
 	commands, err := p.Solution()
 	if err != nil {
 		return
 	}
-	w.solved[p.ID] = at
+	w.solved[n] = at
 	w.todo = append(w.todo, commands...)
 	for _, name := range p.Involved() {
 		if !slices.Contains(w.named, name) {
