@@ -77,7 +77,7 @@ lint: ## vet, staticcheck, formatting, width, tidiness
 # In this order: what is quick to find is found first. A few tests that fail are run once more, by themselves: on a
 # machine that others use, a wait may be too short. The summary names them, and a race that was found is not
 # forgiven.
-ci: AGAIN = --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-abort-on-data-race
+ci: AGAIN = --rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-abort-on-data-race
 ci: ## all that CI does on a clean clone (.ci/run): lint, race, a problem on a real cluster, test
 	$(MAKE) lint
 	$(MAKE) race AGAIN='$(AGAIN)'
