@@ -35,6 +35,9 @@ type Campaign struct {
 	// Kin says which runs a runner had better have one after another, as they can share what it keeps. With a Runner it
 	// is needed.
 	Kin func(Run) string
+	// Alone says which runs cannot go on at the same time, as they need the same: those of which it says the same; of
+	// runs that can be beside any, nothing. It may be nil, and must be with a Runner or Ahead, or nothing is run.
+	Alone func(Run) string
 	// Abandon leaves the record of a try whose process has ended without a verdict: infra, and why.
 	Abandon func(t *Try, why string) error
 
@@ -100,6 +103,9 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 	if c.Runner != nil && c.Ahead > 0 {
 		return nil, fmt.Errorf("a campaign whose runners take try after try prepares none: Ahead is %d", c.Ahead)
 	}
+	if c.Alone != nil && (c.Runner != nil || c.Ahead > 0) {
+		return nil, errors.New("runs that cannot go on at the same time are for processes of their own, none ahead")
+	}
 	if c.Settings != nil {
 		if err := c.Folder.hold(c.Settings); err != nil {
 			return nil, err
@@ -115,7 +121,7 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 	defer c.closeSlots()
 	drain := c.Drain
 	for {
-		for c.active < c.Workers && len(c.ahead)+len(c.queue) > 0 && c.mayStart(ctx) {
+		for c.active < c.Workers && (len(c.ahead) > 0 || c.first() >= 0) && c.mayStart(ctx) {
 			c.next(ctx)
 		}
 		for len(c.ahead) < c.Ahead && len(c.queue) > 0 && c.mayStart(ctx) {
@@ -239,10 +245,21 @@ func (c *Campaign) next(ctx context.Context) {
 	}
 }
 
+// first is the first of the queue that can go on beside what does; -1 if there is none.
+func (c *Campaign) first() int {
+	return slices.IndexFunc(c.queue, func(j *job) bool {
+		if c.Alone == nil {
+			return true
+		}
+		key := c.Alone(j.Run)
+		return key == "" || !slices.ContainsFunc(c.slots, func(s *slot) bool { return s.busy && c.Alone(s.run) == key })
+	})
+}
+
 // begin notes that it is a try's turn.
 func (c *Campaign) begin(t *Try, s *slot) {
 	c.active++
-	t.slot, t.Began, s.busy = s, time.Now(), true
+	t.slot, t.Began, s.busy, s.run = s, time.Now(), true, t.Run
 	if c.Began != nil {
 		c.Began(t)
 	}

@@ -27,12 +27,13 @@ type Answer struct {
 // slot is where one try goes on after another.
 type slot struct {
 	busy   bool
+	run    Run    // while it is busy
 	kin    string // of its last try, if it has a runner
 	runner *runner
 }
 
 // match says where the next try goes on, and which of the queue it is: the first one that can share what a free runner
-// keeps, or else the first of all, where nothing is kept if there is such a place.
+// keeps, or else the first that can go on now, where nothing is kept if there is such a place.
 func (c *Campaign) match() (s *slot, next int) {
 	next = -1
 	for _, x := range c.slots {
@@ -52,7 +53,7 @@ func (c *Campaign) match() (s *slot, next int) {
 			s = x
 		}
 	}
-	return s, 0
+	return s, c.first()
 }
 
 // closeIdle ends the runners that have nothing to do: nothing is queued, or nothing more is started.

@@ -101,6 +101,10 @@ func (c *Cloud) remainsOf(ctx context.Context, run string) (r *Remains, last own
 	return r, last, nil
 }
 
+// Wide reports whether an application with the given objects has any in no namespace, so that one run at a time can
+// have it in a cluster.
+func Wide(objects []*unstructured.Unstructured) bool { return len(wide(objects)) > 0 }
+
 // wide are those of the objects that are in no namespace, of the kinds that the lab may make.
 func wide(objects []*unstructured.Unstructured) (list []object) {
 	for _, u := range objects {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -218,6 +219,24 @@ func (f *cloudFlags) lacking(ctx context.Context) (func(p *problem.Problem) stri
 		}
 		return unfit(p.App)
 	}, c.Close()
+}
+
+// turns tells which runs take turns on a cluster that is there: those of an application that has something in no
+// namespace. Of others it says nothing. It is for one goroutine.
+func (p *pool) turns() func(local.Run) string {
+	known := map[string]string{}
+	return func(r local.Run) string {
+		a := p.by[r.Problem].App
+		key, ok := known[a.Name]
+		if !ok {
+			// What cannot be read, its run tells.
+			if objects, err := manifest.Read(a.Manifests); err == nil && kube.Wide(objects) {
+				key = a.Name
+			}
+			known[a.Name] = key
+		}
+		return key
+	}
 }
 
 // unfitness returns why a cluster cannot have an application, or "". The cluster is asked until it has told. That

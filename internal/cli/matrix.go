@@ -159,6 +159,9 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 	by, n := map[local.Run]*cell{}, 0
 	c := &local.Campaign{Workers: m.workers, Fresh: true, Retries: local.DefaultRetries}
 	m.apart.apply(p, c)
+	if m.cloud.onCluster() {
+		c.Alone = p.turns()
+	}
 	for _, x := range cells {
 		by[x.run()] = x
 		c.Runs = append(c.Runs, x.run())

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/problem/problemtest"
@@ -41,6 +42,24 @@ func TestCells(t *testing.T) {
 	for _, c := range f.cells(all) {
 		if c.Agent == "oracle" && c.Want != string(session.Solved) || c.Agent == "noop" && c.Want != string(session.AgentFailed) {
 			t.Errorf("%s by %s: want %s", c.Problem, c.Agent, c.Want)
+		}
+	}
+}
+
+// TestTurns: on a cluster that is there, runs of an application that has something in no namespace take turns.
+func TestTurns(t *testing.T) {
+	p := &pool{by: map[string]*problem.Problem{}}
+	for _, x := range problemtest.Library(t).Problems {
+		p.by[x.ID] = x
+	}
+	turns := p.turns()
+	for id, x := range p.by {
+		want := ""
+		if x.App.Name == "tidb-cluster" {
+			want = "tidb-cluster"
+		}
+		if got := turns(local.Run{Problem: id}); got != want {
+			t.Errorf("%s: %q, want %q", id, got, want)
 		}
 	}
 }
