@@ -27,7 +27,7 @@ const (
 	maxDead = 60
 	// exitNotStarted is the status of a container whose program is not there. That of one that was killed is larger.
 	exitNotStarted = 128
-	// maxRecord is the size of a record that is gathered. Records are some 100 kB.
+	// maxRecord is the size of a record that is gathered, and of telemetry. Records are some 100 kB, telemetry some MB.
 	maxRecord = 64 << 20
 )
 
@@ -196,7 +196,7 @@ func (c *Campaign) gather(ctx context.Context) error {
 	return err
 }
 
-// fetch puts a record into the directory.
+// fetch puts a record into the directory, with what belongs to it.
 func (c *Campaign) fetch(ctx context.Context, i int) (*local.Result, error) {
 	data, err := c.ask(ctx, recordPath+strconv.Itoa(i))
 	if err != nil {
@@ -206,6 +206,11 @@ func (c *Campaign) fetch(ctx context.Context, i int) (*local.Result, error) {
 	if err != nil {
 		return nil, unmendable{fmt.Errorf("%s at %s: %w; remove it to have it run again", RecordName(i), c.Records,
 			err)}
+	}
+	if c.Plan.Telemetry {
+		if err := c.fetchTelemetry(ctx, i); err != nil {
+			return nil, err
+		}
 	}
 	return r, c.save(RecordName(i), data)
 }

@@ -84,16 +84,21 @@ func (k *keeper) watch(ctx context.Context, end func()) {
 	}
 }
 
-// The keeper's answers: the runs that are recorded, as text, and a record.
+// The keeper's answers: the runs that are recorded, as text, a record, and the telemetry of a run, which is empty if it
+// has kept none.
 const (
-	recordedPath = "/recorded"
-	recordPath   = "/records/"
+	recordedPath  = "/recorded"
+	recordPath    = "/records/"
+	telemetryPath = "/telemetry/"
 )
 
 func (k *keeper) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+recordedPath, k.list)
-	mux.HandleFunc("GET "+recordPath+"{index}", k.get)
+	mux.HandleFunc("GET "+recordPath+"{index}", k.give(func(_ context.Context, _ int, record []byte) ([]byte, error) {
+		return record, nil
+	}))
+	mux.HandleFunc("GET "+telemetryPath+"{index}", k.give(k.telemetry))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		k.asked.Store(time.Now().Unix())
 		mux.ServeHTTP(w, r)
@@ -121,20 +126,35 @@ func (k *keeper) list(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, list)
 }
 
-func (k *keeper) get(w http.ResponseWriter, r *http.Request) {
-	i, err := strconv.Atoi(r.PathValue("index"))
-	if err != nil || i < 0 || i >= k.runs {
-		http.Error(w, "there is no such run", http.StatusNotFound)
-		return
-	}
-	data, err := k.store.Get(r.Context(), RecordName(i))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		http.Error(w, "it is not recorded", http.StatusNotFound)
-	case err != nil:
-		http.Error(w, err.Error(), http.StatusBadGateway)
-	default:
+// give answers with what there is of a run that is recorded.
+func (k *keeper) give(what func(ctx context.Context, index int, record []byte) ([]byte, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		i, err := strconv.Atoi(r.PathValue("index"))
+		if err != nil || i < 0 || i >= k.runs {
+			http.Error(w, "there is no such run", http.StatusNotFound)
+			return
+		}
+		data, err := k.store.Get(r.Context(), RecordName(i))
+		if err == nil {
+			data, err = what(r.Context(), i, data)
+		} else if errors.Is(err, fs.ErrNotExist) {
+			http.Error(w, "it is not recorded", http.StatusNotFound)
+			return
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		_, _ = w.Write(data) // Who does not get all of it asks again.
 	}
+}
+
+// telemetry is what belongs to a record; nothing if the run has kept none.
+func (k *keeper) telemetry(ctx context.Context, index int, record []byte) ([]byte, error) {
+	data, err := k.store.Get(ctx, telemetryName(index, record))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return data, err
 }

@@ -72,12 +72,12 @@ func TestWorker(t *testing.T) {
 	plan := somePlan(5)
 	runs := 0
 	class, failure := session.Solved, error(nil)
-	worker := Worker{Run: func(_ context.Context, _ *kit.Env, p *Plan, r local.Run) ([]byte, error) {
+	worker := Worker{Run: func(_ context.Context, _ *kit.Env, p *Plan, r local.Run) (Leavings, error) {
 		runs++
 		if !cmp.Equal(p, plan) {
 			t.Errorf("the run is of the plan %+v", p)
 		}
-		return aRecord(t, r, class), failure
+		return Leavings{Record: aRecord(t, r, class)}, failure
 	}}
 	for _, c := range []struct {
 		name    string
@@ -133,7 +133,9 @@ func TestWorkerOfAnotherRun(t *testing.T) {
 	} {
 		x := newPod(t, somePlan(1), indexes{0})
 		x.env.Vars[indexVariable] = "0"
-		w := Worker{Run: func(context.Context, *kit.Env, *Plan, local.Run) ([]byte, error) { return data, nil }}
+		w := Worker{Run: func(context.Context, *kit.Env, *Plan, local.Run) (Leavings, error) {
+			return Leavings{Record: data, Telemetry: []byte("of nothing")}, nil
+		}}
 		if code := x.run(t.Context(), w.Main); code != 1 {
 			t.Errorf("%s: status %d: %s", name, code, x.out)
 		}

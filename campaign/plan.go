@@ -26,6 +26,8 @@ type Plan struct {
 	Runs []local.Run `json:"runs"`
 	// Args are the arguments that `aiopslab run` has in each of them.
 	Args []string `json:"args,omitempty"`
+	// Telemetry says that the runs keep what their systems tell, which is gathered with their records.
+	Telemetry bool `json:"telemetry,omitempty"`
 	// Documents are those of problems that the image does not have, as YAML.
 	Documents []string `json:"documents,omitempty"`
 }

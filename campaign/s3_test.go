@@ -97,9 +97,9 @@ func TestBucketTells(t *testing.T) {
 func TestWorkerInBucket(t *testing.T) {
 	srv := s3Server(t)
 	runs := 0
-	w := Worker{Run: func(_ context.Context, _ *kit.Env, _ *Plan, r local.Run) ([]byte, error) {
+	w := Worker{Run: func(_ context.Context, _ *kit.Env, _ *Plan, r local.Run) (Leavings, error) {
 		runs++
-		return aRecord(t, r, "solved"), nil
+		return Leavings{Record: aRecord(t, r, "solved")}, nil
 	}}
 	for i, want := range []string{"00001.jsonl recorded", "00001.jsonl is recorded already"} {
 		x := newPod(t, somePlan(2), indexes{1})

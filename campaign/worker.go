@@ -51,8 +51,8 @@ func ended(env *kit.Env, err error) error {
 
 // Worker is what a pod of a campaign's Job does: one run.
 type Worker struct {
-	// Run does a run of a plan, and returns the record.
-	Run func(ctx context.Context, env *kit.Env, p *Plan, r local.Run) ([]byte, error)
+	// Run does a run of a plan.
+	Run func(ctx context.Context, env *kit.Env, p *Plan, r local.Run) (Leavings, error)
 }
 
 // ModelVariables are the variables of a run's model, as the Secret of the campaign has them.
@@ -152,18 +152,23 @@ func (w Worker) work(ctx context.Context, env *kit.Env) error {
 		fmt.Fprintf(env.Stdout, "%s is recorded already\n", name)
 		return nil
 	}
-	data, err := w.Run(ctx, env, s.Plan, run)
+	left, err := w.Run(ctx, env, s.Plan, run)
 	if err != nil {
 		return err
 	}
-	v, err := check(data, run)
+	v, err := check(left.Record, run)
 	if err != nil {
 		return err
 	}
 	if v.Class == session.Infra {
 		return fmt.Errorf("%s: the environment failed: %s", run, v.Why)
 	}
-	fresh, err := store.Put(ctx, name, data)
+	if left.Telemetry != nil { // Before the record: if that is there, all of it is.
+		if _, err := store.Put(ctx, telemetryName(index, left.Record), left.Telemetry); err != nil {
+			return fmt.Errorf("keep the telemetry: %w", err)
+		}
+	}
+	fresh, err := store.Put(ctx, name, left.Record)
 	if err != nil {
 		return fmt.Errorf("keep the record: %w", err)
 	}

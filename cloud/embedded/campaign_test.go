@@ -31,6 +31,7 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/record"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 const (
@@ -95,20 +96,20 @@ func dies(env *kit.Env, when string) bool {
 }
 
 // quickRun takes a moment, as any run does, and leaves a record. The agent "unlucky" has an environment that fails,
-// the problem "unknown" is not there.
-func quickRun(ctx context.Context, env *kit.Env, _ *campaign.Plan, r local.Run) ([]byte, error) {
+// the problem "unknown" is not there. Runs with an even seed keep telemetry, if any do.
+func quickRun(ctx context.Context, env *kit.Env, p *campaign.Plan, r local.Run) (left campaign.Leavings, err error) {
 	n, _ := campaignRuns.LoadOrStore(r, &atomic.Int32{})
 	n.(*atomic.Int32).Add(1)
 	if r.Problem == "unknown" {
-		return nil, campaign.BadInput(errors.New("there is no problem unknown"))
+		return left, campaign.BadInput(errors.New("there is no problem unknown"))
 	}
 	select {
 	case <-time.After(300 * time.Millisecond):
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return left, context.Cause(ctx)
 	}
 	if dies(env, deathDuring) {
-		return nil, kit.Exit(137)
+		return left, kit.Exit(137)
 	}
 	class := "solved"
 	if r.Agent == "unlucky" {
@@ -116,20 +117,28 @@ func quickRun(ctx context.Context, env *kit.Env, _ *campaign.Plan, r local.Run) 
 	}
 	dir, err := os.MkdirTemp("", "campaign-")
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	defer os.RemoveAll(dir)
 	file := filepath.Join(dir, "run.jsonl")
 	l, err := record.Create(file, record.Run{ID: env.Hostname, Agent: r.Agent})
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	err = errors.Join(l.Append(record.ProblemEvent, map[string]any{"id": r.Problem, "seed": r.Seed}),
 		l.Append(record.VerdictEvent, map[string]any{"class": class, "why": "so it is"}), l.Close())
 	if err != nil {
-		return nil, err
+		return left, err
 	}
-	return os.ReadFile(file)
+	if left.Record, err = os.ReadFile(file); err != nil || !p.Telemetry || r.Seed%2 != 0 {
+		return left, err
+	}
+	kept := filepath.Join(session.TelemetryDir(file), "metrics")
+	err = errors.Join(os.MkdirAll(kept, 0o755), os.WriteFile(filepath.Join(kept, "cpu.csv.gz"), []byte(r.String()), 0o600))
+	if err == nil {
+		left.Telemetry, err = campaign.Pack(session.TelemetryDir(file))
+	}
+	return left, err
 }
 
 // serveBucket is a store with the bucket "lab", in memory.
@@ -214,6 +223,24 @@ func checkGathered(t *testing.T, x *campaign.Campaign, told map[int]int) {
 	}
 }
 
+// checkTelemetry holds what is gathered of telemetry to the records.
+func checkTelemetry(t *testing.T, x *campaign.Campaign) {
+	t.Helper()
+	for i, run := range x.Plan.Runs {
+		file := filepath.Join(x.Dir, campaign.RecordName(i))
+		if _, err := os.Stat(file); err != nil {
+			continue
+		}
+		got, err := os.ReadFile(filepath.Join(session.TelemetryDir(file), "metrics", "cpu.csv.gz"))
+		if kept := run.Seed%2 == 0; kept != (err == nil) || kept && string(got) != run.String() {
+			t.Errorf("the telemetry of %v: %q, %v", run, got, err)
+		}
+	}
+	if drafts, _ := filepath.Glob(filepath.Join(x.Dir, ".draft-*")); len(drafts) > 0 {
+		t.Errorf("left over: %v", drafts)
+	}
+}
+
 // checkCleared: in the end nothing is left in the cluster.
 func (c *cluster) checkCleared(t *testing.T, ns string) {
 	t.Helper()
@@ -249,6 +276,7 @@ func TestCampaign(t *testing.T) {
 	x.Records = campaign.Place{Claim: "records"}
 	x.Plan.Runs[3].Agent, x.Plan.Runs[5].Problem, x.Retries = "unlucky", "unknown", 1
 	x.Plan.Runs[5].Agent = ns // so that its runs are counted apart
+	x.Plan.Telemetry = true
 
 	// Whoever watches goes away when the first record is there. The Job goes on.
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -281,6 +309,7 @@ func TestCampaign(t *testing.T) {
 	if files, _ := filepath.Glob(filepath.Join(x.Dir, "*.jsonl")); len(files) != 10 {
 		t.Errorf("%d records are gathered: %v", len(files), files)
 	}
+	checkTelemetry(t, x)
 	c.checkCleared(t, ns)
 
 	// From another machine, all that is recorded is gathered anew, and what is not is tried again, by another Job.
@@ -290,6 +319,7 @@ func TestCampaign(t *testing.T) {
 	if lost, err := x.Run(t.Context()); err != nil || len(lost) != 2 || len(told) != 10 {
 		t.Errorf("lost are %v, told was of %v: %v", lost, told, err)
 	}
+	checkTelemetry(t, x)
 	again, err := c.client.BatchV1().Jobs(ns).Get(t.Context(), x.Name, metav1.GetOptions{})
 	if err != nil || again.UID == job.UID || *again.Spec.Completions != 2 {
 		t.Errorf("the Job that is kept: %+v, %v", again, err)

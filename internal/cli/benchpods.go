@@ -15,7 +15,7 @@ import (
 )
 
 // machineOnly are the flags of bench that mean nothing in pods.
-var machineOnly = []string{"max-cost", "retry", keepTelemetryFlag, isolationFlag, prepareFlag, "prices", "model-cache"}
+var machineOnly = []string{"max-cost", "retry", isolationFlag, prepareFlag, "prices", "model-cache"}
 
 // checkPlace refuses flags that mean nothing where the runs go on.
 func (f *benchFlags) checkPlace(c *cobra.Command) error {
@@ -38,7 +38,7 @@ func (f *benchFlags) checkPlace(c *cobra.Command) error {
 func (f *benchFlags) benchInPods(ctx context.Context, s *State, problems []*problem.Problem, who []local.Contestant,
 	list []local.Run, settings []string,
 ) (err error) {
-	plan := &campaign.Plan{Runs: list, Args: append(settings, f.others()...)}
+	plan := &campaign.Plan{Runs: list, Args: append(settings, f.others()...), Telemetry: f.keeps}
 	if plan.Documents, err = documents(problems); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/campaign/local"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/problem"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 // newCampaign is what the pods of a campaign run. What they are for is told to them by who has started the campaign.
@@ -45,17 +46,18 @@ func (s *State) runProgram(ctx context.Context, p kit.Program, name string, args
 	return nil
 }
 
-// runInPod does one run of a campaign, in a process of its own as on one machine, and returns its record. If the
-// environment fails it is the Job that tries it again, on another node perhaps.
-func (s *State) runInPod(ctx context.Context, env *kit.Env, plan *campaign.Plan, r local.Run) ([]byte, error) {
+// runInPod does one run of a campaign, in a process of its own as on one machine. If the environment fails it is the Job
+// that tries it again, on another node perhaps.
+func (s *State) runInPod(ctx context.Context, env *kit.Env, plan *campaign.Plan, r local.Run,
+) (left campaign.Leavings, err error) {
 	dir, err := os.MkdirTemp(tempDir(s), "campaign-")
 	if err != nil {
-		return nil, err
+		return left, err
 	}
 	defer os.RemoveAll(dir)
 	x, err := problemOfPlan(s, plan, r.Problem, dir)
 	if err != nil {
-		return nil, campaign.BadInput(err)
+		return left, campaign.BadInput(err)
 	}
 	p := newPool(s, filepath.Join(dir, "runs"), []*problem.Problem{x})
 	p.args, p.log.w, p.env = append(p.args, plan.Args...), s.Stderr, campaign.ModelVariables(env)
@@ -67,9 +69,12 @@ func (s *State) runInPod(ctx context.Context, env *kit.Env, plan *campaign.Plan,
 		}
 	}
 	if _, err := p.run(ctx, s, c, func(string) {}); err != nil {
-		return nil, err
+		return left, err
 	}
-	return os.ReadFile(file)
+	if left.Record, err = os.ReadFile(file); err == nil && plan.Telemetry {
+		left.Telemetry, err = campaign.Pack(session.TelemetryDir(file))
+	}
+	return left, err
 }
 
 // problemOfPlan is a problem of the program, or of a document of the plan, which is written into dir.
