@@ -31,7 +31,6 @@ import (
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/kit"
 	"github.com/aiopslab/aiopslab/record"
-	"github.com/aiopslab/aiopslab/session"
 )
 
 const (
@@ -133,10 +132,10 @@ func quickRun(ctx context.Context, env *kit.Env, p *campaign.Plan, r local.Run) 
 	if left.Record, err = os.ReadFile(file); err != nil || !p.Telemetry || r.Seed%2 != 0 {
 		return left, err
 	}
-	kept := filepath.Join(session.TelemetryDir(file), "metrics")
+	kept := filepath.Join(telemetryOf(file), "metrics")
 	err = errors.Join(os.MkdirAll(kept, 0o755), os.WriteFile(filepath.Join(kept, "cpu.csv.gz"), []byte(r.String()), 0o600))
 	if err == nil {
-		left.Telemetry, err = campaign.Pack(session.TelemetryDir(file))
+		left.Telemetry, err = campaign.Pack(telemetryOf(file))
 	}
 	return left, err
 }
@@ -223,6 +222,9 @@ func checkGathered(t *testing.T, x *campaign.Campaign, told map[int]int) {
 	}
 }
 
+// telemetryOf is the directory of the telemetry that belongs to a record.
+func telemetryOf(record string) string { return strings.TrimSuffix(record, ".jsonl") + ".telemetry" }
+
 // checkTelemetry holds what is gathered of telemetry to the records.
 func checkTelemetry(t *testing.T, x *campaign.Campaign) {
 	t.Helper()
@@ -231,7 +233,7 @@ func checkTelemetry(t *testing.T, x *campaign.Campaign) {
 		if _, err := os.Stat(file); err != nil {
 			continue
 		}
-		got, err := os.ReadFile(filepath.Join(session.TelemetryDir(file), "metrics", "cpu.csv.gz"))
+		got, err := os.ReadFile(filepath.Join(telemetryOf(file), "metrics", "cpu.csv.gz"))
 		if kept := run.Seed%2 == 0; kept != (err == nil) || kept && string(got) != run.String() {
 			t.Errorf("the telemetry of %v: %q, %v", run, got, err)
 		}

@@ -46,8 +46,8 @@ func (s *State) runProgram(ctx context.Context, p kit.Program, name string, args
 	return nil
 }
 
-// runInPod does one run of a campaign, in a process of its own as on one machine. If the environment fails it is the Job
-// that tries it again, on another node perhaps.
+// runInPod does one run of a campaign, in a process of its own as on one machine. If the environment fails it is the
+// Job that tries it again, on another node perhaps.
 func (s *State) runInPod(ctx context.Context, env *kit.Env, plan *campaign.Plan, r local.Run,
 ) (left campaign.Leavings, err error) {
 	dir, err := os.MkdirTemp(tempDir(s), "campaign-")
