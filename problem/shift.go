@@ -81,8 +81,8 @@ func (p *Problem) Length() time.Duration {
 	return cmp.Or(p.length, p.Shift().Length)
 }
 
-// Roster draws what comes in a shift. The same seed and length give the same roster. One that is several times as long as
-// its document says is cut into as many parts, and each is drawn for itself: what was mended comes again.
+// Roster draws what comes in a shift. The same seed and length give the same roster. One that is several times as long
+// as its document says is cut into as many parts, and each is drawn for itself: what was mended comes again.
 func (p *Problem) Roster(seed uint64) Roster {
 	r := rand.New(rand.NewPCG(seed, 0x73686966))
 	parts := max(1, int(math.Round(float64(p.Length())/float64(p.Shift().Length))))
