@@ -26,9 +26,9 @@ const (
 	// rest waits in line.
 	sessionsAtOnce = 24
 	sessionsInAll  = 64
-	// vectorSize is how many environments are reset side by side, and resetsTarget how many resets there should be in
-	// an hour, of all together.
-	vectorSize   = 8
+	// vectorSize is how many environments are reset side by side: of two processors, the users of twice as many leave
+	// fewer resets. resetsTarget is how many there should be in an hour, of all together.
+	vectorSize   = 4
 	resetsTarget = 5000
 )
 
