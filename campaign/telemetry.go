@@ -38,9 +38,6 @@ func Pack(dir string) ([]byte, error) {
 	if err := errors.Join(w.AddFS(os.DirFS(dir)), w.Close()); err != nil {
 		return nil, fmt.Errorf("pack the telemetry: %w", err)
 	}
-	if b.Len() > maxRecord {
-		return nil, fmt.Errorf("the telemetry of a run takes %d MiB; there is room for %d", b.Len()>>20, maxRecord>>20)
-	}
 	return b.Bytes(), nil
 }
 

@@ -3,6 +3,7 @@ package campaign
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -10,6 +11,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/aiopslab/aiopslab/campaign/local"
+	"github.com/aiopslab/aiopslab/kit"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 // What is packed comes out as it was; where there is nothing, nothing is packed.
@@ -97,6 +102,40 @@ func TestTelemetryOfAnotherTry(t *testing.T) {
 	for _, r := range [][]byte{a, b} {
 		if _, ok := recorded(telemetryName(3, r)); ok {
 			t.Error("it passes for a record")
+		}
+	}
+}
+
+// Telemetry that is too large to be gathered is left behind, and the run is not lost for it.
+func TestWorkerTelemetry(t *testing.T) {
+	plan := somePlan(1)
+	for _, c := range []struct {
+		size    int
+		files   int
+		printed string
+	}{
+		{0, 1, "00000.jsonl recorded"},
+		{10, 2, "00000.jsonl recorded"},
+		{maxRecord + 1, 1, "the telemetry takes 64 MiB; there is room for 64: it is not kept"},
+	} {
+		x := newPod(t, plan, indexes{0})
+		x.env.Vars[indexVariable] = "0"
+		w := Worker{Run: func(_ context.Context, _ *kit.Env, _ *Plan, r local.Run) (left Leavings, err error) {
+			left.Record = aRecord(t, r, session.Solved)
+			if c.size > 0 {
+				left.Telemetry = make([]byte, c.size)
+			}
+			return left, nil
+		}}
+		if code := x.run(t.Context(), w.Main); code != 0 || !strings.Contains(x.out.String(), c.printed) {
+			t.Errorf("%d bytes: status %d: %s", c.size, code, x.out)
+		}
+		records := filepath.Join(x.dir, "records")
+		if list, err := os.ReadDir(records); err != nil || len(list) != c.files {
+			t.Errorf("%d bytes: kept are %v, %v", c.size, list, err)
+		}
+		if _, err := os.Stat(filepath.Join(records, RecordName(0))); err != nil {
+			t.Errorf("%d bytes: %v", c.size, err)
 		}
 	}
 }

@@ -163,7 +163,10 @@ func (w Worker) work(ctx context.Context, env *kit.Env) error {
 	if v.Class == session.Infra {
 		return fmt.Errorf("%s: the environment failed: %s", run, v.Why)
 	}
-	if left.Telemetry != nil { // Before the record: if that is there, all of it is.
+	if n := len(left.Telemetry); n > maxRecord { // No reason to lose the run.
+		fmt.Fprintf(env.Stdout, "the telemetry takes %d MiB; there is room for %d: it is not kept\n", n>>20,
+			maxRecord>>20)
+	} else if n > 0 { // Before the record: if that is there, all of it is.
 		if _, err := store.Put(ctx, telemetryName(index, left.Record), left.Telemetry); err != nil {
 			return fmt.Errorf("keep the telemetry: %w", err)
 		}
