@@ -248,10 +248,17 @@ type Group struct {
 // Member is one of a group.
 type Member struct {
 	Name  string   `json:"name"`
-	Role  string   `json:"role"`            // "manager", "maintainer" or "speaker"
+	Role  string   `json:"role"`            // one of the roles below
 	Calls []string `json:"calls,omitempty"` // of a maintainer, the services that its service calls
 	At    string   `json:"at,omitempty"`    // of one that is an agent elsewhere, its address
 }
+
+// The roles of members: who leads the others, who maintains a service, and who speaks for equals.
+const (
+	ManagerRole    = "manager"
+	MaintainerRole = "maintainer"
+	SpeakerRole    = "speaker"
+)
 
 // Message is what one member of a group said to another. The group says who it is from, not the text.
 type Message struct {

@@ -54,7 +54,7 @@ var csvHead = []string{
 	"seconds_median", "seconds_p90", "steps", "steps_median", "in_tokens", "out_tokens", "cost_usd", "cost_usd_median",
 	"safety_runs", "solved_no_harm", "harmed", "worse_seconds", "peak_regression", "budget_seconds", "outside",
 	"irreversible", "refused", "tnr_violations", "scope", "level", "trials", "rounds", "messages", "turns",
-	"assignment_accuracy", "study_trials", "study_solved", "study_rounds", "study_steps", "study_assignment_accuracy",
+	"manager_turns_a_round", "maintainer_turns_a_round", "assignment_accuracy", "study_trials", "study_solved", "study_rounds", "study_steps", "study_assignment_accuracy",
 }
 
 // WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line. Those of groups
@@ -99,9 +99,13 @@ var (
 func (g Group) csv() []string {
 	runs := NewShare(int(math.Round(g.Solved*float64(g.Runs))), g.Runs)
 	line := filled(Row{Agent: g.Agent, Accuracy: runs}.csv("group", Aim{g.Level, g.Scope}.name()))
+	var manager, maintainer *float64
+	if g.Roles != nil {
+		manager, maintainer = &g.Roles.Manager, &g.Roles.Maintainer
+	}
 	copy(line[csvBefore:], []string{
 		g.Scope, unquoted(g.Level), "", csvNumber(&g.Rounds), csvNumber(&g.Messages), csvNumber(&g.Turns),
-		csvNumber(g.Assignment),
+		csvNumber(manager), csvNumber(maintainer), csvNumber(g.Assignment),
 	})
 	copy(line[csvOurs:], csvStudy(g.Study))
 	return line
@@ -116,7 +120,8 @@ func (o Operation) csv() []string {
 	}
 	line[slices.Index(csvHead, "steps")] = csvNumber(&o.Steps)
 	copy(line[csvBefore:], []string{
-		o.Scope, unquoted(o.Level), strings.Join(trials, " "), csvNumber(o.Rounds), "", "", csvNumber(o.Assignment),
+		o.Scope, unquoted(o.Level), strings.Join(trials, " "), csvNumber(o.Rounds), "", "", "", "",
+		csvNumber(o.Assignment),
 	})
 	copy(line[csvOurs:], csvStudy(o.Study))
 	return line

@@ -63,6 +63,8 @@ func TestOperationsGolden(t *testing.T) {
 	}
 	failed := group(3, 10, nil)
 	failed["success"] = false
+	led := group(3, 12, 1.0)
+	led["manager"], led["turns"] = "m", map[string]any{"m": 6.0, "a": 10.0, "b": 5.0}
 	high, low := goal("L5", "catalogue", "front-end"), goal("L1", "catalogue")
 	old := group(1, 4, 1.0)
 	old["level"] = "L2"
@@ -81,7 +83,7 @@ func TestOperationsGolden(t *testing.T) {
 		// What the study has, too: a maintainer alone, and a manager with its maintainers. At L4 not all had a chance.
 		{"a", "hierarchy:single", "autonomic-L2-latency-low-1", goal("L2", "catalogue"), session.Solved, group(0, 4, nil)},
 		{"b", "react", "autonomic-L4-rising-traffic-low-1", goal("L4", "catalogue"), session.AgentFailed, grade.Result{"level": "L4"}},
-		{"c", "hierarchy", "autonomic-L5-cpu-stress-high-1", high, session.Solved, group(3, 12, 1.0)},
+		{"c", "hierarchy", "autonomic-L5-cpu-stress-high-1", high, session.Solved, led},
 		{"9", "=evil|`*", "=\x1b[31mo|evil", goal("=L1|\n", "a", "b"), session.Solved, group(1, 2, 1.0)},
 	} {
 		files = append(files, o.write(t))

@@ -49,6 +49,11 @@ func (u *groupUse) addTo(res grade.Result, answer problem.Answer) {
 	}
 	res["mode"], res["planner"], res["members"] = u.group.Mode, u.group.Planner, len(u.group.Members)
 	res["rounds"], res["messages"], res["turns"] = last, len(u.messages), u.turns
+	for _, m := range u.group.Members {
+		if m.Role == record.ManagerRole {
+			res["manager"] = m.Name
+		}
+	}
 	if len(rounds) == 0 || len(answer.Components) == 0 {
 		return
 	}

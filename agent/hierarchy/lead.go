@@ -122,17 +122,17 @@ func (g *group) gather(ctx context.Context) error {
 	r := record.Group{Mode: string(g.mode), Planner: g.planner()}
 	switch g.mode {
 	case manager:
-		r.Members = append(r.Members, record.Member{Name: g.head, Role: "manager"})
+		r.Members = append(r.Members, record.Member{Name: g.head, Role: record.ManagerRole})
 	case peers:
-		r.Members = append(r.Members, record.Member{Name: g.head, Role: "speaker"})
+		r.Members = append(r.Members, record.Member{Name: g.head, Role: record.SpeakerRole})
 	case single:
-		r.Members = []record.Member{{Name: g.alone(), Role: "maintainer", Calls: g.site.Calls[g.service]}}
+		r.Members = []record.Member{{Name: g.alone(), Role: record.MaintainerRole, Calls: g.site.Calls[g.service]}}
 		g.note(record.GroupEvent, r)
 		return nil
 	}
 	for _, s := range g.services() {
 		r.Members = append(r.Members, record.Member{
-			Name: s, Role: "maintainer", Calls: g.site.Calls[s], At: g.guests[s],
+			Name: s, Role: record.MaintainerRole, Calls: g.site.Calls[s], At: g.guests[s],
 		})
 	}
 	g.note(record.GroupEvent, r)
