@@ -3,15 +3,12 @@ package cli_test
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
-	"strconv"
 	"testing"
 
 	"github.com/aiopslab/aiopslab/internal/cli"
@@ -48,11 +45,6 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	// Clusters wait more than they work. Who says -parallel is obeyed.
-	if err := flag.Set("test.parallel", strconv.Itoa(runtime.GOMAXPROCS(0)+1)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	os.Setenv("AIOPSLAB_NOISE", "none")                        // It takes seconds; who tests it says so.
 	os.Setenv("AIOPSLAB_WORLDS", filepath.Join(dir, "worlds")) // An application is deployed once, not for each test.
 	code := m.Run()
