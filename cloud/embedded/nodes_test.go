@@ -74,23 +74,24 @@ func TestNodeLoss(t *testing.T) {
 	c.awaitEvent(t, "default", node, "NodeNotReady", fmt.Sprintf("Node %s status is now: NodeNotReady", node))
 	c.awaitEvent(t, ns, lost.Name, "TaintManagerEviction", "Marking for deletion Pod "+ns+"/"+lost.Name)
 
-	// The API keeps the lost pod, because no kubelet confirms that it is gone.
+	// The API keeps the lost pod, because no kubelet confirms that it is gone. On a busy machine another may be lost with
+	// it, which came there when its own node was late with its lease.
 	await(t, func() (none struct{}, err error) {
 		list, err := c.client.CoreV1().Pods(ns).List(t.Context(), metav1.ListOptions{LabelSelector: "app=web"})
 		if err != nil {
 			return none, err
 		}
-		ready, ghosts := 0, 0
+		ready, stuck := 0, false
 		for _, p := range list.Items {
 			switch {
 			case p.Spec.NodeName != node && isReady(&p):
 				ready++
-			case p.Spec.NodeName == node && p.DeletionTimestamp != nil && !isReady(&p):
-				ghosts++
+			case p.Name == lost.Name:
+				stuck = p.DeletionTimestamp != nil && !isReady(&p)
 			}
 		}
-		if ready != 3 || ghosts != 1 {
-			return none, fmt.Errorf("%d pods are ready elsewhere and %d are stuck on %s", ready, ghosts, node)
+		if ready != 3 || !stuck {
+			return none, fmt.Errorf("%d pods are ready elsewhere; %s is stuck on %s: %t", ready, lost.Name, node, stuck)
 		}
 		return none, nil
 	})
