@@ -23,9 +23,10 @@ func TestDocs(t *testing.T) {
 	if n := strings.Count(string(code), "\n"); n > 30 {
 		t.Errorf("the example has %d lines", n)
 	}
-	vet := exec.Command("go", "vet", "../examples/glance")
-	vet.Env = append(os.Environ(), "CGO_ENABLED=0") // The race detector's setting would compile all of Kubernetes once more.
-	if out, err := vet.CombinedOutput(); err != nil {
+	// It is compiled and not linked. To vet it would be to look at all of Kubernetes first, which `make lint` does.
+	compile := exec.Command("go", "list", "-export", "../examples/glance")
+	compile.Env = append(os.Environ(), "CGO_ENABLED=0") // The race detector's setting would compile all of Kubernetes once more.
+	if out, err := compile.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 }
