@@ -213,6 +213,10 @@ func TestExamineFinds(t *testing.T) {
 			func(_ *testing.T, p *place) { p.mayNot = []string{"impersonate users", "create pods/exec"} },
 			"rights problem you may not create pods/exec, impersonate users: Ask for",
 		},
+		"no right to find what is to be removed": {
+			func(_ *testing.T, p *place) { p.mayNot = []string{"list apiservices"} },
+			"rights problem you may not list apiservices: Ask for",
+		},
 		"few rights": {
 			func(_ *testing.T, p *place) { p.mayNot = []string{"patch nodes"} },
 			"rights warning you may not patch nodes: some problems need it",

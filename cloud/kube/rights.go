@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -52,7 +53,7 @@ var (
 
 // rights looks whether the user of the kubeconfig may do what the lab does.
 func (e *examination) rights(ctx context.Context) []Finding {
-	missing, err := e.lacks(ctx, neededRights)
+	missing, err := e.lacks(ctx, append(rightsToFind(), neededRights...))
 	if err != nil {
 		return []Finding{{
 			"rights", Warning, fmt.Sprintf("what you may do is not known: %v", err),
@@ -73,6 +74,14 @@ func (e *examination) rights(ctx context.Context) []Finding {
 		})
 	}
 	return found
+}
+
+// rightsToFind are those to find what a run has in no namespace, of any kind, when it ends.
+func rightsToFind() (all []right) {
+	for _, k := range slices.Concat(kindsBefore, kindsAfter) {
+		all = append(all, right{"list", k.Group, k.Resource})
+	}
+	return all
 }
 
 // asked is how many questions about rights are asked at once.
