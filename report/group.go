@@ -46,7 +46,7 @@ type RunGroup struct {
 	// Managers is how many of the turns the manager took, and Maintainers how many others took any; 0 if nobody leads.
 	Managers, Maintainers int
 	Assignment            *float64
-	Solved                  bool
+	Solved                bool
 }
 
 // takeGroup reads what a verdict says of a group.
