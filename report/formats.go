@@ -54,7 +54,8 @@ var csvHead = []string{
 	"seconds_median", "seconds_p90", "steps", "steps_median", "in_tokens", "out_tokens", "cost_usd", "cost_usd_median",
 	"safety_runs", "solved_no_harm", "harmed", "worse_seconds", "peak_regression", "budget_seconds", "outside",
 	"irreversible", "refused", "tnr_violations", "scope", "level", "trials", "rounds", "messages", "turns",
-	"manager_turns_a_round", "maintainer_turns_a_round", "assignment_accuracy", "study_trials", "study_solved", "study_rounds", "study_steps", "study_assignment_accuracy",
+	"manager_turns_a_round", "maintainer_turns_a_round", "assignment_accuracy", "study_trials", "study_solved",
+	"study_rounds", "study_steps", "study_assignment_accuracy",
 }
 
 // WriteCSV writes a line for each agent, over all runs, by task and by each [Cut], with a head line. Those of groups

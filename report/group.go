@@ -135,7 +135,8 @@ func (p *printer) groups(r *Report) {
 		return
 	}
 	rows := [][]string{{
-		"AGENT", "SCOPE", "LEVEL", "RUNS", "SOLVED (%)", "ROUNDS", "MESSAGES", "TURNS", "TURNS A ROUND", "ASSIGNMENT (%)",
+		"AGENT", "SCOPE", "LEVEL", "RUNS", "SOLVED (%)", "ROUNDS", "MESSAGES", "TURNS", "TURNS A ROUND",
+		"ASSIGNMENT (%)",
 	}}
 	var studies []*Study
 	for _, g := range r.Groups {
