@@ -240,13 +240,24 @@ var verbs = map[string]string{
 	"deletecollection": "deleted all",
 }
 
+// singular is what one of a resource is called, networkpolicy for networkpolicies.
+func singular(resource string) string {
+	if stem, ok := strings.CutSuffix(resource, "ies"); ok {
+		return stem + "y"
+	}
+	if stem, ok := strings.CutSuffix(resource, "sses"); ok {
+		return stem + "ss"
+	}
+	return strings.TrimSuffix(resource, "s")
+}
+
 // write tells of a change that the agent made.
 func (t *transcript) write(e guard.Entry) {
 	verb := verbs[e.Verb]
 	if verb == "" || e.DryRun || e.Status >= 400 {
 		return
 	}
-	what := strings.TrimSpace(verb + " " + strings.TrimSuffix(e.Resource, "s") + " " + e.Name)
+	what := strings.TrimSpace(verb + " " + singular(e.Resource) + " " + e.Name)
 	if e.Verb == "deletecollection" {
 		what = verb + " " + e.Resource
 	}

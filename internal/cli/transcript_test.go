@@ -63,6 +63,17 @@ func TestTranscript(t *testing.T) {
 	}
 }
 
+func TestSingular(t *testing.T) {
+	for resource, want := range map[string]string{
+		"deployments": "deployment", "networkpolicies": "networkpolicy", "ingresses": "ingress",
+		"storageclasses": "storageclass", "leases": "lease",
+	} {
+		if got := singular(resource); got != want {
+			t.Errorf("one of %s is called %q, not %q", resource, got, want)
+		}
+	}
+}
+
 func TestTranscriptDetail(t *testing.T) {
 	if got := story(func(t *transcript) { t.detail = quiet }); !strings.HasPrefix(strings.TrimSpace(got), "SOLVED") {
 		t.Errorf("quiet: %s", got)
