@@ -25,7 +25,7 @@ spec:
   replicas: 3
   template:
     spec:
-      initContainers: [{name: first, image: busybox, resources: {requests: {cpu: 600m}}}]
+      initContainers: [{name: first, image: busybox, imagePullPolicy: IfNotPresent, resources: {requests: {cpu: 600m}}}]
       containers:
       - {name: front, image: "aiopslab/shop:v1", resources: {requests: {cpu: 500m, memory: 256Mi}}}
       - {name: side, image: redis:7, resources: {limits: {cpu: 50m, memory: 64Mi}}}
@@ -268,7 +268,11 @@ func TestExamineFinds(t *testing.T) {
 		"many images": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: full}, status: {allocatable: {cpu: 1, pods: 9}, conditions: [{type: Ready, status: "True"}],
 				images: [`+strings.Repeat(`{names: [a]},`, listedImages-1)+`{names: ["aiopslab/shop:v1"]}]}}`)
-		}, "images warning 3 of 4 images are not among those that every node lists, which are its 50 biggest: busybox"},
+		}, "images warning 3 of 4 images are not among those that every node lists: its 50 biggest, by 5 names each: busybox"},
+		"many names": {func(t *testing.T, p *place) {
+			p.put(t, nodes, `{metadata: {name: full}, status: {allocatable: {cpu: 1, pods: 9}, conditions: [{type: Ready, status: "True"}],
+				images: [{names: ["aiopslab/shop:v1", "a:1", "a:2", "a:3", "a:4"]}]}}`)
+		}, "images warning 3 of 4 images are not among those that every node lists: its 50 biggest, by 5 names each: busybox"},
 		"cordoned": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: c}, spec: {unschedulable: true}, status: {conditions: [{type: Ready, status: "True"}]}}`)
 			p.put(t, nodes, `{metadata: {name: t}, spec: {taints: [{key: k, effect: NoSchedule}]}, status: {conditions: [{type: Ready, status: "True"}]}}`)
@@ -305,6 +309,30 @@ func TestExamineFinds(t *testing.T) {
 				t.Errorf("no %q in:\n%s", test.want, strings.Join(got, "\n"))
 			}
 		})
+	}
+}
+
+// TestPulledAnew shows that nodes that have an image are not all that a container takes whose image is pulled each time.
+func TestPulledAnew(t *testing.T) {
+	const all, anew = "all nodes have the 1 image", "all nodes have the 1 image, but pull 1 image anew for each container: "
+	for container, want := range map[string]string{
+		`image: "redis:7", imagePullPolicy: Always`:       anew + "redis:7",
+		`image: "redis:7", imagePullPolicy: IfNotPresent`: all,
+		`image: busybox`:                         anew + "busybox",
+		`image: "busybox:latest"`:                anew + "busybox:latest",
+		`image: busybox, imagePullPolicy: Never`: all,
+		`image: "mongo:4.4.6"`:                   all,
+	} {
+		objects, err := manifest.Parse([]byte(
+			"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, " + container + "}]}}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		findings := newPlace(t).cloud.Examine(t.Context(), Need{Objects: objects})
+		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "images" })
+		if i < 0 || findings[i].Text != want || (findings[i].Level == OK) != (want == all) {
+			t.Errorf("%s: %v", container, findings)
+		}
 	}
 }
 

@@ -9,8 +9,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// listedImages is how many images a node lists at most, unless it is told otherwise: the biggest.
-const listedImages = 50
+// A node lists so many images at most, unless it is told otherwise: the biggest; and so many names of each.
+const (
+	listedImages = 50
+	listedNames  = 5
+)
 
 // images looks which images the nodes have. Whether they can pull the others cannot be known from here.
 func (e *examination) images(context.Context) Finding {
@@ -24,24 +27,38 @@ func (e *examination) images(context.Context) Finding {
 		for _, n := range e.nodes {
 			if takesPods(&n) && !hasImage(&n, image) {
 				missing = append(missing, image)
-				full = full || len(n.Status.Images) >= listedImages
+				full = full || listsNoMore(&n)
 				break
 			}
 		}
 	}
 	all := count(len(e.demand.images), "image")
+	if len(missing) == 0 && len(e.demand.anew) > 0 {
+		return Finding{
+			check, Warning, fmt.Sprintf("all nodes have the %s, but pull %s anew for each container: %s",
+				all, count(len(e.demand.anew), "image"), shorten(e.demand.anew)),
+			"Where its registry is out of reach, name a version, not latest, or set imagePullPolicy: IfNotPresent.",
+		}
+	}
 	if len(missing) == 0 {
 		return Finding{check, OK, fmt.Sprintf("all nodes have the %s", all), ""}
 	}
 	where := "on every node, and whether they can be pulled is not known"
 	if full {
-		where = fmt.Sprintf("among those that every node lists, which are its %d biggest", listedImages)
+		where = fmt.Sprintf("among those that every node lists: its %d biggest, by %d names each",
+			listedImages, listedNames)
 	}
 	return Finding{
 		check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
 		"Load them onto the nodes with 'aiopslab images build', or push them to a registry and use --images; " +
 			"all but those of the lab (aiopslab/...) are in public registries, too.",
 	}
+}
+
+// listsNoMore tells whether a node may have images, or names of images, that it does not list.
+func listsNoMore(n *v1.Node) bool {
+	return len(n.Status.Images) >= listedImages ||
+		slices.ContainsFunc(n.Status.Images, func(i v1.ContainerImage) bool { return len(i.Names) >= listedNames })
 }
 
 func hasImage(n *v1.Node, image string) bool {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -34,6 +35,7 @@ type demand struct {
 	daemon []amount // what each node has one of
 	claims []v1.PersistentVolumeClaimSpec
 	images []string
+	anew   []string // those of the images that are pulled for each container, though its node has them
 }
 
 // amount is a part of what nodes have.
@@ -91,6 +93,10 @@ func (d *demand) add(u *unstructured.Unstructured) {
 	}
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		d.images = append(d.images, c.Image)
+		latest := c.ImagePullPolicy == "" && strings.HasSuffix(fullName(c.Image), ":latest")
+		if (latest || c.ImagePullPolicy == v1.PullAlways) && !slices.Contains(d.anew, c.Image) {
+			d.anew = append(d.anew, c.Image)
+		}
 	}
 	if u.GetKind() == "DaemonSet" {
 		d.daemon = append(d.daemon, requests(&spec))

@@ -14,10 +14,11 @@ import (
 	"github.com/aiopslab/aiopslab/kit"
 )
 
-// exporterImage is kbudde/rabbitmq-exporter: what the management API tells, as metrics for Prometheus.
+// exporterImage is kbudde/rabbitmq-exporter: what the management API tells, as metrics for Prometheus. From 1.0 on the
+// original has another port.
 func exporterImage() kit.Image {
 	return kit.Image{
-		Names: []string{"kbudde/rabbitmq-exporter"}, Tags: `latest|v?(0\.\d{1,2}|1\.0)(\.\d{1,2})?`,
+		Names: []string{"kbudde/rabbitmq-exporter"}, Tags: `v?0\.\d{1,2}(\.\d{1,2})?`,
 		Entrypoint: []string{"/rabbitmq_exporter"}, User: "65532:65532",
 		Programs: map[string]kit.Program{"/rabbitmq_exporter": Exporter},
 		Memory:   8 << 20, Size: 13 << 20,

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/distribution/reference"
+
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit"
@@ -77,7 +79,8 @@ spec:
           containers: [{name: b, image: "example/mine:v2"}, {name: c, image: "example/absent:v1"}]
 `
 
-// TestManifestsAreOurs shows that there is an image for every container of the built-in applications.
+// TestManifestsAreOurs shows that there is an image for every container of the built-in applications, and that each is one
+// that a node does not ask its registry for if it has it.
 func TestManifestsAreOurs(t *testing.T) {
 	registry := Parts{}.AllImages()
 	for _, a := range (Parts{}).AllApps() {
@@ -92,6 +95,10 @@ func TestManifestsAreOurs(t *testing.T) {
 		for _, ref := range refs {
 			if _, _, err := registry.Resolve(ref); err != nil {
 				t.Errorf("%s: %v", a.Name, err)
+			}
+			named, err := reference.ParseDockerRef(ref)
+			if err != nil || strings.HasSuffix(named.String(), ":latest") {
+				t.Errorf("%s: %s is not a version: %v, %v", a.Name, ref, named, err)
 			}
 		}
 	}
