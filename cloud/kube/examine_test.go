@@ -312,9 +312,9 @@ func TestExamineFinds(t *testing.T) {
 	}
 }
 
-// TestPulledAnew shows that nodes that have an image are not all that a container takes whose image is pulled each time.
+// TestPulledAnew shows that images are told which are pulled each time, whoever runs them and whatever else is missing.
 func TestPulledAnew(t *testing.T) {
-	const all, anew = "all nodes have the 1 image", "all nodes have the 1 image, but pull 1 image anew for each container: "
+	const all, anew = "all nodes have the 1 image", "all nodes have the 1 image; pulled anew for each container: "
 	for container, want := range map[string]string{
 		`image: "redis:7", imagePullPolicy: Always`:       anew + "redis:7",
 		`image: "redis:7", imagePullPolicy: IfNotPresent`: all,
@@ -322,16 +322,23 @@ func TestPulledAnew(t *testing.T) {
 		`image: "busybox:latest"`:                anew + "busybox:latest",
 		`image: busybox, imagePullPolicy: Never`: all,
 		`image: "mongo:4.4.6"`:                   all,
+		`image: absent`: "1 of 1 image are not on every node, and whether they can be pulled is not known: absent; " +
+			"pulled anew for each container: absent",
 	} {
 		objects, err := manifest.Parse([]byte(
 			"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, " + container + "}]}}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		findings := newPlace(t).cloud.Examine(t.Context(), Need{Objects: objects})
-		i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "images" })
-		if i < 0 || findings[i].Text != want || (findings[i].Level == OK) != (want == all) {
-			t.Errorf("%s: %v", container, findings)
+		for where, need := range map[string]Need{
+			"applied": {Objects: objects}, "of an application": {Apps: []App{{Name: "a", Objects: objects}}},
+		} {
+			findings := newPlace(t).cloud.Examine(t.Context(), need)
+			i := slices.IndexFunc(findings, func(f Finding) bool { return f.Check == "images" })
+			if i < 0 || findings[i].Text != want || (findings[i].Level == OK) != (want == all) ||
+				strings.Contains(findings[i].Do, "IfNotPresent") != strings.Contains(want, "anew") {
+				t.Errorf("%s, %s: %v", where, container, findings)
+			}
 		}
 	}
 }

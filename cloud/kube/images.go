@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/distribution/reference"
 	v1 "k8s.io/api/core/v1"
@@ -33,26 +34,26 @@ func (e *examination) images(context.Context) Finding {
 		}
 	}
 	all := count(len(e.demand.images), "image")
-	if len(missing) == 0 && len(e.demand.anew) > 0 {
-		return Finding{
-			check, Warning, fmt.Sprintf("all nodes have the %s, but pull %s anew for each container: %s",
-				all, count(len(e.demand.anew), "image"), shorten(e.demand.anew)),
-			"Where its registry is out of reach, name a version, not latest, or set imagePullPolicy: IfNotPresent.",
+	found := Finding{check, OK, fmt.Sprintf("all nodes have the %s", all), ""}
+	if len(missing) > 0 {
+		where := "on every node, and whether they can be pulled is not known"
+		if full {
+			where = fmt.Sprintf("among those that every node lists: its %d biggest, by %d names each",
+				listedImages, listedNames)
+		}
+		found = Finding{
+			check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
+			"Load them onto the nodes with 'aiopslab images build', or push them to a registry and use --images; " +
+				"all but those of the lab (aiopslab/...) are in public registries, too. ",
 		}
 	}
-	if len(missing) == 0 {
-		return Finding{check, OK, fmt.Sprintf("all nodes have the %s", all), ""}
+	if len(e.demand.anew) > 0 {
+		found.Level = Warning
+		found.Text += "; pulled anew for each container: " + shorten(e.demand.anew)
+		found.Do += "Where a registry is out of reach, name a version or set imagePullPolicy: IfNotPresent."
 	}
-	where := "on every node, and whether they can be pulled is not known"
-	if full {
-		where = fmt.Sprintf("among those that every node lists: its %d biggest, by %d names each",
-			listedImages, listedNames)
-	}
-	return Finding{
-		check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
-		"Load them onto the nodes with 'aiopslab images build', or push them to a registry and use --images; " +
-			"all but those of the lab (aiopslab/...) are in public registries, too.",
-	}
+	found.Do = strings.TrimSpace(found.Do)
+	return found
 }
 
 // listsNoMore tells whether a node may have images, or names of images, that it does not list.

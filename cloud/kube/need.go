@@ -16,8 +16,8 @@ import (
 type Need struct {
 	Objects    []*unstructured.Unstructured // what is applied at once
 	Namespaces []string                     // where
-	Images     []string                     // beside those of the objects
-	Apps       []App                        // that may run, one or another; what they have in no namespace is looked at
+	Images     []string                     // beside those of the objects and the applications
+	Apps       []App                        // that may run, one or another
 }
 
 // App is an application, and what is applied to have it.
@@ -25,9 +25,6 @@ type App struct {
 	Name    string
 	Objects []*unstructured.Unstructured
 }
-
-// AllImages are the images that are needed.
-func (n Need) AllImages() []string { return n.demand().images }
 
 // demand is what a need comes to.
 type demand struct {
@@ -53,8 +50,17 @@ func (n Need) demand() (d demand) {
 	for _, u := range n.Objects {
 		d.add(u)
 	}
+	for _, a := range n.Apps {
+		for _, u := range a.Objects {
+			if spec := podOf(u); spec != nil {
+				d.pull(spec)
+			}
+		}
+	}
 	slices.Sort(d.images)
 	d.images = slices.Compact(d.images)
+	slices.Sort(d.anew)
+	d.anew = slices.Compact(d.anew)
 	slices.SortFunc(d.pods, func(a, b amount) int { // The biggest first.
 		return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory))
 	})
@@ -66,44 +72,57 @@ func (d *demand) add(u *unstructured.Unstructured) {
 	if !found {
 		replicas = 1
 	}
+	if u.GetKind() == "PersistentVolumeClaim" {
+		d.claim(u.Object, 1)
+	}
+	spec := podOf(u)
+	if spec == nil {
+		return
+	}
+	templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates")
+	for _, t := range templates {
+		if m, ok := t.(map[string]any); ok {
+			d.claim(m, replicas)
+		}
+	}
+	d.pull(spec)
+	if u.GetKind() == "DaemonSet" {
+		d.daemon = append(d.daemon, requests(spec))
+		return
+	}
+	for range replicas {
+		d.pods = append(d.pods, requests(spec))
+	}
+}
+
+// podOf is what an object has pods of; nil if it has none, or the API server will say what is wrong with it.
+func podOf(u *unstructured.Unstructured) *v1.PodSpec {
 	var path []string
 	switch u.GetKind() {
-	case "PersistentVolumeClaim":
-		d.claim(u.Object, 1)
-		return
 	case "Pod":
 	case "Deployment", "StatefulSet", "ReplicaSet", "DaemonSet", "Job":
 		path = []string{"spec", "template"}
 	case "CronJob":
 		path = []string{"spec", "jobTemplate", "spec", "template"}
 	default:
-		return
-	}
-	if templates, _, _ := unstructured.NestedSlice(u.Object, "spec", "volumeClaimTemplates"); len(templates) > 0 {
-		for _, t := range templates {
-			if m, ok := t.(map[string]any); ok {
-				d.claim(m, replicas)
-			}
-		}
+		return nil
 	}
 	template, _, _ := unstructured.NestedMap(u.Object, append(path, "spec")...)
 	var spec v1.PodSpec
 	if runtime.DefaultUnstructuredConverter.FromUnstructured(template, &spec) != nil {
-		return // The API server will say what is wrong with it.
+		return nil
 	}
+	return &spec
+}
+
+// pull adds the images of a pod.
+func (d *demand) pull(spec *v1.PodSpec) {
 	for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 		d.images = append(d.images, c.Image)
 		latest := c.ImagePullPolicy == "" && strings.HasSuffix(fullName(c.Image), ":latest")
-		if (latest || c.ImagePullPolicy == v1.PullAlways) && !slices.Contains(d.anew, c.Image) {
+		if latest || c.ImagePullPolicy == v1.PullAlways {
 			d.anew = append(d.anew, c.Image)
 		}
-	}
-	if u.GetKind() == "DaemonSet" {
-		d.daemon = append(d.daemon, requests(&spec))
-		return
-	}
-	for range replicas {
-		d.pods = append(d.pods, requests(&spec))
 	}
 }
 

@@ -79,8 +79,8 @@ spec:
           containers: [{name: b, image: "example/mine:v2"}, {name: c, image: "example/absent:v1"}]
 `
 
-// TestManifestsAreOurs shows that there is an image for every container of the built-in applications, and that each is one
-// that a node does not ask its registry for if it has it.
+// TestManifestsAreOurs shows that there is an image for every container of the built-in applications, and that each is of a
+// version: what is latest nodes pull anew for each container.
 func TestManifestsAreOurs(t *testing.T) {
 	registry := Parts{}.AllImages()
 	for _, a := range (Parts{}).AllApps() {

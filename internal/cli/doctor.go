@@ -97,7 +97,6 @@ func needOf(s *State, name string) (need kube.Need, err error) {
 			return need, fmt.Errorf("the manifests of %s: %w", a.Name, err)
 		}
 		need.Namespaces = append(need.Namespaces, a.Namespace)
-		need.Images = append(need.Images, kube.Need{Objects: objects}.AllImages()...)
 		need.Apps = append(need.Apps, kube.App{Name: a.Name, Objects: objects})
 		if len(a.Services) > most {
 			most, need.Objects = len(a.Services), objects

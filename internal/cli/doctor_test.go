@@ -16,8 +16,8 @@ func TestNeedOf(t *testing.T) {
 		if len(need.Apps) != 1 || need.Apps[0].Name != "hotel-reservation" || len(need.Apps[0].Objects) == 0 {
 			t.Errorf("the applications are %v", need.Apps)
 		}
-		if images := need.AllImages(); !slices.Contains(images, want) {
-			t.Errorf("%s is not among %q", want, images)
+		if !slices.Contains(need.Images, want) {
+			t.Errorf("%s is not among %q", want, need.Images)
 		}
 	}
 }
