@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -110,7 +111,17 @@ type misfit struct {
 	right, wrong *unstructured.Unstructured
 }
 
-func (f *misfit) Inject(ctx context.Context, e *Env) error { return f.configure(ctx, e, f.wrong) }
+// Inject waits until the app itself says that it cannot: it is not there for a moment, and then well until it is asked.
+func (f *misfit) Inject(ctx context.Context, e *Env) error {
+	if err := f.configure(ctx, e, f.wrong); err != nil {
+		return err
+	}
+	return poll(ctx, f.service+" to turn down what it is asked", func(ctx context.Context) (bool, error) {
+		err := ask(ctx, e, f.service, askTimeout)
+		var absent *net.OpError
+		return err != nil && !errors.As(err, &absent), nil
+	})
+}
 
 // configure changes the app's task, and restarts the app.
 func (f *misfit) configure(ctx context.Context, e *Env, task *unstructured.Unstructured) error {

@@ -305,7 +305,7 @@ func (tt trial) run(t *testing.T, e *fault.Env) {
 	injected := time.Since(start)
 	symptom := x.await("the fault to show", func(symptom string) bool { return symptom != "" })
 	shown := time.Since(start)
-	x.stays()
+	x.stays(symptom)
 	if tt.wrong != "" {
 		x.solve([]string{tt.wrong})
 		x.lasts()
@@ -396,13 +396,13 @@ func (x *experiment) await(what string, wanted func(symptom string) bool) string
 }
 
 // stays looks a few times more: a fault that shows does not stop doing so.
-func (x *experiment) stays() {
+func (x *experiment) stays(shown string) {
 	x.t.Helper()
 	const looks = 6
 	for i := range looks {
 		symptom, err := x.f.Manifest(x.t.Context(), x.e)
 		if err != nil || symptom == "" {
-			x.t.Fatalf("look %d: the fault does not show any more: %v", i, err)
+			x.t.Fatalf("look %d: the fault does not show any more: %v; it had shown as: %s", i, err, shown)
 		}
 		select {
 		case <-time.After(poll):
