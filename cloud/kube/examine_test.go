@@ -264,15 +264,15 @@ func TestExamineFinds(t *testing.T) {
 		}, "storage problem no storage class is the default, and 1 of 3 claims"},
 		"images": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: bare}, status: {allocatable: {cpu: 1, pods: 9}, conditions: [{type: Ready, status: "True"}]}}`)
-		}, "images warning 4 of 4 images are not on every node, and whether they can be pulled is not known: aiopslab/shop:v1, busybox, mongo:4.4.6, redis:7: Load"},
+		}, "images warning some node lacks 4 of 4 images, and whether it can pull them is not known: aiopslab/shop:v1, busybox, mongo:4.4.6, redis:7: Load"},
 		"many images": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: full}, status: {allocatable: {cpu: 1, pods: 9}, conditions: [{type: Ready, status: "True"}],
 				images: [`+strings.Repeat(`{names: [a]},`, listedImages-1)+`{names: ["aiopslab/shop:v1"]}]}}`)
-		}, "images warning 3 of 4 images are not among those that every node lists: its 50 biggest, by 5 names each: busybox"},
+		}, "images warning some node does not list 3 of 4 images, and lists no more than 50, by 5 names each: busybox"},
 		"many names": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: full}, status: {allocatable: {cpu: 1, pods: 9}, conditions: [{type: Ready, status: "True"}],
 				images: [{names: ["aiopslab/shop:v1", "a:1", "a:2", "a:3", "a:4"]}]}}`)
-		}, "images warning 3 of 4 images are not among those that every node lists: its 50 biggest, by 5 names each: busybox"},
+		}, "images warning some node does not list 3 of 4 images, and lists no more than 50, by 5 names each: busybox"},
 		"cordoned": {func(t *testing.T, p *place) {
 			p.put(t, nodes, `{metadata: {name: c}, spec: {unschedulable: true}, status: {conditions: [{type: Ready, status: "True"}]}}`)
 			p.put(t, nodes, `{metadata: {name: t}, spec: {taints: [{key: k, effect: NoSchedule}]}, status: {conditions: [{type: Ready, status: "True"}]}}`)
@@ -322,7 +322,7 @@ func TestPulledAnew(t *testing.T) {
 		`image: "busybox:latest"`:                anew + "busybox:latest",
 		`image: busybox, imagePullPolicy: Never`: all,
 		`image: "mongo:4.4.6"`:                   all,
-		`image: absent`: "1 of 1 image are not on every node, and whether they can be pulled is not known: absent; " +
+		`image: absent`: "some node lacks 1 of 1 image, and whether it can pull them is not known: absent; " +
 			"pulled anew for each container: absent",
 	} {
 		objects, err := manifest.Parse([]byte(

@@ -36,13 +36,13 @@ func (e *examination) images(context.Context) Finding {
 	all := count(len(e.demand.images), "image")
 	found := Finding{check, OK, fmt.Sprintf("all nodes have the %s", all), ""}
 	if len(missing) > 0 {
-		where := "on every node, and whether they can be pulled is not known"
+		text := fmt.Sprintf("some node lacks %d of %s, and whether it can pull them is not known", len(missing), all)
 		if full {
-			where = fmt.Sprintf("among those that every node lists: its %d biggest, by %d names each",
-				listedImages, listedNames)
+			text = fmt.Sprintf("some node does not list %d of %s, and lists no more than %d, by %d names each",
+				len(missing), all, listedImages, listedNames)
 		}
 		found = Finding{
-			check, Warning, fmt.Sprintf("%d of %s are not %s: %s", len(missing), all, where, shorten(missing)),
+			check, Warning, text + ": " + shorten(missing),
 			"Load them onto the nodes with 'aiopslab images build', or push them to a registry and use --images; " +
 				"all but those of the lab (aiopslab/...) are in public registries, too. ",
 		}
