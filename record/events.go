@@ -93,14 +93,18 @@ const (
 // Past is what past a run's world had.
 type Past struct {
 	// Made says how it was made.
-	Made string `json:"made"` // PastWritten or PastNone
+	Made string `json:"made"` // PastWritten, PastLived or PastNone
 	// Days is how old the cluster is made to look, drawn from the seed.
 	Days int `json:"days,omitempty"`
+	// Seconds is for how long the application had been used, if its past was lived.
+	Seconds float64 `json:"seconds,omitempty"`
 }
 
-// A past is written, by a cloud that can, or there is none but what was there: the API of a cluster back-dates nothing.
+// A past is written, by a cloud that can. The API of a cluster back-dates nothing: there the application is used for a
+// while before anything goes wrong, and so has lived, or has no past but its start.
 const (
 	PastWritten = "written"
+	PastLived   = "lived"
 	PastNone    = "none"
 )
 

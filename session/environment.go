@@ -53,6 +53,8 @@ type Setting struct {
 	Noise noise.Level
 	// Decoys are what is put in to be taken for a fault.
 	Decoys decoy.Set
+	// Lived is how long the application is used before the run, in a cloud that can be given no past.
+	Lived time.Duration
 	// Baseline is how long the healthy system is watched before a fault comes.
 	Baseline time.Duration
 	// Policy is the document of the one that the agent is held to; nil for none. Approves says that there is somebody

@@ -140,13 +140,15 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		l.phase("starting the load generator as a pod in " + t.Load)
 	}
 	l.phase("waiting until its users are served")
-	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, func(alert string) {
-		l.phase("waiting until no alert is left from the start, such as " + alert)
-	})
+	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, l.awaitsAlert("the start"))
 	if err != nil {
 		return a, err
 	}
-	tell(record.PastEvent, l.stage.past(s.Seed))
+	past, err := l.past(ctx)
+	if err != nil {
+		return a, err
+	}
+	tell(record.PastEvent, past)
 	l.tellIsolation()
 	tell(record.BaselineEvent, l.baseline)
 	l.tellMade()
@@ -292,12 +294,8 @@ func (l *Local) inject(ctx context.Context) error {
 // until the agent is done.
 func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 	env := l.stage.env
-	env.Injected, env.Dress, env.Applied, env.Spare, env.Seed = time.Time{}, nil, nil, nil, l.setting.Seed
-	level := l.setting.Noise
-	if l.stage.goal != nil {
-		level = noise.None // Nobody else is to change what is asked for.
-	}
-	l.life = &noise.Life{Env: env, Level: level, Seed: l.setting.Seed, Surge: l.surge, Later: l.laterReaches()}
+	l.life = l.newLife(l.setting.Seed)
+	l.life.Later = l.laterReaches()
 	if err := l.atFirst(ctx); err != nil {
 		return err
 	}
@@ -331,6 +329,16 @@ func (l *Local) release(ctx context.Context, faults []fault.Fault) error {
 		l.decoys.Speak()
 	}
 	return nil
+}
+
+// newLife is what can go on in the application besides faults, as a seed has it.
+func (l *Local) newLife(seed uint64) *noise.Life {
+	env, level := l.stage.env, l.setting.Noise
+	env.Injected, env.Dress, env.Applied, env.Spare, env.Seed = time.Time{}, nil, nil, nil, seed
+	if l.stage.goal != nil {
+		level = noise.None // Nobody else is to change what is asked for.
+	}
+	return &noise.Life{Env: env, Level: level, Seed: seed, Surge: l.surge}
 }
 
 // calm ends what goes on besides faults.

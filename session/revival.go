@@ -8,7 +8,6 @@ import (
 	"github.com/aiopslab/aiopslab/grade"
 	"github.com/aiopslab/aiopslab/kit/past"
 	"github.com/aiopslab/aiopslab/observe"
-	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/world"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
@@ -44,14 +43,6 @@ func newPast(a *app.App, seed uint64, telling func(past.Cast)) world.Past {
 	return world.Past{
 		Seed: seed, Now: time.Now(), Steady: []string{observe.Namespace}, Telling: telling, Released: released(a),
 	}
-}
-
-// past is what past the world of a run has.
-func (s *Stage) past(seed uint64) record.Past {
-	if _, ok := s.cloud.(cloud.Historian); !ok {
-		return record.Past{Made: record.PastNone}
-	}
-	return record.Past{Made: record.PastWritten, Days: int(world.Age(seed) / (24 * time.Hour))}
 }
 
 // released are the Deployments of an application that a run releases anew.

@@ -76,6 +76,7 @@ type Session struct {
 	HandOver    HandOver      // when the agent's turn begins
 	Noise       noise.Level   // what else goes on; empty for nothing
 	Decoys      decoy.Set     // what may be taken for a fault
+	Lived       time.Duration // how long the application is used first, where no past can be written
 	Telemetry   bool          // keep what the system told until the agent's turn, see [TelemetryDir]
 	Steps       int           // limit; 0 is DefaultSteps
 	Time        time.Duration // limit of the agent's work; 0 is DefaultTime
@@ -315,7 +316,7 @@ func (r *run) work(ctx context.Context) {
 }
 
 func (r *run) prepare(ctx context.Context) (Admission, error) {
-	wait := prepareTimeout + r.Agent.Baseline
+	wait := prepareTimeout + r.Agent.Baseline + r.Lived
 	ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("the environment was not prepared within %v", wait))
 	defer cancel()
 	var rules []byte
@@ -324,8 +325,8 @@ func (r *run) prepare(ctx context.Context) (Admission, error) {
 	}
 	return r.Environment.Prepare(ctx, Setting{
 		Policy: rules, Approves: r.asks(),
-		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Decoys: r.Decoys, Baseline: r.Agent.Baseline,
-		HandOver: r.HandOver, Log: r.diary.logger(),
+		Problem: r.Problem, Seed: r.Seed, Noise: r.Noise, Decoys: r.Decoys, Lived: r.Lived,
+		Baseline: r.Agent.Baseline, HandOver: r.HandOver, Log: r.diary.logger(),
 	}, r.tell)
 }
 

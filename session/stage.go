@@ -139,11 +139,19 @@ func (s *Stage) set(ctx context.Context, l *problem.Load, seed uint64,
 	if err := s.recall(ctx, l, seed); err != nil {
 		return baseline, err
 	}
+	return s.hush(ctx, l, baseline, waits)
+}
+
+// hush waits until no alert is left of what was there before the run, and returns how the application looks then. That
+// is how it looked before, if there was none to wait for.
+func (s *Stage) hush(ctx context.Context, l *problem.Load, baseline grade.Look,
+	waits func(alert string),
+) (grade.Look, error) {
 	if s.goal != nil { // Who is asked to bring latency down is not paged, and alerts may be about it.
 		return baseline, nil
 	}
 	waited := false
-	err = awaitQuiet(ctx, s.observer.Stirring, s.alerting, func(alert string) {
+	err := awaitQuiet(ctx, s.observer.Stirring, s.alerting, func(alert string) {
 		waited = true
 		waits(alert)
 	})

@@ -28,6 +28,7 @@ type cloudFlags struct {
 	iKnow      bool
 	images     *string // the prefix of a registry; nil if the command has no --images
 	loadFrom   string  // one of loadPlaces; empty if the command has no --load-from
+	past       pastFlag
 }
 
 // add adds the flags to a command that works on either cloud. If the command has a --kubeconfig already, which means
@@ -72,6 +73,7 @@ func (f *cloudFlags) options() (kube.Options, error) {
 			{f.iKnow, "--i-know"},
 			{f.registry() != "", "--images lab"},
 			{f.loadFrom != "" && f.loadFrom != autoLoad, "--load-from"},
+			{f.past.given, "--past"},
 		} {
 			if given.yes {
 				return kube.Options{}, fail(ExitUsage, errors.New(given.flag+" means nothing to the embedded cloud"),

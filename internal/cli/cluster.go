@@ -199,6 +199,9 @@ func (f *cloudFlags) args() []string {
 	if f.loadFrom != "" {
 		args = append(args, "--load-from", f.loadFrom)
 	}
+	if f.past.given {
+		args = append(args, "--past", f.past.String())
+	}
 	return args
 }
 

@@ -17,6 +17,7 @@ import (
 // forms show how the value of a flag is written, by its type.
 var forms = map[string]string{
 	"duration": "a time such as 30s, 10m or 1h30m",
+	"past":     "a time up to 24h such as 10m, or 0s",
 	"int":      "a whole number such as 5",
 	"uint64":   "a whole number such as 5",
 	"float64":  "a number such as 2.5",

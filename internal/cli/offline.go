@@ -23,7 +23,7 @@ import (
 // liveFlags are those of a run that mean nothing to an incident that is over.
 var liveFlags = []string{
 	"approver", "cloud", "context", "decoy", "hand-over", "i-know", "images", "jaeger", keepTelemetryFlag, "kubeconfig",
-	"load-from", "loki", "max-memory", "namespace", "noise", "policy", "prometheus", "seed", "shadow", "tempo",
+	"load-from", "loki", "max-memory", "namespace", "noise", "past", "policy", "prometheus", "seed", "shadow", "tempo",
 }
 
 func atMostOneCase(_ *cobra.Command, args []string) error {

@@ -206,7 +206,7 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 		ID: spec.ID, Agent: agent.Entry{Name: spec.Name}, Environment: l.env, Results: l.results, Scratch: l.env.Dir,
 		HandOver: session.HandOver(spec.HandOver), Seed: cmp.Or(spec.Seed, session.NewSeed()), Steps: spec.MaxSteps,
 		Time: time.Duration(spec.MaxTime * float64(time.Second)), Budget: l.models.budget(), Log: l.log,
-		Policy: l.policy.policy, Approve: l.policy.approve(l.state, false),
+		Policy: l.policy.policy, Approve: l.policy.approve(l.state, false), Lived: l.cloud.past.lived,
 	}
 	if l.policy.asksElsewhere() {
 		run.Desk = session.NewDesk()

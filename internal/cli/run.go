@@ -112,6 +112,7 @@ func (f *runFlags) addRun(c *cobra.Command, s *State) {
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
 	f.cloud.addLoadFrom(c)
+	f.cloud.addPast(c)
 	f.shadow.add(c)
 	f.memory.add(c)
 	completeFlag(c, "hand-over", func() []string { return []string{string(session.AtFault), string(session.AtAlert)} })
@@ -378,7 +379,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 		outcome, err = work(ctx, session.Session{
 			ID: id, Log: log, Problem: g.problem(p), Agent: a, Environment: env,
 			Results: f.results, Scratch: scratch, HandOver: session.HandOver(f.hand), Seed: seed,
-			Noise: f.noise.level, Decoys: f.decoys.kinds, Telemetry: f.keeps,
+			Noise: f.noise.level, Decoys: f.decoys.kinds, Lived: f.cloud.past.lived, Telemetry: f.keeps,
 			Policy: f.policy.policy, Approve: f.policy.approve(s, f.asks(s)),
 			Steps: f.steps, Time: f.time, Model: model, Budget: f.models.budget(), Judge: judge,
 			Progress: func(kind string, data any) {

@@ -102,6 +102,7 @@ has a line for each session, environment and refused request, and more with
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
 	f.cloud.addLoadFrom(c)
+	f.cloud.addPast(c)
 	f.pods.add(c, "sessions")
 	return c
 }

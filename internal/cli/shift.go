@@ -94,6 +94,7 @@ tells more.`,
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
 	f.cloud.addLoadFrom(c)
+	f.cloud.addPast(c)
 	f.memory.add(c)
 	outputFlag(c, &f.output, dataFormats...)
 	f.addDetail(c)

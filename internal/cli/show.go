@@ -161,10 +161,8 @@ func (r *oneRun) print(t *transcript, v *shownRun) {
 		fmt.Fprintf(t.w, ", in an environment that was reset after %d runs", i.Before)
 	}
 	fmt.Fprintln(t.w)
-	if p := v.Past; p != nil && p.Made == record.PastWritten {
-		fmt.Fprintf(t.w, "The world was given a past of %d days.\n", p.Days)
-	} else if p != nil {
-		fmt.Fprintln(t.w, "The world had no past but its own.")
+	if v.Past != nil {
+		fmt.Fprintln(t.w, pastLine(v.Past))
 	}
 	t.detail = quiet // The events are what its end sums up.
 	for _, e := range r.events {
@@ -225,6 +223,18 @@ func (t *transcript) talk(list []shownMessage) {
 		fmt.Fprintf(t.w, "  %s  %s\n", t.paint(dim, seconds(m.At)), visible(headOf(m.Message)))
 		t.block("    ", "", wrap(visible(strings.TrimSpace(m.Text)), t.columns(4)))
 	}
+}
+
+// pastLine says which past a world had.
+func pastLine(p *record.Past) string {
+	switch p.Made {
+	case record.PastWritten:
+		return fmt.Sprintf("The world was given a past of %d days.", p.Days)
+	case record.PastLived:
+		lived := time.Duration(p.Seconds * float64(time.Second)).Round(time.Second)
+		return fmt.Sprintf("The world had a past of its own, of %v.", lived)
+	}
+	return "The world had no past but its own start."
 }
 
 func seconds(n float64) string { return fmt.Sprintf("%.1f s", n) }

@@ -94,6 +94,7 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 	f.cloud.addIKnow(c)
 	f.cloud.addImages(c, s)
 	f.cloud.addLoadFrom(c)
+	f.cloud.addPast(c)
 	f.on.add(c)
 	f.apart.add(c)
 	completeFlag(c, "agents", func() []string { return provers })

@@ -230,8 +230,8 @@ func (e *Environment) Prepare(ctx context.Context, s session.Setting,
 	}
 	e.conn.mu.Unlock()
 	p := prepareParams{
-		nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Baseline, s.HandOver, s.Policy,
-		s.Approves,
+		nameOf(s.Problem), s.Seed, s.Noise, s.Decoys, s.Lived, s.Baseline, s.HandOver,
+		s.Policy, s.Approves,
 	}
 	err = e.call(ctx, "prepare", p, &a)
 	e.takeWorlds(nil) // What an agent can reach makes no worlds any more.

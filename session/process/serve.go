@@ -251,8 +251,8 @@ func (s *server) prepare(ctx context.Context, params json.RawMessage) (any, erro
 		return nil, err
 	}
 	setting := session.Setting{
-		Problem: found, Seed: p.Seed, Noise: p.Noise, Decoys: p.Decoys, Baseline: p.Baseline,
-		HandOver: p.HandOver, Log: s.log, Policy: p.Policy, Approves: p.Approves,
+		Problem: found, Seed: p.Seed, Noise: p.Noise, Decoys: p.Decoys, Lived: p.Lived,
+		Baseline: p.Baseline, HandOver: p.HandOver, Log: s.log, Policy: p.Policy, Approves: p.Approves,
 	}
 	return s.env.Prepare(ctx, setting,
 		func(kind string, data any) {

@@ -90,6 +90,7 @@ type (
 		Seed     uint64           `json:"seed"`
 		Noise    noise.Level      `json:"noise,omitempty"`
 		Decoys   decoy.Set        `json:"decoys,omitempty"`
+		Lived    time.Duration    `json:"lived,omitempty"`
 		Baseline time.Duration    `json:"baseline"`
 		HandOver session.HandOver `json:"hand_over,omitempty"`
 		Policy   []byte           `json:"policy,omitempty"`
