@@ -36,8 +36,8 @@ func TestGrafana(t *testing.T) {
 		defer close(done)
 		_ = srv.Serve(ln)
 	}()
-	run := m.Start(grafanaMain, "grafana")
-	run.Await("HTTP Server Listen")
+	m.Start(grafanaMain, "grafana")
+	user.WaitListen("grafana:3000")
 	const proxied = "/api/datasources/proxy/uid/webstore-metrics/"
 	for _, tt := range []struct {
 		method, path, body string

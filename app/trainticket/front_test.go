@@ -233,10 +233,10 @@ func TestFrontDoor(t *testing.T) {
 	// Mails wait for a broker that is away, and those in the queue for who sends them.
 	f.d.Restart("rabbitmq")
 	f.d.Restart("ts-notification-service")
-	o, err = f.book("D1345", "Shang Hai", "Su Zhou", 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.eventually("it can be booked", func() error {
+		o, err = f.book("D1345", "Shang Hai", "Su Zhou", 3)
+		return err
+	})
 	f.mail(o)
 	// Orders outlive the services.
 	f.d.Restart("ts-order-service")
