@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -521,6 +522,23 @@ func TestSnapshotUnderLoad(t *testing.T) {
 	if len(failures) > 0 {
 		t.Errorf("%d of %d requests failed, the first with: %s", len(failures), answers["one"]+len(failures), failures[0])
 	}
+}
+
+// What a reset replaces is gone: a kubelet's loop that went on would hold its pods, their disks and their logs, some 20
+// MB of an application each time.
+func TestResetLeavesNoKubelets(t *testing.T) {
+	c := fresh(t, embedded.Options{})
+	must(t, c.WaitReady(t.Context()))
+	snap, err := c.Snapshot(t.Context())
+	must(t, err)
+	for range 3 {
+		must(t, c.Reset(t.Context(), snap))
+	}
+	awaitTrue(t, "one kubelet a node is left", func() bool {
+		var b bytes.Buffer
+		must(t, pprof.Lookup("goroutine").WriteTo(&b, 2))
+		return bytes.Count(b.Bytes(), []byte("kubelet/status.(*manager).Start.func1(")) == embedded.DefaultNodes
+	})
 }
 
 // A cluster starts from what another process has saved.

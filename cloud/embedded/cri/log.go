@@ -100,6 +100,10 @@ func (l *Log) release() {
 	l.holding, l.held, l.heldLen = false, nil, 0
 }
 
+// packed returns a text compressed, in no more memory than that takes: what the encoder returns has room for a text that
+// does not get smaller, and a log is kept for long.
+func packed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
+
 // text returns all lines.
 func (l *Log) text() []byte {
 	text, _, _, _ := l.from(0)
@@ -167,7 +171,7 @@ func (l *Log) appendAt(t time.Time, stream, tag string, text []byte) {
 
 // seal compresses the current lines. It is called with l.mu held.
 func (l *Log) seal() {
-	l.sealed = append(l.sealed, logBlock{s2.Encode(nil, l.current), len(l.current)})
+	l.sealed = append(l.sealed, logBlock{packed(l.current), len(l.current)})
 	l.size += len(l.current)
 	l.current = make([]byte, 0, 4096)
 	for l.size > maxLog {

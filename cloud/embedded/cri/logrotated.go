@@ -59,7 +59,7 @@ func rotateOut(gone []cloud.Line, next time.Time, most int,
 	return l
 }
 
-func (l *rotatedLog) keep(text []byte) { l.text, l.size = s2.Encode(nil, text), len(text) }
+func (l *rotatedLog) keep(text []byte) { l.text, l.size = packed(text), len(text) }
 
 // read returns the whole file.
 func (l *rotatedLog) read() []byte {
