@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"k8s.io/client-go/rest"
@@ -36,7 +38,10 @@ func Config(env *kit.Env) (*rest.Config, error) {
 		Host:            "https://" + net.JoinHostPort(host, port),
 		TLSClientConfig: rest.TLSClientConfig{CAData: ca},
 		Dial:            env.Net.DialContext,
-		UserAgent:       env.Args[0],
+		// The machine's proxies are not the pod's. Besides, client-go keeps all transports by their dialers unless it
+		// cannot tell them apart, as those with a proxy: it would keep this program, and the node that it was on.
+		Proxy:     func(*http.Request) (*url.URL, error) { return nil, nil },
+		UserAgent: env.Args[0],
 		// The line is a copy in memory.
 		DisableCompression: true,
 	}

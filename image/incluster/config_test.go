@@ -6,8 +6,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -58,6 +60,42 @@ func TestConfig(t *testing.T) {
 	if b, _ := io.ReadAll(res.Body); string(b) != "Bearer first /app" {
 		t.Errorf("%s", b)
 	}
+}
+
+// A program that has ended is gone, with whatever its client was made from.
+func TestNothingIsKept(t *testing.T) {
+	m := pod(t, kittest.New(t), nil)
+	gone := make(chan struct{})
+	func() {
+		env := m.Env("/app")
+		n := &watched{Network: env.Net}
+		runtime.AddCleanup(n, func(done chan struct{}) { close(done) }, gone)
+		env.Net = n
+		config, err := Config(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := rest.HTTPClientFor(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.client = client // As a program has it that is reached from its network.
+	}()
+	for range 100 {
+		runtime.GC()
+		select {
+		case <-gone:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+	t.Error("the network of a program that has ended is still there")
+}
+
+// watched is a network from which the program can be reached.
+type watched struct {
+	kit.Network
+	client *http.Client
 }
 
 // named is a listener whose address can be part of a URL.
