@@ -41,6 +41,16 @@ func NewNamespace(root *Tree) *Namespace {
 	return &Namespace{mounts: map[string]*mount{"/": {at: "/", tree: root, root: root.root}}}
 }
 
+// Clear leaves nothing in the namespace but an empty root. Whoever still has it, such as a timer of a program that has
+// ended, keeps no files with it.
+func (n *Namespace) Clear() {
+	n.hook.Store(nil)
+	empty := NewTree(Options{})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.mounts = map[string]*mount{"/": {at: "/", tree: empty, root: empty.root}}
+}
+
 // Sub returns a namespace whose root is a directory of n. What is mounted below it stays behind.
 func (n *Namespace) Sub(dir string) (*Namespace, error) {
 	p, err := n.source(dir)
