@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -53,6 +54,7 @@ type Service struct {
 	served    callSpans // of calls to the service
 	called    callSpans // of its own
 	closers   []func(context.Context) error
+	killed    func() bool // by SIGKILL
 	server    *http.Server // of the metrics
 	health    map[*grpc.Server]*health.Server
 	serving   sync.WaitGroup
@@ -65,6 +67,10 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 		propagate: propagation.TraceContext{}, health: map[*grpc.Server]*health.Server{},
 	}
 	s.served.kind, s.called.kind = trace.SpanKindServer, trace.SpanKindClient
+	s.killed = func() bool {
+		k, ok := errors.AsType[kit.Killed](context.Cause(ctx))
+		return ok && k.Signal == syscall.SIGKILL
+	}
 	if s.Log == nil {
 		s.Log = NewLog(env.Stdout, slog.LevelInfo)
 	}
@@ -82,11 +88,16 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Close sends the last spans and closes what the service opened.
+// Close sends the last spans and closes what the service opened. One that was killed sends nothing: its network is gone,
+// and whoever it would take leave of may be as well.
 func (s *Service) Close() error {
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {
 		ctx, cancel := context.WithTimeout(context.Background(), farewell)
+		if s.killed() {
+			ctx, cancel = context.WithCancel(context.Background()) // What has a deadline is waited for.
+			cancel()
+		}
 		errs = append(errs, s.closers[i](ctx))
 		cancel()
 	}

@@ -40,6 +40,37 @@ $`)
 	}
 }
 
+// A service that is told to stop takes its leave; one that is killed does not.
+func TestLeave(t *testing.T) {
+	for _, tt := range []struct {
+		signal syscall.Signal
+		want   error
+	}{{syscall.SIGTERM, nil}, {syscall.SIGKILL, context.Canceled}} {
+		t.Run(tt.signal.String(), func(t *testing.T) {
+			server := kittest.New(t).Machine("web", "10.244.0.2")
+			left := make(chan error, 1)
+			run := server.Start(func(ctx context.Context, env *kit.Env) error {
+				s, err := New(ctx, env, Config{Name: "web"})
+				if err != nil {
+					return err
+				}
+				defer s.Close()
+				s.OnClose(func(ctx context.Context) error {
+					left <- ctx.Err()
+					return nil
+				})
+				return s.ServeHTTP(ctx, http.NewServeMux(), ":8080")
+			}, "web")
+			server.WaitListen(":8080")
+			run.Signal(tt.signal)
+			if got := <-left; !errors.Is(got, tt.want) {
+				t.Errorf("the context to take leave in has the error %v, want %v", got, tt.want)
+			}
+			run.Wait()
+		})
+	}
+}
+
 // geo is a gRPC service that fails south of the equator.
 type geo struct {
 	hotelpb.UnimplementedGeoServer
