@@ -42,9 +42,6 @@ var (
 const (
 	clusterDomain = "cluster.local"
 	serverPort    = 6443
-	// gcPercent favours memory over time, from the start: a lazier collector would save a tenth of
-	// its CPU time, and leave the heap in pieces that can never be given back.
-	gcPercent = 75
 	// startMemory is how much a cluster that starts from a snapshot may use before it collects anything. Nearly all
 	// that such a start makes stays, so there is little to collect; under load the heap is as big anyway.
 	startMemory = 512 << 20
@@ -65,6 +62,8 @@ type Cloud struct {
 	fleet   *node.Fleet
 	chaos   *chaos.Engine
 	addons  addons
+
+	collector collector
 
 	mu    sync.Mutex // serialises Snapshot, Reset and Close
 	seed  uint64     // the last one

@@ -49,6 +49,7 @@ func (c *Cloud) Relive(ctx context.Context, edit func(*cloud.History) error) (cl
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.collector.hurry()
 	c.chaos.StopAll()
 	c.stopLoops()
 	made, err := c.record(ctx)
@@ -66,7 +67,10 @@ func (c *Cloud) Relive(ctx context.Context, edit func(*cloud.History) error) (cl
 func (c *Cloud) Mark(ctx context.Context) error { return c.fleet.Mark(ctx) }
 
 // Recall implements cloud.Historian.
-func (c *Cloud) Recall(ctx context.Context, p *past.Past) error { return c.fleet.Recall(ctx, p) }
+func (c *Cloud) Recall(ctx context.Context, p *past.Past) error {
+	defer c.collector.rest()
+	return c.fleet.Recall(ctx, p)
+}
 
 // Rewrite returns a snapshot that tells what edit has made of what s tells, in a cluster that has the given
 // images.

@@ -136,6 +136,7 @@ func (c *Cloud) Reset(ctx context.Context, s cloud.Snapshot) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.collector.hurry() // Until Recall, as a rule.
 	c.chaos.StopAll()
 	c.stopLoops()
 	return c.restore(ctx, snap)

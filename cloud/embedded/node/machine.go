@@ -139,5 +139,7 @@ func (m *machine) restore(s *State) error {
 // discard ends the machine for good.
 func (m *machine) discard() {
 	m.runtime.Shutdown()
+	m.runtime.Discard()
+	m.files.Clear()
 	_ = os.RemoveAll(filepath.Clean(m.dir))
 }
