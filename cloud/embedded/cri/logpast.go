@@ -99,14 +99,14 @@ func (l *Log) ageEnded(p *past.Past, said manner, started, finished time.Time, n
 	// What a program does every minute, it does every minute since its start, until its end.
 	by := started.Sub(said.started)
 	by += (finished.Sub(p.Loaded) - by).Truncate(time.Minute) + time.Minute
+	out := func(at time.Time) bool { return at.Before(started.Add(settling)) || !at.Before(finished) }
 	for _, x := range said.told {
-		x.Text = past.Move(x.Text, past.Stamps(x.Text, x.Time), by)
-		x.Time = x.Time.Add(by)
-		lines = append(lines, x)
+		if at := x.Time.Add(by); !out(at) { // Of many lines few are of that time, and stamps take long to find.
+			x.Text, x.Time = past.Move(x.Text, past.Stamps(x.Text, x.Time), by), at
+			lines = append(lines, x)
+		}
 	}
-	lines = slices.DeleteFunc(append(lines, l.told...), func(x cloud.Line) bool {
-		return x.Time.Before(started.Add(settling)) || !x.Time.Before(finished)
-	})
+	lines = slices.DeleteFunc(append(lines, l.told...), func(x cloud.Line) bool { return out(x.Time) })
 	lines, gone := after(old, lines, maxEnded, r)
 	if len(gone) > 0 {
 		l.rotated = rotateOut(gone, lines[0].Time, maxEnded, func(until time.Time, most int) ([]cloud.Line, bool) {

@@ -14,7 +14,11 @@ import (
 	"github.com/aiopslab/aiopslab/image/mongo/internal/value"
 )
 
+// quote returns a string of JSON. Nearly all that is logged is as it is there.
 func quote(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r > '~' }) {
+		return `"` + s + `"`
+	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
