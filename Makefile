@@ -23,7 +23,7 @@ TEST = $(TOOL) gotestsum --format pkgname-and-test-fails $(AGAIN)
 # Packages that do not link the Kubernetes control plane: cheap to test with the race detector, and
 # portable.
 LIGHT = $(addsuffix /...,$(addprefix ./,aci agent app campaign fault grade guard image kit llm observe problem record report server session \
-	shell workload world $(addprefix internal/,adopt builtin dist kuberc logs manifest nesting socketpair strict term thought token) \
+	shell workload world $(addprefix internal/,adopt builtin dist english kuberc logs manifest nesting socketpair strict term thought token) \
 	$(addprefix cloud/embedded/,chance chaos cri kubeproxy loopback netpolicy provisioner vfs vnet))) ./cloud ./cloud/kube ./test/fidelity
 
 # What `make run` shows.

@@ -88,8 +88,8 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	return s, nil
 }
 
-// Close sends the last spans and closes what the service opened. One that was killed sends nothing: its network is gone,
-// and whoever it would take leave of may be as well.
+// Close sends the last spans and closes what the service opened. One that was killed sends nothing: its network is
+// gone, and whoever it would take leave of may be as well.
 func (s *Service) Close() error {
 	var errs []error
 	for i := len(s.closers) - 1; i >= 0; i-- {

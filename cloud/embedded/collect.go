@@ -10,8 +10,8 @@ const (
 	// gcPercent favours memory over time, from the start: a lazier collector would save a tenth of
 	// its CPU time, and leave the heap in pieces that can never be given back.
 	gcPercent = 75
-	// hurriedPercent is for while a cluster is made ready for a run. Most of what that makes stays, so there is little to
-	// collect, and somebody waits for it.
+	// hurriedPercent is for while a cluster is made ready for a run. Most of what that makes stays, so there is
+	// little to collect, and somebody waits for it.
 	hurriedPercent = 250
 	// longestHurry is how long that goes on if nobody says that it is over.
 	longestHurry = 10 * time.Second

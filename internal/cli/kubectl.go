@@ -12,6 +12,8 @@ import (
 	component "k8s.io/component-base/cli"
 	kubectl "k8s.io/kubectl/pkg/cmd"
 	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+
+	_ "github.com/aiopslab/aiopslab/internal/english"
 )
 
 func newKubectl(s *State) *cobra.Command {

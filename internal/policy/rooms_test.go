@@ -51,6 +51,7 @@ var rooms = []string{
 	"internal/thought",
 	"internal/token",
 	"kit",
+	"internal/english",
 	"internal/logs",
 	"internal/nesting",
 	"internal/socketpair",

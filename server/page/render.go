@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 )
 
 //go:embed html/*.html
@@ -21,8 +22,9 @@ var pages embed.FS
 //go:embed static
 var static embed.FS
 
-// templates are the pages by name, each with what all of them share.
-var templates = func() map[string]*template.Template {
+// templates are the pages by name, each with what all of them share. They are read when the first is shown: most
+// processes of this program show none.
+var templates = sync.OnceValue(func() map[string]*template.Template {
 	base := template.Must(template.New("").Funcs(words).ParseFS(pages, "html/base.html", "html/parts.html"))
 	files, err := fs.Glob(pages, "html/*.html")
 	if err != nil {
@@ -36,10 +38,10 @@ var templates = func() map[string]*template.Template {
 		}
 	}
 	return byName
-}()
+})
 
 // edition changes with styles and scripts, so that browsers can keep them for as long as they are the same.
-var edition = func() string {
+var edition = sync.OnceValue(func() string {
 	sum := sha256.New()
 	err := fs.WalkDir(static, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -53,7 +55,7 @@ var edition = func() string {
 		panic(err)
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:6])
-}()
+})
 
 // view is what a template is given.
 type view struct {
@@ -112,10 +114,10 @@ func missing(_ http.ResponseWriter, r *http.Request) error {
 
 // render answers with a template.
 func render(w http.ResponseWriter, r *http.Request, status int, name string, v view) {
-	v.Edition = edition
+	v.Edition = edition()
 	v.Menu, _ = r.Context().Value(menuKey{}).([]place)
 	var b bytes.Buffer
-	if err := templates[name].ExecuteTemplate(&b, "base", v); err != nil {
+	if err := templates()[name].ExecuteTemplate(&b, "base", v); err != nil {
 		http.Error(w, "the page cannot be made: "+err.Error(), http.StatusInternalServerError)
 		return
 	}
@@ -153,7 +155,7 @@ func serveStatic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", types[path.Ext(name)])
-	if r.URL.Query().Get("v") == edition {
+	if r.URL.Query().Get("v") == edition() {
 		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	send(w, r, http.StatusOK, b)

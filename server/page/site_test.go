@@ -238,7 +238,7 @@ func TestHeaders(t *testing.T) {
 	for _, secret := range []string{v.site.door.key, v.site.door.pass} {
 		lacks(t, text, secret)
 	}
-	status, css, h := v.do("GET", Prefix+"static/style.css?v="+edition, "")
+	status, css, h := v.do("GET", Prefix+"static/style.css?v="+edition(), "")
 	if status != 200 || !strings.HasPrefix(h.Get("Content-Type"), "text/css") || !strings.Contains(css, "--accent") {
 		t.Errorf("%d, %s", status, h)
 	}

@@ -9,8 +9,11 @@ import (
 	"strings"
 )
 
-// tokenForm is that of a bearer token (RFC 6750), long enough that no word of a text is one by chance.
-var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]{8,1000}=*$`)
+// tokenForm is that of a bearer token (RFC 6750), long enough that no word of a text is one by chance. One may have
+// maxToken characters.
+var tokenForm = regexp.MustCompile(`^[A-Za-z0-9._~+/-]{8}[A-Za-z0-9._~+/-]*=*$`)
+
+const maxToken = 1000
 
 // CheckToken says why a token cannot be shown to the agent at an address. The error does not have it.
 func CheckToken(address, token string) error {
@@ -20,7 +23,7 @@ func CheckToken(address, token string) error {
 		return nil
 	case err != nil:
 		return fmt.Errorf("%s is no address", address)
-	case !tokenForm.MatchString(token):
+	case len(token) > maxToken || !tokenForm.MatchString(token):
 		return errors.New("the token is no bearer token: it has 8 letters, digits and -._~+/ or more, and no blanks")
 	case u.Scheme != "https" && !loopback(u.Hostname()):
 		return fmt.Errorf("the token would go to %s unencrypted; use https", u.Host)

@@ -100,8 +100,8 @@ func (l *Log) release() {
 	l.holding, l.held, l.heldLen = false, nil, 0
 }
 
-// packed returns a text compressed, in no more memory than that takes: what the encoder returns has room for a text that
-// does not get smaller, and a log is kept for long.
+// packed returns a text compressed, in no more memory than that takes: what the encoder returns has room for a text
+// that does not get smaller, and a log is kept for long.
 func packed(text []byte) []byte { return bytes.Clone(s2.Encode(nil, text)) }
 
 // text returns all lines.

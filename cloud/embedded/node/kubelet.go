@@ -146,7 +146,8 @@ func (k *kubelet) stop() {
 	if k.server != nil {
 		k.server.Close()
 	}
-	k.statuses.SetPodStatus(k.logger, &v1.Pod{}, v1.PodStatus{}) // It wakes its loop, which ends: see GetUIDTranslations.
+	// It wakes its loop, which ends: see GetUIDTranslations.
+	k.statuses.SetPodStatus(k.logger, &v1.Pod{}, v1.PodStatus{})
 	// What still waits for a container to end, or for a hook, is called off.
 	k.machine.runtime.Interrupt()
 	done := make(chan struct{})
@@ -257,9 +258,9 @@ func (k *kubelet) TranslatePodUID(uid types.UID) kubetypes.ResolvedPodUID {
 	return kubetypes.ResolvedPodUID(uid)
 }
 
-// GetUIDTranslations implements status.PodManager. It is called by the loop of the status manager alone, at the beginning
-// of each round. That loop never ends by itself, and would hold the pods, the disk and the logs of a kubelet that was
-// stopped for as long as the process lives; so it is ended here.
+// GetUIDTranslations implements status.PodManager. It is called by the loop of the status manager alone, at the
+// beginning of each round. That loop never ends by itself, and would hold the pods, the disk and the logs of a kubelet
+// that was stopped for as long as the process lives; so it is ended here.
 func (k *kubelet) GetUIDTranslations() (
 	map[kubetypes.ResolvedPodUID]kubetypes.MirrorPodUID, map[kubetypes.MirrorPodUID]kubetypes.ResolvedPodUID,
 ) {
