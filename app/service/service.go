@@ -54,7 +54,7 @@ type Service struct {
 	served    callSpans // of calls to the service
 	called    callSpans // of its own
 	closers   []func(context.Context) error
-	killed    func() bool // by SIGKILL
+	killed    func() bool  // by SIGKILL
 	server    *http.Server // of the metrics
 	health    map[*grpc.Server]*health.Server
 	serving   sync.WaitGroup
