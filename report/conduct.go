@@ -35,8 +35,9 @@ type Part struct {
 
 // conduct is what a Conduct is made of.
 type conduct struct {
-	repeated, steps           int
-	needless, unasked, writes int // runs with needless writes, of those in which all would be; and the writes
+	repeated, steps int
+	needless        Problems // runs with needless writes, of those in which all would be
+	writes          int
 }
 
 func (c *conduct) add(r *Run) {
@@ -50,11 +51,8 @@ func (c *conduct) add(r *Run) {
 			return
 		}
 	}
-	c.unasked++
-	if r.Writes > 0 {
-		c.needless++
-		c.writes += r.Writes
-	}
+	c.needless.Add(r.Problem, r.Writes > 0)
+	c.writes += r.Writes
 }
 
 // conducts are those of all agents, by name.
@@ -63,10 +61,10 @@ func (b *Builder) conducts() []Conduct {
 	for agent, c := range b.conduct {
 		one := Conduct{
 			Agent: agent, Repeated: Part{N: c.repeated, Of: c.steps}, Writes: c.writes,
-			Needless: NewShare(c.needless, c.unasked), Lucky: NewShare(0, 0),
+			Needless: c.needless.Share(), Lucky: NewShare(0, 0),
 		}
 		if i := b.incidents[agent]; i != nil {
-			one.Lucky = i.lucky()
+			one.Lucky = i.lucky.Share()
 		}
 		one.Repeated.Value = float64(c.repeated) / float64(max(c.steps, 1))
 		list = append(list, one)

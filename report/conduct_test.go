@@ -80,6 +80,7 @@ func TestNeedlessWrites(t *testing.T) {
 		{Task: problem.OnCall, Faulty: true, Writes: 6},
 	} {
 		r.ID, r.Agent = string(rune('a'+i)), "x"
+		r.Problem = r.ID
 		if r.Class == "" {
 			r.Class = session.AgentFailed
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,8 +97,7 @@ var (
 
 // csv is the line of a group.
 func (g Group) csv() []string {
-	runs := NewShare(int(math.Round(g.Solved*float64(g.Runs))), g.Runs)
-	line := filled(Row{Agent: g.Agent, Accuracy: runs}.csv("group", Aim{g.Level, g.Scope}.name()))
+	line := filled(Row{Agent: g.Agent, Accuracy: g.Solved}.csv("group", Aim{g.Level, g.Scope}.name()))
 	var manager, maintainer *float64
 	if g.Roles != nil {
 		manager, maintainer = &g.Roles.Manager, &g.Roles.Maintainer
@@ -112,7 +110,7 @@ func (g Group) csv() []string {
 	return line
 }
 
-// csv is the line of an operation.
+// csv is the line of an operation. Its interval is about this operation.
 func (o Operation) csv() []string {
 	line := filled(Row{Agent: o.Agent, Accuracy: NewShare(o.solved(), len(o.Trials))}.csv("operation", o.Problem))
 	var trials []string

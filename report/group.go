@@ -15,7 +15,7 @@ type Group struct {
 	Level    string  `json:"level,omitempty"`
 	Scope    string  `json:"scope,omitempty"` // how many services they are about, see [Aim]
 	Runs     int     `json:"runs"`
-	Solved   float64 `json:"solved"`   // share of them
+	Solved   Share   `json:"solved"`
 	Rounds   float64 `json:"rounds"`   // in which a manager handed out tasks, or equals began to talk
 	Messages float64 `json:"messages"` // that members sent each other
 	Turns    float64 `json:"turns"`    // decisions of members: with models, questions to one
@@ -46,7 +46,6 @@ type RunGroup struct {
 	// Managers is how many of the turns the manager took, and Maintainers how many others took any; 0 if nobody leads.
 	Managers, Maintainers int
 	Assignment            *float64
-	Solved                bool
 }
 
 // takeGroup reads what a verdict says of a group.
@@ -67,7 +66,6 @@ func takeGroup(results map[string]any) *RunGroup {
 			g.Managers, g.Maintainers = int(n), len(turns)-1
 		}
 	}
-	g.Solved, _ = results["success"].(bool)
 	if a, ok := results["assignment_accuracy"].(float64); ok {
 		g.Assignment = &a
 	}
@@ -85,9 +83,11 @@ func (b *Builder) groupRows() (list []Group) {
 	for k, runs := range b.groups {
 		g := Group{Agent: k.agent, Level: k.aim.Level, Scope: k.aim.Scope, Runs: len(runs)}
 		var assignments []float64
+		var solved Problems
 		var roles roleSums
-		for _, r := range runs {
-			g.Solved += float64(bit(r.Solved))
+		for _, run := range runs {
+			solved.Add(run.Problem, run.solved())
+			r := run.Group
 			g.Rounds += float64(r.Rounds)
 			g.Messages += float64(r.Messages)
 			g.Turns += float64(r.Turns)
@@ -96,13 +96,13 @@ func (b *Builder) groupRows() (list []Group) {
 			}
 			roles.add(r)
 		}
-		for _, sum := range []*float64{&g.Solved, &g.Rounds, &g.Messages, &g.Turns} {
+		for _, sum := range []*float64{&g.Rounds, &g.Messages, &g.Turns} {
 			*sum /= float64(len(runs))
 		}
 		if s := stats.SpreadOf(assignments); s != nil {
 			g.Assignment = &s.Mean
 		}
-		g.Roles, g.Study = roles.mean(), b.studyFor(k)
+		g.Solved, g.Roles, g.Study = solved.Share(), roles.mean(), b.studyFor(k)
 		list = append(list, g)
 	}
 	slices.SortFunc(list, func(a, b Group) int {
@@ -142,7 +142,7 @@ func (p *printer) groups(r *Report) {
 	for _, g := range r.Groups {
 		rows = append(rows, []string{
 			cell(g.Agent), cmp.Or(g.Scope, "-"), cmp.Or(cell(g.Level), "-"), fmt.Sprint(g.Runs),
-			fmt.Sprintf("%.1f", 100*g.Solved), fmt.Sprintf("%.1f", g.Rounds), fmt.Sprintf("%.1f", g.Messages),
+			fmt.Sprintf("%.1f", 100*g.Solved.Value), fmt.Sprintf("%.1f", g.Rounds), fmt.Sprintf("%.1f", g.Messages),
 			fmt.Sprintf("%.1f", g.Turns), g.Roles.text(), orNone(g.Assignment, 100),
 		})
 		studies = append(studies, g.Study)

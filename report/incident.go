@@ -40,30 +40,27 @@ type Conditional struct {
 
 // incidentTally is what an Incident is made of.
 type incidentTally struct {
-	solved, runs, healthySolved, healthy int
-	right, judged                        map[problem.Task]int
-	seconds                              map[problem.Task]float64
-	timed                                map[problem.Task]int
-	mended, found                        [2]int // by whether the fault was localized: 1 if it was
+	solved, healthy Problems
+	right           map[problem.Task]*Problems // of the questions that could be judged
+	seconds         map[problem.Task]float64
+	timed           map[problem.Task]int
+	mended          [2]Problems // by whether the fault was localized: 1 if it was
+	lucky           Problems    // of the mended systems, those whose fault was not found
 }
 
 func newIncidentTally() *incidentTally {
 	return &incidentTally{
-		right: map[problem.Task]int{}, judged: map[problem.Task]int{},
-		seconds: map[problem.Task]float64{}, timed: map[problem.Task]int{},
+		right: map[problem.Task]*Problems{}, seconds: map[problem.Task]float64{}, timed: map[problem.Task]int{},
 	}
 }
 
 func (t *incidentTally) add(r *Run) {
 	if r.Counts() {
-		solved, runs := &t.solved, &t.runs
+		solved := &t.solved
 		if !r.Faulty {
-			solved, runs = &t.healthySolved, &t.healthy
+			solved = &t.healthy
 		}
-		*runs++
-		if r.Class == session.Solved {
-			*solved++
-		}
+		solved.Add(r.Problem, r.solved())
 	}
 	if !r.Faulty {
 		return
@@ -72,10 +69,10 @@ func (t *incidentTally) add(r *Run) {
 		if !s.counts() {
 			continue
 		}
-		t.judged[q]++
-		if s.Class == session.Solved {
-			t.right[q]++
+		if t.right[q] == nil {
+			t.right[q] = &Problems{}
 		}
+		t.right[q].Add(r.Problem, s.Class == session.Solved)
 		if s.Seconds != nil {
 			t.seconds[q] += *s.Seconds
 			t.timed[q]++
@@ -85,33 +82,27 @@ func (t *incidentTally) add(r *Run) {
 	if !where.counts() || !mend.counts() {
 		return
 	}
-	found := 0
-	if where.Class == session.Solved {
-		found = 1
-	}
-	t.found[found]++
-	if mend.Class == session.Solved {
-		t.mended[found]++
+	found, mended := where.Class == session.Solved, mend.Class == session.Solved
+	t.mended[bit(found)].Add(r.Problem, mended)
+	if mended {
+		t.lucky.Add(r.Problem, !found)
 	}
 }
 
 func (t *incidentTally) incident(agent string) Incident {
 	i := Incident{
 		Agent: agent, Stages: []Stage{},
-		Solved: NewShare(t.solved, t.runs), Healthy: NewShare(t.healthySolved, t.healthy),
-		Mended: Conditional{NewShare(t.mended[1], t.found[1]), NewShare(t.mended[0], t.found[0])},
-		Lucky:  t.lucky(),
+		Solved: t.solved.Share(), Healthy: t.healthy.Share(),
+		Mended: Conditional{t.mended[1].Share(), t.mended[0].Share()},
+		Lucky:  t.lucky.Share(),
 	}
 	for _, q := range problem.Tasks {
-		if n := t.judged[q]; n > 0 {
-			i.Stages = append(i.Stages, Stage{q, NewShare(t.right[q], n), t.seconds[q] / float64(max(t.timed[q], 1))})
+		if right := t.right[q]; right != nil {
+			i.Stages = append(i.Stages, Stage{q, right.Share(), t.seconds[q] / float64(max(t.timed[q], 1))})
 		}
 	}
 	return i
 }
-
-// lucky is the share of the mended systems whose fault was not found.
-func (t *incidentTally) lucky() Share { return NewShare(t.mended[0], t.mended[0]+t.mended[1]) }
 
 // incidents are those of the agents, by name.
 func (b *Builder) incidentRows() []Incident {

@@ -13,7 +13,7 @@ import (
 
 // staged is a run of an incident. Each letter is how a question ended: s solved, a failed, i not judged.
 func staged(id int, faulty bool, ends string) *Run {
-	r := &Run{Run: record.Run{ID: fmt.Sprint(id), Agent: "x"}, Task: problem.Incident, Faulty: faulty, Class: session.Solved, Stages: map[problem.Task]RunStage{}}
+	r := &Run{Run: record.Run{ID: fmt.Sprint(id), Agent: "x", Problem: fmt.Sprint("p", id)}, Task: problem.Incident, Faulty: faulty, Class: session.Solved, Stages: map[problem.Task]RunStage{}}
 	for i, end := range ends {
 		class := map[rune]session.Class{'s': session.Solved, 'a': session.AgentFailed, 'i': session.Infra}[end]
 		seconds := float64(10 * (i + 1))

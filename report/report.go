@@ -138,8 +138,8 @@ type Builder struct {
 	actions   map[string]map[string]*Use
 	shell     map[string]map[string]*Use
 	conduct   map[string]*conduct
-	groups    map[groupKey][]*RunGroup // of agents that are several
-	shifts    map[string][]*Run        // that agents were on call in
+	groups    map[groupKey][]*Run // of agents that are several
+	shifts    map[string][]*Run   // that agents were on call in
 	// operations are the runs that count, by what was asked and of whom.
 	operations map[opKey][]*Run
 	cuts       map[cutKey]*tally
@@ -158,14 +158,13 @@ type key struct {
 // tally is what a row is made of.
 type tally struct {
 	runs, notCounted              int
-	solved, top1, top3, lvl, typ  int
-	healthy, alarms               int // runs without a fault, and those of them that were failed
+	solved, top1, top3, lvl, typ  Problems
+	alarms                        Problems // of runs without a fault, those that were failed
 	seconds, steps, in, out, cost float64
-	priced, pricedSolved          int
+	priced                        Problems // of runs whose cost is known, those that were solved
 	taken                         taken
-	solvedIn                      map[int]int // runs solved in exactly so many steps
+	solvedIn                      map[int][]string // the problems of runs that were solved in exactly so many steps
 	maxSteps                      int
-	problems                      map[string]stats.Group // how often each was tried, and solved
 	safety                        safetyTally
 }
 
@@ -219,10 +218,10 @@ func (b *Builder) Add(r *Run) {
 	b.conduct[agent].add(r)
 	if r.Group != nil {
 		if b.groups == nil {
-			b.groups = map[groupKey][]*RunGroup{}
+			b.groups = map[groupKey][]*Run{}
 		}
 		k := groupKey{agent, r.Aim}
-		b.groups[k] = append(b.groups[k], r.Group)
+		b.groups[k] = append(b.groups[k], r)
 	}
 	b.addOperation(r)
 	if r.Shift != nil {
@@ -237,30 +236,22 @@ func (b *Builder) Add(r *Run) {
 	}
 }
 
-func newTally() *tally { return &tally{solvedIn: map[int]int{}, problems: map[string]stats.Group{}} }
+func newTally() *tally { return &tally{solvedIn: map[int][]string{}} }
 
 func (t *tally) add(r *Run) {
 	if !r.Counts() {
 		t.notCounted++
 		return
 	}
-	add := func(n *int, yes bool) {
-		if yes {
-			*n++
-		}
-	}
 	t.runs++
-	g := t.problems[r.Problem]
-	g.Of++
-	add(&g.Solved, r.solved())
-	t.problems[r.Problem] = g
-	add(&t.solved, r.solved())
-	add(&t.top1, r.Top1)
-	add(&t.top3, r.Top3)
-	add(&t.lvl, r.Level)
-	add(&t.typ, r.Type)
-	add(&t.healthy, !r.Faulty)
-	add(&t.alarms, !r.Faulty && r.Class != session.Solved)
+	t.solved.Add(r.Problem, r.solved())
+	t.top1.Add(r.Problem, r.Top1)
+	t.top3.Add(r.Problem, r.Top3)
+	t.lvl.Add(r.Problem, r.Level)
+	t.typ.Add(r.Problem, r.Type)
+	if !r.Faulty {
+		t.alarms.Add(r.Problem, !r.solved())
+	}
 	t.taken.add(r)
 	t.safety.add(r)
 	t.seconds += r.Seconds
@@ -269,11 +260,10 @@ func (t *tally) add(r *Run) {
 	t.out += float64(r.OutTokens)
 	if r.Cost != nil {
 		t.cost += *r.Cost
-		t.priced++
-		add(&t.pricedSolved, r.solved())
+		t.priced.Add(r.Problem, r.solved())
 	}
-	if r.Class == session.Solved {
-		t.solvedIn[r.Steps]++
+	if r.solved() {
+		t.solvedIn[r.Steps] = append(t.solvedIn[r.Steps], r.Problem)
 	}
 	t.maxSteps = max(t.maxSteps, r.Steps)
 }
@@ -371,19 +361,18 @@ func sortRows(rows []Row) {
 func (t *tally) row(k key) Row {
 	n := float64(max(t.runs, 1))
 	r := Row{
-		Agent: k.agent, Accuracy: t.accuracy(), NotCounted: t.notCounted,
+		Agent: k.agent, Accuracy: t.solved.Share(), NotCounted: t.notCounted,
 		Seconds: t.seconds / n, Steps: t.steps / n, InTokens: t.in / n, OutTokens: t.out / n,
 		Spreads: t.taken.spreads(), Safety: t.safety.safety(),
 	}
-	if t.priced > 0 {
-		r.Cost = &Cost{t.cost / float64(t.priced), t.priced}
+	if priced := t.priced.Share().Of; priced > 0 {
+		r.Cost = &Cost{t.cost / float64(priced), priced}
 	}
-	share := func(n int) *Share { s := NewShare(n, t.runs); return &s }
+	share := func(p Problems) *Share { s := p.Share(); return &s }
 	switch k.task {
 	case problem.Detection:
-		if t.healthy > 0 {
-			alarms := NewShare(t.alarms, t.healthy)
-			r.FalseAlarms = &alarms
+		if len(t.alarms) > 0 {
+			r.FalseAlarms = share(t.alarms)
 		}
 	case problem.Localization:
 		r.Top1, r.Top3 = share(t.top1), share(t.top3)
@@ -394,11 +383,23 @@ func (t *tally) row(k key) Row {
 }
 
 func (t *tally) curve(agent string, longest int) Curve {
-	c := Curve{Agent: agent, Within: []Share{}}
-	solved := t.solvedIn[0]
-	for k := 1; k <= longest; k++ {
-		solved += t.solvedIn[k]
-		c.Within = append(c.Within, NewShare(solved, t.runs))
+	c, within := Curve{Agent: agent, Within: []Share{}}, Problems{}
+	for id, g := range t.solved {
+		within[id] = stats.Group{Of: g.Of}
+	}
+	share := within.Share()
+	for k := range longest + 1 {
+		for _, id := range t.solvedIn[k] {
+			g := within[id]
+			g.Solved++
+			within[id] = g
+		}
+		if len(t.solvedIn[k]) > 0 {
+			share = within.Share()
+		}
+		if k > 0 {
+			c.Within = append(c.Within, share)
+		}
 	}
 	return c
 }

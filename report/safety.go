@@ -40,7 +40,7 @@ type SeverityCurve struct {
 // safetyTally is what a Safety is made of.
 type safetyTally struct {
 	Safety
-	safe, harmed  int
+	safe, harmed  Problems
 	worse, budget float64
 	curves        [][][2]float64
 }
@@ -51,12 +51,8 @@ func (t *safetyTally) add(r *Run) {
 		return
 	}
 	t.Runs++
-	if *s.NoHarm && r.solved() {
-		t.safe++
-	}
-	if !*s.NoHarm {
-		t.harmed++
-	}
+	t.safe.Add(r.Problem, *s.NoHarm && r.solved())
+	t.harmed.Add(r.Problem, !*s.NoHarm)
 	t.worse += s.Severity.Worse
 	t.budget += s.Severity.Budget
 	t.Peak = max(t.Peak, s.Severity.Peak)
@@ -75,7 +71,7 @@ func (t *safetyTally) safety() *Safety {
 		return nil
 	}
 	s, n := t.Safety, float64(t.Runs)
-	s.Safe, s.Harmed = NewShare(t.safe, t.Runs), NewShare(t.harmed, t.Runs)
+	s.Safe, s.Harmed = t.safe.Share(), t.harmed.Share()
 	s.Worse, s.Budget = t.worse/n, t.budget/n
 	return &s
 }

@@ -35,7 +35,8 @@ func TestSafety(t *testing.T) {
 		{session.Infra, run(session.Infra, true, 99, 1, 99)},
 	} {
 		one := &Run{Task: problem.Mitigation, Class: r.class, Safety: r.safety}
-		one.ID, one.Agent, one.Problem = string(rune('a'+i)), "a", "p"
+		one.ID, one.Agent = string(rune('a'+i)), "a"
+		one.Problem = one.ID
 		b.Add(one)
 	}
 	r := b.Report()

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/aiopslab/aiopslab/report/stats"
@@ -19,19 +18,9 @@ type Tries struct {
 	All []float64 `json:"pass_all"`
 }
 
-// accuracy is the share of runs that were solved.
-func (t *tally) accuracy() Share { return ShareOf(t.groups()) }
-
-// groups are the problems, those with the fewest tries first: in the same order for the same records.
-func (t *tally) groups() []stats.Group {
-	return slices.SortedFunc(maps.Values(t.problems), func(a, b stats.Group) int {
-		return cmp.Or(a.Of-b.Of, a.Solved-b.Solved)
-	})
-}
-
 // tries are how an agent did in problems that it tried more than once, if there are any.
 func (t *tally) tries(agent string) (r Tries, ok bool) {
-	again := slices.DeleteFunc(t.groups(), func(g stats.Group) bool { return g.Of < 2 })
+	again := slices.DeleteFunc(t.solved.groups(), func(g stats.Group) bool { return g.Of < 2 })
 	if len(again) == 0 {
 		return r, false
 	}

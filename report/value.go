@@ -21,13 +21,13 @@ type Value struct {
 func (b *Builder) values() []Value {
 	list := []Value{}
 	for k, t := range b.tallies {
-		if k.task != "" || t.priced == 0 {
+		if k.task != "" || len(t.priced) == 0 {
 			continue
 		}
-		mean := t.taken.spreads().Cost.Mean
-		v := Value{Agent: k.agent, Accuracy: NewShare(t.pricedSolved, t.priced), Cost: mean}
-		if t.pricedSolved > 0 {
-			each := mean * float64(t.priced) / float64(t.pricedSolved)
+		mean, priced := t.taken.spreads().Cost.Mean, t.priced.Share()
+		v := Value{Agent: k.agent, Accuracy: priced, Cost: mean}
+		if priced.N > 0 {
+			each := mean * float64(priced.Of) / float64(priced.N)
 			v.Solved = &each
 		}
 		list = append(list, v)

@@ -18,6 +18,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	runs "github.com/aiopslab/aiopslab/report"
+	"github.com/aiopslab/aiopslab/report/stats"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -159,7 +160,11 @@ func (f *auditFlags) measure(ctx context.Context, s *State, problems []*problem.
 		}
 	}
 	for _, r := range exploit.Audit(cases, exploits) {
-		result.Rows = append(result.Rows, auditRow{r, runs.NewShare(r.Right, r.Runs)})
+		problems := runs.Problems{}
+		for id, of := range r.ByProblem {
+			problems[id] = stats.Group{Solved: of[0], Of: of[1]}
+		}
+		result.Rows = append(result.Rows, auditRow{r, problems.Share()})
 	}
 	return result, nil
 }

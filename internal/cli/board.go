@@ -3,14 +3,13 @@ package cli
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/aiopslab/aiopslab/campaign/local"
-	"github.com/aiopslab/aiopslab/report/stats"
+	runs "github.com/aiopslab/aiopslab/report"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -33,15 +32,15 @@ type board struct {
 	counted int
 	spent   float64
 	took    time.Duration // of those that ended in this command
-	groups  map[string]stats.Group
+	solved  runs.Problems
 	running []*local.Try
 	waiting []*local.Try // for their turn, with environments that are prepared
 	drawn   int          // lines of what is under way
 }
 
-func newBoard(s *State, f *benchFlags, runs int) *board {
+func newBoard(s *State, f *benchFlags, all int) *board {
 	b := &board{
-		out: f.progress(s), all: runs, workers: f.workers, groups: map[string]stats.Group{}, clock: time.Now,
+		out: f.progress(s), all: all, workers: f.workers, clock: time.Now,
 	}
 	b.live, b.screen = s.OutTerminal, screenOf(s, s.Stdout, s.OutTerminal)
 	if f.output != "" {
@@ -141,8 +140,8 @@ func (b *board) doing(t *local.Try) string {
 func (b *board) status() string {
 	text := fmt.Sprintf("%d of %d done", b.done, b.all)
 	if b.counted > 0 {
-		share, i := stats.Clustered(slices.Collect(maps.Values(b.groups)))
-		text += fmt.Sprintf(", %.0f %% solved (%.0f to %.0f)", 100*share, 100*i.Low, 100*i.High)
+		s := b.solved.Share()
+		text += fmt.Sprintf(", %.0f %% solved (%.0f to %.0f)", 100*s.Value, 100*s.Low, 100*s.High)
 	}
 	if b.spent > 0 {
 		text += fmt.Sprintf(", $%.2f", b.spent)
@@ -220,12 +219,7 @@ func (b *board) count(r *local.Result) {
 	}
 	if r.Counts() {
 		b.counted++
-		g := b.groups[r.Problem]
-		g.Of++
-		if r.Class == session.Solved {
-			g.Solved++
-		}
-		b.groups[r.Problem] = g
+		b.solved.Add(r.Problem, r.Class == session.Solved)
 	}
 }
 

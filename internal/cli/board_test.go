@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/aiopslab/aiopslab/campaign/local"
-	"github.com/aiopslab/aiopslab/report/stats"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -18,7 +17,7 @@ func TestBoard(t *testing.T) {
 	var out strings.Builder
 	now := time.Unix(1000, 0)
 	b := &board{
-		out: &out, all: 4, workers: 2, groups: map[string]stats.Group{}, clock: func() time.Time { return now },
+		out: &out, all: 4, workers: 2, clock: func() time.Time { return now },
 	}
 	run := func(problem string) local.Run {
 		return local.Run{Agent: "react", Model: "openai/m", Problem: problem, Seed: 7}

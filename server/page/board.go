@@ -10,7 +10,6 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/report"
-	"github.com/aiopslab/aiopslab/report/stats"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -22,10 +21,10 @@ func counts(r *index.Run) bool {
 // tally counts runs that count.
 type tally struct {
 	of, spoilt          int
-	problems            map[string]stats.Group
+	solved              report.Problems
 	seconds, steps, sum float64
 	priced              int
-	told, safe          int // runs that tell whether they did harm, and those that were solved without
+	safe                report.Problems // of runs that tell whether they did harm, those that were solved without
 }
 
 func (t *tally) add(r *index.Run) {
@@ -36,19 +35,10 @@ func (t *tally) add(r *index.Run) {
 	t.of++
 	t.seconds += r.Seconds
 	t.steps += float64(r.Steps)
-	if t.problems == nil {
-		t.problems = map[string]stats.Group{}
-	}
-	g := t.problems[r.Problem]
-	if g.Of++; r.Class == string(session.Solved) {
-		g.Solved++
-	}
-	t.problems[r.Problem] = g
+	solved := r.Class == string(session.Solved)
+	t.solved.Add(r.Problem, solved)
 	if r.NoHarm != nil {
-		t.told++
-		if *r.NoHarm && r.Class == string(session.Solved) {
-			t.safe++
-		}
+		t.safe.Add(r.Problem, solved && *r.NoHarm)
 	}
 	if r.Cost != nil {
 		t.sum += *r.Cost
@@ -56,16 +46,14 @@ func (t *tally) add(r *index.Run) {
 	}
 }
 
-// share is the part that was solved. Its interval is about problems like these, in which tries of one are alike; of one
-// problem alone it is about that problem.
-func (t *tally) share() report.Share {
-	groups := slices.SortedFunc(maps.Values(t.problems), func(a, b stats.Group) int {
-		return cmp.Or(a.Of-b.Of, a.Solved-b.Solved)
-	})
-	if len(groups) == 1 {
-		return report.NewShare(groups[0].Solved, groups[0].Of)
+// shareOf is the part of runs of which something is so. Its interval is about problems like these, in which tries of
+// one are alike; of one problem alone it is about that problem.
+func shareOf(p report.Problems) report.Share {
+	s := p.Share()
+	if len(p) == 1 {
+		s = report.NewShare(s.N, s.Of)
 	}
-	return report.ShareOf(groups)
+	return s
 }
 
 // board is the leaderboard: agents, the best first.
@@ -101,7 +89,7 @@ func cellOf(t *tally, link string) cell {
 	if t == nil || t.of == 0 {
 		return cell{}
 	}
-	return cellOfShare(t.share(), link)
+	return cellOfShare(shareOf(t.solved), link)
 }
 
 func cellOfShare(s report.Share, link string) cell {
@@ -144,9 +132,10 @@ func boardOf(list []*index.Run, f filter) *board {
 	}
 	for who, t := range all {
 		link := addressOf(f, first[who])
-		row := boardRow{Agent: who, Link: link(""), Share: t.share(), Bar: bar(t.share()), Spoilt: t.spoilt}
-		if t.told > 0 {
-			row.Safe = cellOfShare(report.NewShare(t.safe, t.told), row.Link)
+		row := boardRow{Agent: who, Link: link(""), Share: shareOf(t.solved), Spoilt: t.spoilt}
+		row.Bar = bar(row.Share)
+		if len(t.safe) > 0 {
+			row.Safe = cellOfShare(shareOf(t.safe), row.Link)
 			row.Safe.What = "solved without harm"
 		}
 		if t.of > 0 {

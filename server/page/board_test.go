@@ -1,8 +1,11 @@
 package page
 
 import (
+	"math"
+	"net/url"
 	"testing"
 
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/report"
 	"github.com/aiopslab/aiopslab/session"
@@ -19,7 +22,7 @@ func TestShareOfTries(t *testing.T) {
 			}
 		}
 		x.add(&index.Run{Problem: "p", Class: string(session.Infra)})
-		return x.share()
+		return shareOf(x.solved)
 	}
 	once, often := tallied([]string{"p", "q"}, 1), tallied([]string{"p", "q"}, 10)
 	if often.N != 20 || often.Of != 20 || often.Low != once.Low || often.High != once.High {
@@ -30,5 +33,31 @@ func TestShareOfTries(t *testing.T) {
 	}
 	if none := tallied(nil, 0); none != report.NewShare(0, 0) {
 		t.Errorf("of none: %+v", none)
+	}
+}
+
+// TestHarmOfTries: so it is with what was solved without harm, of runs and of shifts.
+func TestHarmOfTries(t *testing.T) {
+	runs := func(tries int) (list []*index.Run) {
+		for i := range 6 {
+			for range tries {
+				list = append(list, &index.Run{
+					Problem: string(rune('a' + i)), Agent: "x", Task: string(problem.OnCall), Class: string(session.Solved),
+					NoHarm: new(i > 1), Shift: &index.Shift{},
+				})
+			}
+		}
+		return list
+	}
+	none := filter{Values: url.Values{}}
+	shares := func(tries int) [2]report.Share {
+		b, r := boardOf(runs(tries), none), rotaOf(runs(tries), none)
+		return [2]report.Share{b.Rows[0].Safe.Share, r.Rows[0].Safe.Share}
+	}
+	once, often := shares(1), shares(10)
+	for i := range once {
+		if once[i].Of != 6 || often[i].Of != 60 || math.Abs(often[i].Low-once[i].Low) > 1e-9 {
+			t.Errorf("ten tries of six problems: %+v; one of each: %+v", often[i], once[i])
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/report"
 	"github.com/aiopslab/aiopslab/report/stats"
+	"github.com/aiopslab/aiopslab/session"
 )
 
 // rota is the leaderboard of shifts: agents by their mean score, the best first.
@@ -71,34 +72,31 @@ func rotaOf(list []*index.Run, f filter) *rota {
 func rotaRowOf(runs []*index.Run) rotaRow {
 	var row rotaRow
 	var scores []float64
-	var passed tally
+	var passed, safe report.Problems
 	n := float64(len(runs))
 	mended, incidents, right, pages := 0, 0, 0, 0
-	safe, told, cost, priced := 0, 0, 0.0, 0
+	cost, priced := 0.0, 0
 	for _, r := range runs {
 		s := r.Shift
 		scores = append(scores, s.Score)
-		passed.add(r)
+		passed.Add(r.Problem, r.Class == string(session.Solved))
 		mended, incidents = mended+s.IncidentsMended, incidents+s.Incidents
 		right, pages = right+s.PagesRight, pages+s.Pages
 		row.MinutesLost += s.MinutesLost / n
 		row.Needless += float64(s.Needless) / n
 		row.Worse += s.WorseSeconds / n
 		if r.NoHarm != nil {
-			told++
-			if *r.NoHarm {
-				safe++
-			}
+			safe.Add(r.Problem, *r.NoHarm)
 		}
 		if r.Cost != nil {
 			cost, priced = cost+*r.Cost, priced+1
 		}
 	}
 	row.Score = *stats.SpreadOf(scores)
-	row.Bar, row.Passed = spreadBar(row.Score), passed.share()
+	row.Bar, row.Passed = spreadBar(row.Score), shareOf(passed)
 	row.Mended, row.Pages = fmt.Sprintf("%d of %d", mended, incidents), fmt.Sprintf("%d of %d", right, pages)
-	if told > 0 {
-		row.Safe = cellOfShare(report.NewShare(safe, told), "")
+	if len(safe) > 0 {
+		row.Safe = cellOfShare(shareOf(safe), "")
 		row.Safe.What = "without harm"
 	}
 	if priced > 0 {
