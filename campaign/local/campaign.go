@@ -42,7 +42,7 @@ type Campaign struct {
 	Abandon func(t *Try, why string) error
 
 	Retries int     // how often a run is tried again that says nothing of its agent, in all; see [DefaultRetries]
-	MaxCost float64 // if runs have cost so many dollars, no more are started; 0 for no limit
+	MaxCost float64 // if the runs of the folder have cost so many dollars, no more are started; 0 for no limit
 	MaxRow  int     // if so many tries in a row say nothing of the agent, no more are started; 0 for no limit
 	// Settings are how every run is run. A folder with runs that were run otherwise is refused. Nil for any.
 	Settings []string
@@ -94,6 +94,7 @@ type job struct {
 type ending struct {
 	try    *Try
 	result *Result // nil if it says nothing and is not kept
+	spent  float64 // by one that has no result
 	err    error   // of this machine
 }
 
@@ -157,12 +158,13 @@ func (c *Campaign) plan() error {
 	}
 	if c.Fresh {
 		past = nil
+	} else if c.sum.Spent, err = c.Folder.spent(past); err != nil {
+		return err
 	}
 	for _, run := range c.Runs {
 		tries := past[run.key()]
 		for _, r := range tries {
 			r.Run, r.Kept = run, true
-			c.sum.Spent += r.Cost
 		}
 		kept, j := c.decide(run, tries)
 		if j != nil {
@@ -201,6 +203,9 @@ func (c *Campaign) decide(run Run, tries []*Result) (*Result, *job) {
 	best.Tries = j.past
 	return best, nil
 }
+
+// Spent is how many dollars have been spent, with what was before in the folder. It is for Began and Ended to ask.
+func (c *Campaign) Spent() float64 { return c.sum.Spent }
 
 // stop has no more runs started.
 func (c *Campaign) stop(why error) {
@@ -331,7 +336,8 @@ func (c *Campaign) do(ctx context.Context, t *Try) ending {
 		r, err = t.result()
 	}
 	if stopped && (err != nil || !r.Counts()) { // It was not its fault.
-		return ending{try: t, err: os.RemoveAll(t.Dir)}
+		spent, err := c.Folder.drop(t.Dir)
+		return ending{try: t, spent: spent, err: err}
 	}
 	if err != nil {
 		return ending{try: t, err: err}
@@ -376,6 +382,7 @@ func (c *Campaign) end(e ending) {
 	}
 	r := e.result
 	if r == nil {
+		c.sum.Spent += e.spent
 		c.sum.Left++
 		if c.Ended != nil {
 			c.Ended(e.try, nil)

@@ -94,7 +94,7 @@ func TestFolderFinishesOnce(t *testing.T) {
 	if diff := cmp.Diff(want, ends.sorted()); diff != "" {
 		t.Error(diff)
 	}
-	if want := 10 * 0.25; sum.Spent != want {
+	if want := 7 * price; sum.Spent != want { // Those that die have asked no model.
 		t.Errorf("spent %v, want %v", sum.Spent, want)
 	}
 	before := lines(t, journal)
@@ -104,7 +104,7 @@ func TestFolderFinishesOnce(t *testing.T) {
 	c, _ = world(t, dir)
 	c.Runs, ends = campaignRuns("solved", "agent", "infra", "dies", "once"), collect(c)
 	sum, err = c.Run(t.Context())
-	if err != nil || sum.Left != 0 || sum.Spent != 2.5 {
+	if err != nil || sum.Left != 0 || sum.Spent != 7*price {
 		t.Fatalf("%+v, %v", sum, err)
 	}
 	want = []string{
@@ -222,7 +222,8 @@ func TestState(t *testing.T) {
 	if phase, step := try.State(); phase != "" || step != 0 {
 		t.Errorf("%q, %d before anything", phase, step)
 	}
-	if err := leaveRecord(try.Dir, "a", "p", 1, session.Solved, func() { try.State() }); err != nil {
+	file := filepath.Join(try.Dir, "1.jsonl")
+	if err := leaveRecord(file, Run{"a", "", "p", 1}, session.Solved, 0, func(string) { try.State() }); err != nil {
 		t.Fatal(err)
 	}
 	if phase, step := try.State(); phase != "deploying" || step != 1 {

@@ -24,8 +24,6 @@ const (
 	whoName = "who.json"
 	// settingsName is the file that says how the runs of a folder are run.
 	settingsName = "campaign.json"
-	// retriedSuffix is of records that another try has replaced.
-	retriedSuffix = ".retried"
 
 	// lockPatience is for how long a folder may be somebody else's. Runs of a campaign that was killed end sooner.
 	lockPatience = 2 * time.Minute
@@ -139,8 +137,8 @@ func (f *Folder) desk(who Contestant) (string, error) {
 	return dir, os.WriteFile(filepath.Join(dir, whoName), b, 0o644)
 }
 
-// adopt takes what runs of an earlier campaign have finished that nobody waited for. The rest of them is gone: a run
-// that was interrupted, or cut off, tells nothing, and it was not its fault.
+// adopt takes what runs of an earlier campaign have finished that nobody waited for. Of the rest only what it has cost
+// is kept: a run that was interrupted, or cut off, tells nothing, and it was not its fault.
 func (f *Folder) adopt() error {
 	running := filepath.Join(f.Dir, runningName)
 	if err := os.MkdirAll(running, 0o755); err != nil { // Who had the folder before may have removed it.
@@ -165,7 +163,7 @@ func (f *Folder) adopt() error {
 				return err
 			}
 		}
-		if err := os.RemoveAll(dir); err != nil {
+		if _, err := f.drop(dir); err != nil {
 			return err
 		}
 	}

@@ -24,7 +24,7 @@ func killedRuns() []Run {
 }
 
 // TestKilled kills a campaign, and processes of its runs, at random moments, over and over. In the end every run is
-// finished once: no finished one was run again, and none has two records that count.
+// finished once: no finished one was run again, and none has two records that count. And all that was paid is known.
 func TestKilled(t *testing.T) {
 	t.Run("a process each", killed)
 	t.Run("runners", func(t *testing.T) {
@@ -75,7 +75,19 @@ func killed(t *testing.T) {
 			t.Errorf("%v has %d records that count", run, counted)
 		}
 	}
-	t.Logf("%d campaigns were killed", kills)
+	spent, err := f.spent(past)
+	paying, paid := 0, 0
+	for _, line := range lines(t, journal+paidSuffix) {
+		if line == "paid" {
+			paid++
+		} else {
+			paying++
+		}
+	}
+	if err != nil || spent < price*float64(paid) || spent > price*float64(paying) {
+		t.Errorf("$%v are known to be spent, want %d to %d times %v: %v", spent, paid, paying, price, err)
+	}
+	t.Logf("%d campaigns were killed; %d runs paid for", kills, paid)
 }
 
 // resume goes on with the campaign, kills one of its workers and then itself after a while, and reports whether it had

@@ -136,7 +136,14 @@ func fakeTry(args []string) error {
 			}
 		}
 	}
-	if err := leaveRecord(dir, agent, problem, seed, class, func() {
+	file := filepath.Join(dir, session.NewID()+".jsonl")
+	if err := leaveRecord(file, Run{agent, "", problem, seed}, class, price, func(before string) {
+		switch before {
+		case record.ModelEvent:
+			_ = note(journal+paidSuffix, "paying") // If that fails, so does what looks for it.
+		case record.ProblemEvent:
+			_ = note(journal+paidSuffix, "paid")
+		}
 		if problem == "slow" {
 			time.Sleep(time.Duration(rand.IntN(4)) * time.Millisecond)
 		}
@@ -156,10 +163,24 @@ func note(journal, line string) error {
 	return errors.Join(err, f.Close())
 }
 
-// leaveRecord writes what a run leaves.
-func leaveRecord(dir, agent, problem string, seed uint64, class session.Class, pause func()) error {
-	file := filepath.Join(dir, session.NewID()+".jsonl")
-	l, err := record.Create(file, record.Run{ID: "1", Agent: agent})
+const (
+	// price is what a run costs that asks its model.
+	price = 0.25
+	// paidSuffix is of the journal of what was paid.
+	paidSuffix = ".paid"
+)
+
+// leaveRecord writes what a run leaves. Pause is told what comes next.
+func leaveRecord(file string, run Run, class session.Class, cost float64, pause func(before string)) error {
+	if err := writeRecord(file, run, class, cost, pause); err != nil {
+		return err
+	}
+	pause("")
+	return writeWhole(sessionFile(file), []byte("{}"))
+}
+
+func writeRecord(file string, run Run, class session.Class, cost float64, pause func(before string)) error {
+	l, err := record.Create(file, record.Run{ID: "1", Agent: run.Agent})
 	if err != nil {
 		return err
 	}
@@ -168,22 +189,40 @@ func leaveRecord(dir, agent, problem string, seed uint64, class session.Class, p
 		data any
 	}{
 		{record.PhaseEvent, record.Phase{Name: "deploying"}},
+		{record.ModelEvent, map[string]any{"number": 1, "cost_usd": cost}},
 		{record.StepEvent, record.Step{Number: 1}},
-		{record.ProblemEvent, map[string]any{"id": problem, "seed": seed, "task": "detection"}},
+		{record.ProblemEvent, map[string]any{"id": run.Problem, "seed": run.Seed, "task": "detection"}},
 		{record.VerdictEvent, session.Verdict{
-			Class: class, Why: "so it is", Results: map[string]any{"cost_usd": 0.25},
+			Class: class, Why: "so it is", Results: map[string]any{"cost_usd": cost},
 		}},
 	} {
-		pause()
+		pause(e.kind)
 		if err := l.Append(e.kind, e.data); err != nil {
 			return err
 		}
 	}
-	pause()
-	if err := l.Close(); err != nil {
+	pause("")
+	return l.Close()
+}
+
+// abandon leaves the record of a run that was lost, in place of what there is of it: what that had cost it has cost.
+func abandon(t *Try, _ string) error {
+	file, cost := recordIn(t.Dir), 0.
+	if file == "" {
+		file = filepath.Join(t.Dir, session.NewID()+".jsonl")
+	} else {
+		var err error
+		if cost, err = spentIn(file); err != nil {
+			return err
+		}
+	}
+	draft, at := filepath.Join(t.Dir, "lost"), func(string) {}
+	if err := writeRecord(draft, t.Run, session.Infra, cost, at); err != nil {
 		return err
 	}
-	pause()
+	if err := os.Rename(draft, file); err != nil {
+		return err
+	}
 	return writeWhole(sessionFile(file), []byte("{}"))
 }
 
@@ -211,14 +250,7 @@ func fakes(f *Folder, journal string) *Campaign {
 			}
 			return cmd
 		},
-		Abandon: func(t *Try, why string) error {
-			if file := recordIn(t.Dir); file != "" {
-				if err := os.Remove(file); err != nil {
-					return err
-				}
-			}
-			return leaveRecord(t.Dir, t.Agent, t.Problem, t.Seed, session.Infra, func() {})
-		},
+		Abandon: abandon,
 	}
 	if os.Getenv(warm) != "" {
 		c.warmUp()
