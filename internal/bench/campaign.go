@@ -2,8 +2,8 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/aiopslab/aiopslab/internal/bench/measure"
+	"github.com/aiopslab/aiopslab/internal/bench/toll"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/session"
@@ -29,17 +31,18 @@ const hotelTen = firstOfTen + ",misconfig_app_hotel_res-detection-1-healthy," +
 	"user_unregistered_mongodb-detection-1,user_unregistered_mongodb-localization-1," +
 	"user_unregistered_mongodb-mitigation-1"
 
-// How environments of a campaign's runs come about.
+// How environments of a campaign's runs come about: made where nothing is kept, as nobody has them but the first;
+// fresh, as users have them, whose worlds are kept; and reset.
 const (
 	fromNothing = "from nothing"
-	fromKept    = "from kept worlds"
+	byFresh     = "fresh"
 	byReset     = "reset"
 )
 
 const (
 	firstOfTen = "misconfig_app_hotel_res-detection-1"
-	// resetTarget is how many times as many problems an hour there should be if environments are reset as if each is
-	// made from nothing, and speedUpTarget as many with two runs at a time as with one.
+	// resetTarget is how many times as many problems an hour there should be if environments are reset as if each run
+	// has a fresh one, and speedUpTarget as many with two runs at a time as with one.
 	resetTarget   = 1.5
 	speedUpTarget = 1.6
 	// someWithoutResult is the exit status of a campaign some of whose runs have no result that counts.
@@ -49,6 +52,12 @@ const (
 	kills      = 50
 	// minLife and maxLife are for how long nobody is killed.
 	minLife, maxLife = 2 * time.Second, 20 * time.Second
+	// lookInterval is how often the runs are looked at that are finished.
+	lookInterval = time.Second / 2
+	// moreTries is how many campaigns follow, for the runs that are left, when nobody is killed any more.
+	moreTries = 3
+	// quietTime is how long runs may take to end whose campaign was killed.
+	quietTime = 5 * time.Minute
 )
 
 // oracles is the command of a campaign with the oracle.
@@ -65,17 +74,21 @@ func (r *run) oracles(ctx context.Context, suite, dir, worlds string, args ...st
 // worlds is where worlds are kept, for all themes that have campaigns.
 func (r *run) worlds() string { return filepath.Join(r.dir, "worlds") }
 
-// benchCampaign has the oracle solve problems: each in an environment from nothing, in one from a kept world, and in
-// one that is reset. The ten of one application are also solved one and two at a time.
+// benchCampaign has the oracle solve problems: each in an environment from nothing, in a fresh one, and in one that is
+// reset. The ten of one application are also solved one and two at a time.
 func benchCampaign(ctx context.Context, r *run) error {
-	suite, what := cmp.Or(r.suite, hotelTen), "campaign"
+	suite, what := hotelTen, "campaign"
 	if r.suite != "" {
 		what += " of " + r.suite
+		var err error
+		if suite, err = r.withoutShifts(ctx, r.suite); err != nil {
+			return err
+		}
 	}
 	rates := map[string]float64{}
 	for _, way := range []struct{ name, worlds, isolation string }{
 		{fromNothing, "off", record.IsolatedFresh},
-		{fromKept, r.worlds(), record.IsolatedFresh},
+		{byFresh, r.worlds(), record.IsolatedFresh},
 		{byReset, r.worlds(), record.IsolatedReset},
 	} {
 		p, err := r.solve(ctx, suite, way.name, way.worlds, "--isolation", way.isolation)
@@ -94,12 +107,12 @@ func benchCampaign(ctx context.Context, r *run) error {
 		})
 	}
 	r.report(measure.Row{
-		What:  what + ": problems an hour, reset against from nothing",
-		Value: measure.Of("", rates[byReset]/rates[fromNothing]), Target: measure.AtLeast(resetTarget),
+		What:  what + ": problems an hour, reset against fresh (as users have it, worlds kept)",
+		Value: measure.Of("", rates[byReset]/rates[byFresh]), Target: measure.AtLeast(resetTarget),
 	})
 	r.report(measure.Row{
-		What:  what + ": problems an hour, reset against from kept worlds",
-		Value: measure.Of("", rates[byReset]/rates[fromKept]),
+		What:  what + ": problems an hour, reset against from nothing (no world kept)",
+		Value: measure.Of("", rates[byReset]/rates[fromNothing]),
 	})
 	return benchSpeedUp(ctx, r)
 }
@@ -165,14 +178,14 @@ func (r *run) solve(ctx context.Context, suite, name, worlds string, args ...str
 	if err != nil && cmd.ProcessState.ExitCode() != someWithoutResult {
 		return pace{}, fmt.Errorf("campaign %s: %w: %s", name, err, lastLine(string(out)))
 	}
-	runs, err := counted(dir)
-	if err != nil {
+	var seen toll.Seen
+	if err := seen.Look(dir); err != nil {
 		return pace{}, err
 	}
-	if len(runs) == 0 {
+	if seen.Runs() == 0 {
 		return pace{}, fmt.Errorf("campaign %s: no run has a result that counts", name)
 	}
-	n := float64(len(runs))
+	n := float64(seen.Runs())
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	return pace{n / took.Hours(), cpu.Seconds() / n}, nil
 }
@@ -182,110 +195,125 @@ func (r *run) campaignDir(name string) string {
 	return filepath.Join(r.dir, "campaign-"+strings.ReplaceAll(name, " ", "-"))
 }
 
-// counted are the records in a campaign's folder that say something of the agent, by the run that they are of.
-func counted(dir string) (map[string][]string, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.jsonl"))
-	if err != nil {
-		return nil, err
-	}
-	list := map[string][]string{}
-	for _, file := range files {
-		rec, err := record.Read(file)
+// withoutShifts are the problems of suites, but for shifts: those last twenty minutes, whoever is on call. What is no
+// suite is the id of a problem, and stays.
+func (r *run) withoutShifts(ctx context.Context, suites string) (string, error) {
+	var ids []string
+	for suite := range strings.SplitSeq(suites, ",") {
+		out, err := exec.CommandContext(ctx, r.binary, "problems", "--suite", suite, "-o", "json").Output()
 		if err != nil {
-			return nil, err
+			ids = append(ids, suite)
+			continue
 		}
-		for _, e := range rec.Events {
-			var v session.Verdict
-			if e.Kind != record.VerdictEvent {
-				continue
-			}
-			if err := e.Decode(&v); err != nil {
-				return nil, err
-			}
-			if v.Class == session.Solved || v.Class == session.AgentFailed {
-				key := fmt.Sprint(rec.Problem, " ", rec.Seed)
-				list[key] = append(list[key], filepath.Base(file))
+		var rows []struct{ ID, Task string }
+		if err := json.Unmarshal(out, &rows); err != nil {
+			return "", fmt.Errorf("the problems of %s: %w", suite, err)
+		}
+		for _, row := range rows {
+			if row.Task != string(problem.OnCall) {
+				ids = append(ids, row.ID)
 			}
 		}
 	}
-	return list, nil
+	if slices.Sort(ids); len(ids) == 0 {
+		return "", fmt.Errorf("-suite %s: there are shifts alone", suites)
+	}
+	return strings.Join(slices.Compact(ids), ","), nil
 }
 
 // benchKills has a campaign of real runs whose processes are killed at random moments, itself among them. What was
-// finished must stay, and be there once.
+// finished must stay, and be there once; and nothing that was finished may be run again.
 func benchKills(ctx context.Context, r *run) error {
 	for _, isolation := range []string{record.IsolatedFresh, record.IsolatedReset} {
-		dir := filepath.Join(r.dir, "killed-"+isolation)
-		killed, finished := 0, map[string]bool{}
-		lost, start := map[string]bool{}, time.Now()
-		for over := false; !over; {
-			// A run that was killed is run again as often as it takes.
-			cmd := r.oracles(ctx, hotelTen, dir, r.worlds(), "-k", strconv.Itoa(killedRuns/10), "--isolation",
-				isolation, "--retry", "infra")
-			var stderr bytes.Buffer
-			cmd.Stderr = &stderr
-			if err := cmd.Start(); err != nil {
-				return err
-			}
-			n, ended, err := killUntilEnd(ctx, cmd, kills-killed)
-			if killed += n; ended && err != nil && cmd.ProcessState.ExitCode() != someWithoutResult {
-				return fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
-			}
-			now, err := counted(dir)
-			if err != nil {
-				return err
-			}
-			there := map[string]bool{}
-			for _, files := range now {
-				for _, f := range files {
-					there[f] = true
-				}
-			}
-			for f := range finished {
-				if !there[f] {
-					lost[f] = true
-				}
-			}
-			finished = there
-			over = len(now) == killedRuns || ctx.Err() != nil
-		}
-		now, err := counted(dir)
+		start := time.Now()
+		killed, t, err := r.kill(ctx, isolation)
 		if err != nil {
 			return err
 		}
-		twice := 0
-		for _, files := range now {
-			twice += len(files) - 1
-		}
 		name := fmt.Sprintf("kills: of %d runs (%s, %d processes killed), ", killedRuns, isolation, killed)
-		for what, n := range map[string]int{"lost": killedRuns - len(now) + len(lost), "twice": twice} {
-			r.report(measure.Row{What: name + what, Value: measure.Of("", float64(n)), Target: measure.AtMost(0)})
+		for _, row := range []struct {
+			what string
+			n    int
+		}{
+			{"finished and lost", t.Lost},
+			{"finished and run again", t.Again},
+			{"there twice", t.Twice},
+			{"without a result", t.Absent},
+		} {
+			r.report(measure.Row{
+				What: name + row.what, Value: measure.Of("", float64(row.n)), Target: measure.AtMost(0),
+			})
 		}
 		r.report(measure.Row{What: name + "all of it", Value: measure.Of("s", time.Since(start).Seconds())})
 	}
-	return ctx.Err()
+	return nil
+}
+
+// kill has a campaign whose processes are killed, until nobody is left to kill and it has ended by itself.
+func (r *run) kill(ctx context.Context, isolation string) (killed int, t toll.Toll, err error) {
+	dir := filepath.Join(r.dir, "killed-"+isolation)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return 0, t, err
+	}
+	var seen toll.Seen
+	for left := moreTries; left > 0; {
+		// A run that was killed is run again as often as it takes.
+		cmd := r.oracles(ctx, hotelTen, dir, r.worlds(), "-k", strconv.Itoa(killedRuns/10), "--isolation",
+			isolation, "--retry", "infra")
+		var stderr bytes.Buffer
+		cmd.Stderr = &stderr
+		if err := cmd.Start(); err != nil {
+			return killed, t, err
+		}
+		n, ended, err := killUntilEnd(ctx, cmd, kills-killed, func() error { return seen.Look(dir) })
+		killed += n
+		switch {
+		case ctx.Err() != nil:
+			return killed, t, ctx.Err()
+		case ended && err != nil && cmd.ProcessState.ExitCode() != someWithoutResult:
+			return killed, t, fmt.Errorf("%w: %s", err, lastLine(stderr.String()))
+		case ended && err == nil:
+			left = 0 // Every run has a result, as far as the campaign knows.
+		case ended && killed >= kills:
+			left--
+		}
+		// Its runs see that it was killed, and end. What they finish then must not be lost either.
+		if err := errors.Join(toll.Quiet(dir, quietTime), seen.Look(dir)); err != nil {
+			return killed, t, err
+		}
+	}
+	t, err = seen.Toll(dir, killedRuns)
+	return killed, t, err
 }
 
 // killUntilEnd kills processes of a campaign at random moments, so many at most, until it has ended or was killed
-// itself.
-func killUntilEnd(ctx context.Context, cmd *exec.Cmd, most int) (killed int, ended bool, err error) {
+// itself. Meanwhile it looks at the campaign again and again.
+func killUntilEnd(ctx context.Context, cmd *exec.Cmd, most int, look func() error) (killed int, ended bool, err error) {
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
+	looks := time.NewTicker(lookInterval)
+	defer looks.Stop()
+	next := time.NewTimer(minLife + rand.N(maxLife-minLife))
+	defer next.Stop()
 	for {
-		wait := minLife + rand.N(maxLife-minLife)
-		if killed >= most {
-			wait = time.Hour
-		}
 		select {
 		case err := <-gone:
 			return killed, true, err
 		case <-ctx.Done():
 			return killed, true, errors.Join(<-gone, ctx.Err())
-		case <-time.After(wait):
+		case <-looks.C:
+			if err := look(); err != nil {
+				_ = cmd.Process.Kill()
+				<-gone
+				return killed, true, err
+			}
+			continue
+		case <-next.C:
 		}
 		if killed >= most {
-			continue
+			continue // Nobody is killed any more.
 		}
+		next.Reset(minLife + rand.N(maxLife-minLife))
 		all := append([]int{cmd.Process.Pid}, descendants(cmd.Process.Pid)...)
 		victim := all[rand.IntN(len(all))]
 		p, err := os.FindProcess(victim)

@@ -111,7 +111,8 @@ func mainRun() error {
 	flag.IntVar(&r.envs, "envs", 0, "how many environments to run side by side (default 64, or what fits into memory)")
 	flag.BoolVar(&r.cold, "cold", false, "also measure a build with an empty cache, which takes minutes")
 	flag.StringVar(&r.suite, "suite", "",
-		"the problems of 'campaign', as bench --suite names them; all takes hours (default ten problems of the hotel)")
+		"the problems of 'campaign', as bench --suite names them, but for shifts; all takes hours "+
+			"(default ten problems of the hotel)")
 	flag.Parse()
 	selected, err := regexp.Compile(*pattern)
 	if err != nil {
