@@ -105,21 +105,19 @@ func SignFlip(differences []int) float64 {
 	for _, d := range differences {
 		most, seen = most+max(d, -d), seen+d
 	}
-	// chances[i] is that of a sum of i-most.
-	chances := make([]float64, 2*most+1)
+	// chances[i] is that of a sum of i-most. So far sums are no farther than reach from nothing.
+	chances, next, reach := make([]float64, 2*most+1), make([]float64, 2*most+1), 0
 	chances[most] = 1
 	for _, d := range differences {
 		if d == 0 {
 			continue
 		}
-		next := make([]float64, len(chances))
-		for i, c := range chances {
-			if c > 0 {
-				next[i+d] += c / 2
-				next[i-d] += c / 2
-			}
+		clear(next)
+		for i := most - reach; i <= most+reach; i++ {
+			next[i+d] += chances[i] / 2
+			next[i-d] += chances[i] / 2
 		}
-		chances = next
+		chances, next, reach = next, chances, reach+max(d, -d)
 	}
 	sum := 0.0
 	for i, c := range chances {

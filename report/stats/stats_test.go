@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -175,10 +176,28 @@ func TestPassesAgainstAllChoices(t *testing.T) {
 	}
 }
 
-// Miller's example: a variance of a ninth and a difference of 3 points take 969 questions. Connor's formula is that one
-// where the difference is small beside the variance.
+// How many pairs others print for McNemar's test at 5 %, both sides, with a chance of 80 %: a difference is seen by that
+// many, and not by one less. The last one is Miller's of 3 points with a variance of a ninth, by a formula that is
+// Connor's where the difference is small beside the variance.
 func TestDetectable(t *testing.T) {
-	near(t, "the difference", Detectable(969, 1./9), 0.03, 2e-4)
+	for _, tt := range []struct {
+		source        string
+		first, second float64 // share of the pairs that one alone solves
+		pairs         int
+	}{
+		{"S.-C. Chow, J. Shao and H. Wang, Sample size calculations in clinical research, 2003, example 6.4.3", 0.2, 0.5, 59},
+		{"powerandsamplesize.com, McNemar's test, two-sided, after Connor, page 209", 0.05, 0.45, 23},
+		{"clinicaltrials-tools.vercel.app, McNemar's test, after Connor", 0.15, 0.30, 155},
+	} {
+		apart, difference := tt.first+tt.second, tt.second-tt.first
+		if d := Detectable(tt.pairs, apart); d > difference {
+			t.Errorf("%s: %d pairs show %v, want %v or less", tt.source, tt.pairs, d, difference)
+		}
+		if d := Detectable(tt.pairs-1, apart); d <= difference {
+			t.Errorf("%s: %d pairs show %v, want more than %v", tt.source, tt.pairs-1, d, difference)
+		}
+	}
+	near(t, "Miller's difference", Detectable(969, 1./9), 0.03, 2e-4)
 	near(t, "of few pairs", Detectable(3, 0.2), 1, 0)
 	near(t, "of none", Detectable(0, 0.5), 1, 0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -193,53 +212,55 @@ func TestDetectable(t *testing.T) {
 	})
 }
 
-// How many pups of each of 16 litters lived: table 1 of J. N. K. Rao and A. J. Scott, "A simple method for the analysis of
-// clustered binary data", 1992, from C. S. Weil, 1970. The error of clusters makes each pup worth less by the design
-// effect, of which the R package PF prints these digits (its function rsb). Rao and Scott divide by one litter less,
-// Miller does not.
+// weil are how many pups of each of 16 litters lived: table 1 of J. N. K. Rao and A. J. Scott, "A simple method for the
+// analysis of clustered binary data", 1992, from C. S. Weil, 1970. The error of clusters makes each pup worth less by the
+// design effect, of which the R package PF prints these digits (its function rsb). Rao and Scott divide by one litter
+// less, Miller does not.
+var weil = []struct {
+	name    string
+	litters []Group
+	effect  float64
+}{
+	{"control", []Group{
+		{13, 13},
+		{12, 12},
+		{9, 9},
+		{9, 9},
+		{8, 8},
+		{8, 8},
+		{12, 13},
+		{11, 12},
+		{9, 10},
+		{9, 10},
+		{8, 9},
+		{11, 13},
+		{4, 5},
+		{5, 7},
+		{7, 10},
+		{7, 10},
+	}, 1.232495},
+	{"treated", []Group{
+		{12, 12},
+		{11, 11},
+		{10, 10},
+		{9, 9},
+		{10, 11},
+		{9, 10},
+		{9, 10},
+		{8, 9},
+		{8, 9},
+		{4, 5},
+		{7, 9},
+		{4, 7},
+		{5, 10},
+		{3, 6},
+		{3, 10},
+		{0, 7},
+	}, 3.952861},
+}
+
 func TestClusteredOfLitters(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		litters []Group
-		effect  float64
-	}{
-		{"control", []Group{
-			{13, 13},
-			{12, 12},
-			{9, 9},
-			{9, 9},
-			{8, 8},
-			{8, 8},
-			{12, 13},
-			{11, 12},
-			{9, 10},
-			{9, 10},
-			{8, 9},
-			{11, 13},
-			{4, 5},
-			{5, 7},
-			{7, 10},
-			{7, 10},
-		}, 1.232495},
-		{"treated", []Group{
-			{12, 12},
-			{11, 11},
-			{10, 10},
-			{9, 9},
-			{10, 11},
-			{9, 10},
-			{9, 10},
-			{8, 9},
-			{8, 9},
-			{4, 5},
-			{7, 9},
-			{4, 7},
-			{5, 10},
-			{3, 6},
-			{3, 10},
-			{0, 7},
-		}, 3.952861},
-	} {
+	for _, tt := range weil {
 		pups, lived := 0, 0
 		for _, l := range tt.litters {
 			pups, lived = pups+l.Of, lived+l.Solved
@@ -250,6 +271,40 @@ func TestClusteredOfLitters(t *testing.T) {
 		near(t, tt.name+", low", got.Low, want.Low, 1e-7)
 		near(t, tt.name+", high", got.High, want.High, 1e-7)
 	}
+}
+
+// Beside a side that solves nothing, a difference is a share. So its pairs are worth less by the same published effect:
+// Newcombe's interval is then that of a share and of none, side by side, since nothing correlates with none.
+func TestDifferenceOfLitters(t *testing.T) {
+	for _, tt := range weil {
+		var p Pairs
+		var groups [][]float64
+		for _, l := range tt.litters {
+			p.Second, p.Neither = p.Second+l.Solved, p.Neither+l.Of-l.Solved
+			groups = append(groups, slices.Concat(slices.Repeat([]float64{1}, l.Solved), make([]float64, l.Of-l.Solved)))
+		}
+		share, worth := float64(p.Second)/float64(p.Of()), float64(p.Of())/(tt.effect*15/16)
+		lived, none := Wilson(share, worth), Wilson(0, worth)
+		d, i := p.Difference(groups)
+		near(t, tt.name, d, share, 1e-12)
+		near(t, tt.name+", low", i.Low, share-math.Hypot(share-lived.Low, none.High), 1e-7)
+		near(t, tt.name+", high", i.High, lived.High, 1e-7)
+	}
+}
+
+// By hand: ten pairs of four problems, of which the second side alone solves 5, the first alone 1, both 2 and nobody 2. So
+// d is 0.4, and a pair varies by 0.6 - 0.16 = 0.44. The problems are off d by 2 - 1.2 = 0.8, 2 - 0.8 = 1.2,
+// -1 - 0.8 = -1.8 and 1 - 1.2 = -0.2: squares 0.64, 1.44, 3.24 and 0.04, together 5.36. So the pairs are worth
+// 0.44 * 100 / 5.36 = 8.2089552 ones. Wilson's intervals of 0.7 and 0.3 of so many are 0.3697681 to 0.9027190 and
+// 0.0972810 to 0.6302319. Of the table, 2*2 - 5*1 is below zero, so nothing is corrected, and phi is that over
+// sqrt(7*3*3*7): -1/21.
+func TestDifferenceOfUnevenProblems(t *testing.T) {
+	p := Pairs{Both: 2, Second: 5, First: 1, Neither: 2}
+	d, i := p.Difference([][]float64{{1, 1, 0}, {1, 1}, {-1, 0}, {1, 0, 0}})
+	near(t, "the difference", d, 0.4, 1e-12)
+	// Both sides of the difference are as far off: 0.7 - 0.3697681 and 0.6302319 - 0.3, and so above.
+	near(t, "low", i.Low, 0.4-0.3302319*math.Sqrt(2+2./21), 1e-6)
+	near(t, "high", i.High, 0.4+0.2027190*math.Sqrt(2+2./21), 1e-6)
 }
 
 // Alike tries add nothing, unlike ones all they can; what is between is between.
@@ -280,19 +335,87 @@ func TestClustered(t *testing.T) {
 	}
 }
 
-// Efron and Tibshirani, "An introduction to the bootstrap", table 2.1: the survival of seven treated mice has a standard
-// error of 25.24, and the bootstrap's one is 23.36 for many draws. The middle 95 % are about four of those wide.
+// possible is a mean of a bootstrap, and how likely it is.
+type possible struct{ mean, chance float64 }
+
+// ideal are all means that a bootstrap of groups can draw, the least first: every way to draw as many groups as there are,
+// counted one by one.
+func ideal(groups [][]float64) (list []possible) {
+	var draw func(from, left int, chance, sum, n float64)
+	draw = func(from, left int, chance, sum, n float64) {
+		if from == len(groups) {
+			if left == 0 {
+				list = append(list, possible{sum / n, chance})
+			}
+			return
+		}
+		one, of := 0., float64(len(groups[from]))
+		for _, v := range groups[from] {
+			one += v
+		}
+		for times := range left + 1 {
+			draw(from+1, left-times, chance, sum+float64(times)*one, n+float64(times)*of)
+			// Of n draws so many are this group: a multinomial, times n! and over n to the power of n.
+			chance /= float64(times + 1)
+		}
+	}
+	all := 1.
+	for i := range groups {
+		all *= float64(i+1) / float64(len(groups))
+	}
+	draw(0, len(groups), all, 0, 0)
+	slices.SortFunc(list, func(a, b possible) int { return cmp.Compare(a.mean, b.mean) })
+	return list
+}
+
+// checkIdeal checks an interval by the distribution that it is drawn from: below it, and above it, are 2.5 % of that, as
+// far as 10,000 draws tell.
+func checkIdeal(t *testing.T, what string, groups [][]float64, i Interval) {
+	t.Helper()
+	below, notAbove, all := [2]float64{}, [2]float64{}, 0.
+	for _, p := range ideal(groups) {
+		all += p.chance
+		for end, at := range []float64{i.Low, i.High} {
+			if p.mean < at-1e-9 {
+				below[end] += p.chance
+			}
+			if p.mean < at+1e-9 {
+				notAbove[end] += p.chance
+			}
+		}
+	}
+	near(t, what+", all chances", all, 1, 1e-9)
+	luck := 3 * math.Sqrt(0.025*0.975/resamples)
+	for end, want := range []float64{0.025, 0.975} {
+		if below[end] > want+luck || notAbove[end] < want-luck {
+			t.Errorf("%s: %v has %v below it, and %v with it; want %v", what, i, below[end], notAbove[end], want)
+		}
+	}
+}
+
+// Efron and Tibshirani, "An introduction to the bootstrap", 1993, table 2.1: the survival of seven treated mice has a mean
+// of 86.86, whose standard error is 25.24, and 23.36 by a bootstrap that draws without end.
 func TestBootstrap(t *testing.T) {
 	var mice [][]float64
 	for _, v := range []float64{94, 197, 16, 38, 99, 141, 23} {
 		mice = append(mice, []float64{v})
 	}
 	mean, i, ok := Bootstrap(mice)
-	near(t, "the mean", mean, 86.857, 1e-3)
-	near(t, "the width", i.High-i.Low, 2*z95*23.36, 6)
+	near(t, "the mean", mean, 86.86, 5e-3)
+	variance := 0.
+	for _, p := range ideal(mice) {
+		variance += p.chance * (p.mean - mean) * (p.mean - mean)
+	}
+	near(t, "the standard error of the ideal bootstrap", math.Sqrt(variance), 23.36, 5e-3)
+	checkIdeal(t, "mice", mice, i)
 	if again, j, _ := Bootstrap(mice); !ok || again != mean || i != j {
 		t.Errorf("the second time: %v, %v", again, j)
 	}
+	// Groups are drawn, not values: one of three values is drawn with all of them, or not at all.
+	litters := [][]float64{{1, 2, 6}, {10}, {4, 4}, {0}, {3, 9}, {5}, {7, 7, 7, 2}}
+	mean, i, _ = Bootstrap(litters)
+	near(t, "the mean of litters", mean, 67./14, 1e-9)
+	checkIdeal(t, "litters", litters, i)
 	if mean, _, ok := Bootstrap(append([][]float64{{}}, mice[:5]...)); mean != 88.8 || ok {
 		t.Errorf("of five groups: %v, %v", mean, ok)
 	}
