@@ -12,8 +12,12 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// DefaultRetries is how often a run is tried again that says nothing of its agent.
-const DefaultRetries = 2
+const (
+	// DefaultRetries is how often a run is tried again that says nothing of its agent.
+	DefaultRetries = 2
+	// roomInterval is how often it is looked whether there is room now.
+	roomInterval = time.Second / 4
+)
 
 // Campaign is many runs in one folder. Its first fields are needed.
 type Campaign struct {
@@ -54,6 +58,9 @@ type Campaign struct {
 	Drain <-chan struct{}
 	// Ready says why no run can be started now. None is from then on. It may be nil.
 	Ready func() error
+	// Room reports whether there is room for another process besides those of tries that are under way. While there is
+	// not, none is started, and it is asked again and again. It may be nil.
+	Room func(under []*Try) bool
 	// Prepared is told of each try that is started ahead, Began of each when it begins, Ended of each when it has ended
 	// or was there before, one at a time. They may be nil.
 	Prepared func(*Try)
@@ -65,6 +72,7 @@ type Campaign struct {
 	ahead  []*Try  // whose processes wait for their turn, or were told to end instead; the next one first
 	slots  []*slot // one for each that may go on at a time
 	ended  chan ending
+	held   bool // there was no room the last time that it was looked
 	row    int
 	sum    Summary
 }
@@ -122,10 +130,11 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 	defer c.closeSlots()
 	drain := c.Drain
 	for {
-		for c.active < c.Workers && (len(c.ahead) > 0 || c.first() >= 0) && c.mayStart(ctx) {
+		c.held = false
+		for c.active < c.Workers && (len(c.ahead) > 0 || c.first() >= 0 && c.hasRoom()) && c.mayStart(ctx) {
 			c.next(ctx)
 		}
-		for len(c.ahead) < c.Ahead && len(c.queue) > 0 && c.mayStart(ctx) {
+		for len(c.ahead) < c.Ahead && len(c.queue) > 0 && c.hasRoom() && c.mayStart(ctx) {
 			c.prepare(ctx)
 		}
 		c.closeIdle()
@@ -135,12 +144,17 @@ func (c *Campaign) Run(ctx context.Context) (*Summary, error) {
 		if c.active+len(c.ahead) == 0 {
 			break
 		}
+		var again <-chan time.Time
+		if c.held {
+			again = time.After(roomInterval)
+		}
 		select {
 		case e := <-c.ended:
 			c.end(e)
 		case <-drain:
 			drain = nil
 			c.stop(ErrDrained)
+		case <-again:
 		}
 	}
 	c.sum.Left += len(c.queue)
@@ -234,6 +248,24 @@ func (c *Campaign) mayStart(ctx context.Context) bool {
 	return c.sum.Why == nil
 }
 
+// hasRoom reports whether there is room for another process, if the next try takes one. One alone has it anyway: it
+// could wait for nobody.
+func (c *Campaign) hasRoom() bool {
+	if c.Runner != nil {
+		if s, _ := c.match(); s.runner != nil {
+			return true
+		}
+	}
+	under := slices.Clone(c.ahead)
+	for _, s := range c.slots {
+		if s.busy {
+			under = append(under, s.try)
+		}
+	}
+	c.held = c.Room != nil && len(under) > 0 && !c.Room(under)
+	return !c.held
+}
+
 // next begins the next try: of those whose processes wait for their turn, or else of the queue.
 func (c *Campaign) next(ctx context.Context) {
 	if len(c.ahead) > 0 {
@@ -264,7 +296,7 @@ func (c *Campaign) first() int {
 // begin notes that it is a try's turn.
 func (c *Campaign) begin(t *Try, s *slot) {
 	c.active++
-	t.slot, t.Began, s.busy, s.run = s, time.Now(), true, t.Run
+	t.slot, t.Began, s.busy, s.run, s.try = s, time.Now(), true, t.Run, t
 	if c.Began != nil {
 		c.Began(t)
 	}

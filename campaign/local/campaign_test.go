@@ -226,7 +226,7 @@ func TestState(t *testing.T) {
 	if err := leaveRecord(file, Run{"a", "", "p", 1}, session.Solved, 0, func(string) { try.State() }); err != nil {
 		t.Fatal(err)
 	}
-	if phase, step := try.State(); phase != "deploying" || step != 1 {
+	if phase, step := try.State(); phase != "agent" || step != 1 {
 		t.Errorf("%q, %d", phase, step)
 	}
 }

@@ -189,6 +189,7 @@ func writeRecord(file string, run Run, class session.Class, cost float64, pause 
 		data any
 	}{
 		{record.PhaseEvent, record.Phase{Name: "deploying"}},
+		{record.BriefingEvent, record.Briefing{}},
 		{record.ModelEvent, map[string]any{"number": 1, "cost_usd": cost}},
 		{record.StepEvent, record.Step{Number: 1}},
 		{record.ProblemEvent, map[string]any{"id": run.Problem, "seed": run.Seed, "task": "detection"}},

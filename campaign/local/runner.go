@@ -28,6 +28,7 @@ type Answer struct {
 type slot struct {
 	busy   bool
 	run    Run    // while it is busy
+	try    *Try   // so, too
 	kin    string // of its last try, if it has a runner
 	runner *runner
 }

@@ -35,11 +35,20 @@ type Try struct {
 	in, stdin *os.File      // both ends of what its process reads, which ends with this one
 	dismissed chan struct{} // closed when its turn will not come; nil if it is not ahead
 
-	mu     sync.Mutex // of what was read
-	read   int64
-	phase  string
-	step   int
-	record string
+	mu      sync.Mutex // of what was read
+	read    int64
+	phase   string
+	settled bool
+	step    int
+	record  string
+}
+
+// Settled reports whether its agent has had its turn, as far as the record tells: so its environment is set up.
+func (t *Try) Settled() bool {
+	t.State()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.settled
 }
 
 // State is what the run does, and how many steps its agent has taken, as far as the record tells.
@@ -76,7 +85,7 @@ func (t *Try) learn(line []byte) {
 			t.phase = p.Name
 		}
 	case record.BriefingEvent:
-		t.phase = "agent"
+		t.phase, t.settled = "agent", true
 	case record.StepEvent:
 		t.step++
 	}
