@@ -138,7 +138,7 @@ func (f *auditFlags) measure(ctx context.Context, s *State, problems []*problem.
 	fmt.Fprintf(out, "%d %s for %d %s, %d at a time\n", len(cells), plural(len(cells), "run"), len(problems),
 		plural(len(problems), "problem"), f.workers)
 	sights, result := map[*cell]*exploit.Sight{}, &audited{Lost: []*cell{}, runs: len(cells)}
-	err := f.run(ctx, s, problems, cells, func(n int, c *cell) {
+	err := f.run(ctx, s, problems, cells, func(out io.Writer, n int, c *cell) {
 		sight, why := see(c)
 		if why != nil {
 			c.Why = why.Error()

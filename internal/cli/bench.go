@@ -38,7 +38,6 @@ type benchFlags struct {
 	hand     string // over
 	maxCost  float64
 	retry    []string
-	quiet    bool
 	keeps    bool // telemetry
 	waits    bool // for its agents a run mostly waits: they use a model, or are programs
 	ahead    preparation
@@ -115,7 +114,6 @@ exit status is 0 if every run has a result that counts, 5 if some have none.`,
 	flags.Float64Var(&f.every.cost, "max-run-cost", 0, "how many dollars the model of one run may cost; 0 is no limit")
 	flags.StringSliceVar(&f.retry, "retry", nil,
 		"run again `what` has a result: agent, what agents failed; infra, what has used up its tries")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the result alone")
 	flags.BoolVar(&f.keeps, keepTelemetryFlag, false, keepTelemetryUsage)
 	f.apart.add(c)
 	f.ahead.add(c)
@@ -309,7 +307,8 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 	p := newPool(s, dir, problems)
 	p.args, p.cage = slices.Concat(p.args, settings, f.others()), f.cage.args()
 	f.apart.apply(p, c)
-	b := newBoard(s, f, len(c.Runs))
+	b := newBoard(s, &f.matrix, len(c.Runs))
+	b.spending = c.Spent
 	pace := fmt.Sprintf("%d at a time", f.workers)
 	if c.Ahead > 0 {
 		pace += fmt.Sprintf(" and %d prepared", c.Ahead)
@@ -332,6 +331,9 @@ func bench(ctx context.Context, s *State, f *benchFlags) error {
 	if sum.Left > 0 {
 		fmt.Fprintf(s.Stderr, "aiopslab: %d of %d runs are left, %v; the same command goes on\n", sum.Left,
 			len(c.Runs), sum.Why)
+		if f, ok := errors.AsType[*failure](err); ok { // That was it.
+			err = exitStatus(f.code)
+		}
 	}
 	if b.here == 0 && b.kept == 0 {
 		return err

@@ -42,7 +42,7 @@ func (f *benchFlags) benchInPods(ctx context.Context, s *State, problems []*prob
 	if plan.Documents, err = documents(problems); err != nil {
 		return err
 	}
-	b, side := newBoard(s, f, len(list)), map[string]int{}
+	b, side := newBoard(s, &f.matrix, len(list)), map[string]int{}
 	b.live = false // Pods do not tell what they are at.
 	fmt.Fprintf(b.out, "%s of %s by %s, %d at a time\n", count(len(list), "run"), count(len(problems), "problem"),
 		count(len(who), "agent"), f.workers)

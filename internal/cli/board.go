@@ -20,8 +20,10 @@ const boardInterval = time.Second / 2
 type board struct {
 	out    io.Writer // of lines
 	live   bool      // it is a terminal
-	screen screen
+	screen func() screen
 	clock  func() time.Time
+	// spending is what was spent so far, asked when a run has ended; nil if nobody but the results tells.
+	spending func() float64
 
 	mu      sync.Mutex
 	all     int
@@ -30,6 +32,7 @@ type board struct {
 	kept    int
 	here    int // that ended in this command
 	counted int
+	bad     int // that did not end as they must
 	spent   float64
 	took    time.Duration // of those that ended in this command
 	solved  runs.Problems
@@ -38,20 +41,14 @@ type board struct {
 	drawn   int          // lines of what is under way
 }
 
-func newBoard(s *State, f *benchFlags, all int) *board {
-	b := &board{
-		out: f.progress(s), all: all, workers: f.workers, clock: time.Now,
+func newBoard(s *State, m *matrix, all int) *board {
+	b := &board{out: m.progress(s), all: all, workers: m.workers, clock: time.Now}
+	var w io.Writer = s.Stdout
+	if b.live = s.OutTerminal; m.output != "" {
+		w, b.live = s.Stderr, s.Terminal
 	}
-	b.live, b.screen = s.OutTerminal, screenOf(s, s.Stdout, s.OutTerminal)
-	if f.output != "" {
-		b.live, b.screen = s.Terminal, screenOf(s, s.Stderr, s.Terminal)
-	}
-	if s.Env("TERM") == "dumb" {
-		b.live = false
-	}
-	if f.quiet {
-		b.out, b.live = io.Discard, false
-	}
+	b.live = b.live && s.Env("TERM") != "dumb" && !m.quiet
+	b.screen = func() screen { return screenOf(s, w, b.live) } // Its size may change.
 	return b
 }
 
@@ -80,11 +77,18 @@ func (b *board) show() (stop func()) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		_, _ = io.WriteString(b.out, b.erased())
+		b.live = false
 	}
 }
 
 // tell prints a line.
 func (b *board) tell(text string) { b.line(text + "\n") }
+
+// Write prints whole lines.
+func (b *board) Write(text []byte) (int, error) {
+	b.line(string(text))
+	return len(text), nil
+}
 
 // line prints a text above what is under way, which is drawn anew: in one write, so that nobody sees it half done.
 func (b *board) line(text string) {
@@ -96,24 +100,33 @@ func (b *board) line(text string) {
 // erased is what takes away what is under way.
 func (b *board) erased() (text string) {
 	if b.drawn > 0 {
-		text = fmt.Sprintf("\x1b[%dA\x1b[J", b.drawn)
+		text = fmt.Sprintf("\x1b[%dA\x1b[J", min(b.drawn, b.screen().lines()-1))
 	}
 	b.drawn = 0
 	return text
 }
 
-// drawing is what is under way.
+// drawing is what is under way, as far as it fits: what has left the screen at its top cannot be taken away any more.
 func (b *board) drawing() string {
 	if !b.live {
 		return ""
 	}
-	lines := []string{b.screen.paint(bold, clip(b.status(), b.screen.columns(0)))}
+	c := b.screen()
+	columns := c.columns(0)
+	lines := []string{c.paint(bold, clip(b.status(), columns))}
 	for _, t := range b.running {
-		lines = append(lines, clip(b.doing(t), b.screen.columns(0)))
+		lines = append(lines, clip(b.doing(t), columns))
 	}
 	for _, t := range b.waiting {
 		text := fmt.Sprintf("  %-14s %s  seed %d: prepared for its turn", t.Who(), t.Problem, t.Seed)
-		lines = append(lines, clip(text, b.screen.columns(0)))
+		lines = append(lines, clip(text, columns))
+	}
+	if most := c.lines() - 1; len(lines) > most { // The cursor has a line as well.
+		fit := max(1, most-1)
+		more := fmt.Sprintf("  and %d more", len(lines)-fit)
+		if lines = lines[:fit]; fit < most {
+			lines = append(lines, clip(more, columns))
+		}
 	}
 	b.drawn = len(lines)
 	return strings.Join(lines, "\n") + "\n"
@@ -142,6 +155,9 @@ func (b *board) status() string {
 	if b.counted > 0 {
 		s := b.solved.Share()
 		text += fmt.Sprintf(", %.0f %% solved (%.0f to %.0f)", 100*s.Value, 100*s.Low, 100*s.High)
+	}
+	if b.bad > 0 {
+		text += fmt.Sprintf(", %d not as they must", b.bad)
 	}
 	if b.spent > 0 {
 		text += fmt.Sprintf(", $%.2f", b.spent)
@@ -192,9 +208,12 @@ func without(list []*local.Try, t *local.Try) []*local.Try {
 func (b *board) ended(t *local.Try, r *local.Result) {
 	text := ""
 	b.mu.Lock()
-	b.running, b.waiting = without(b.running, t), without(b.waiting, t)
+	b.gone(t)
+	if b.spending != nil {
+		b.spent = b.spending()
+	}
 	if r != nil {
-		b.count(r)
+		b.take(r)
 		if !r.Kept {
 			text = b.describe(r)
 		}
@@ -205,21 +224,48 @@ func (b *board) ended(t *local.Try, r *local.Result) {
 	}
 }
 
-func (b *board) count(r *local.Result) {
-	b.spent += r.Cost
+// judged takes the end of a try of which somebody else tells, who knows what must come of it. Without a result it is
+// not done.
+func (b *board) judged(t *local.Try, r *local.Result, bad bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.gone(t)
+	if r != nil {
+		b.count(r)
+		if bad {
+			b.bad++
+		}
+	}
+}
+
+// gone takes a try from what is under way.
+func (b *board) gone(t *local.Try) {
+	b.running, b.waiting = without(b.running, t), without(b.waiting, t)
+}
+
+// take counts what a try came to.
+func (b *board) take(r *local.Result) {
+	if b.spending == nil {
+		b.spent += r.Cost
+	}
 	if r.Again {
 		return
 	}
+	b.count(r)
+	if r.Counts() {
+		b.counted++
+		b.solved.Add(r.Problem, r.Class == session.Solved)
+	}
+}
+
+// count counts a run that is done.
+func (b *board) count(r *local.Result) {
 	b.done++
 	if r.Kept {
 		b.kept++
 	} else {
 		b.here++
 		b.took += time.Duration(r.Seconds * float64(time.Second))
-	}
-	if r.Counts() {
-		b.counted++
-		b.solved.Add(r.Problem, r.Class == session.Solved)
 	}
 }
 

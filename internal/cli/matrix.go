@@ -47,6 +47,7 @@ type matrix struct {
 	memory    memoryFlag
 	cloud     cloudFlags
 	length    time.Duration // of shifts, if not their own
+	quiet     bool
 	apart     isolation
 }
 
@@ -68,6 +69,7 @@ func (m *matrix) add(c *cobra.Command, s *State, verb string, suite []string, ke
 	flags.StringVar(&m.results, "results", "", "`directory` of the records; "+kept)
 	m.memory.add(c)
 	outputFlag(c, &m.output, dataFormats...)
+	flags.BoolVarP(&m.quiet, "quiet", "q", false, "print the result alone")
 	completeFlag(c, "suite", suiteNames)
 	completeFlag(c, "task", taskNames)
 	completeFlag(c, "app", s.appNames)
@@ -130,16 +132,19 @@ func (m *matrix) suiteProblems(s *State, name string) ([]*problem.Problem, error
 
 // progress is where to tell of the runs.
 func (m *matrix) progress(s *State) io.Writer {
-	if m.output != "" {
+	switch {
+	case m.quiet:
+		return io.Discard
+	case m.output != "":
 		return s.Stderr
 	}
 	return s.Stdout
 }
 
 // run runs the cells, some at a time, as a campaign of which nothing was run before. Done is told of each when it is
-// done, with how many are, one at a time; the records may be gone afterwards.
+// done, with how many are, one at a time, and where to tell of it; the records may be gone afterwards.
 func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem, cells []*cell,
-	done func(n int, c *cell),
+	done func(out io.Writer, n int, c *cell),
 ) error {
 	args, err := m.runArgs(s)
 	if err != nil {
@@ -166,14 +171,19 @@ func (m *matrix) run(ctx context.Context, s *State, problems []*problem.Problem,
 		by[x.run()] = x
 		c.Runs = append(c.Runs, x.run())
 	}
-	c.Ended = func(_ *local.Try, r *local.Result) {
+	b := newBoard(s, m, len(cells))
+	c.Began, c.Ended = b.began, func(t *local.Try, r *local.Result) {
 		if r == nil || r.Again {
+			b.judged(t, nil, false)
 			return
 		}
 		n++
-		done(n, by[r.Run].ended(r))
+		x := by[r.Run].ended(r)
+		b.judged(t, r, x.Want != "" && !x.holds())
+		done(b, n, x)
 	}
-	_, err = p.run(ctx, s, c, func(line string) { fmt.Fprintln(m.progress(s), line) })
+	defer b.show()()
+	_, err = p.run(ctx, s, c, b.tell)
 	return err
 }
 

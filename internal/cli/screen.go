@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"regexp"
@@ -12,13 +13,16 @@ import (
 	"golang.org/x/term"
 )
 
-// plainWidth is how wide lines are where there is no terminal to ask.
-const plainWidth = 120
+const (
+	// plainWidth is how wide lines are where there is no terminal to ask, and plainHeight how many of them there are.
+	plainWidth  = 120
+	plainHeight = 24
+)
 
 // screen is what a terminal can show. The zero value is a file: no colours, and lines of [plainWidth].
 type screen struct {
-	colour bool
-	width  int // columns; 0 is plainWidth
+	colour        bool
+	width, height int // columns and lines; 0 is plainWidth and plainHeight
 }
 
 // screenOf asks what the terminal behind a writer can show. NO_COLOR and TERM=dumb turn colours off.
@@ -28,8 +32,8 @@ func screenOf(s *State, w any, terminal bool) screen {
 	}
 	c := screen{colour: s.Env("NO_COLOR") == "" && s.Env("TERM") != "dumb"}
 	if f, ok := w.(*os.File); ok {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			c.width = width
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+			c.width, c.height = width, height
 		}
 	}
 	return c
@@ -43,6 +47,9 @@ func (c screen) columns(indent int) int {
 	}
 	return max(width-indent, 20)
 }
+
+// lines is how many lines there are: two at least, one of them for the cursor.
+func (c screen) lines() int { return max(cmp.Or(c.height, plainHeight), 2) }
 
 const (
 	bold   = "1"

@@ -101,6 +101,14 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 	return c
 }
 
+// result is where the result is told if that is not the data of -o: what does not hold, and how much does.
+func (f *verifyFlags) result(s *State) io.Writer {
+	if f.output != "" {
+		return f.progress(s)
+	}
+	return s.Stdout
+}
+
 // where leaves the problems that can be run where the runs take place.
 func (f *verifyFlags) where(ctx context.Context, problems []*problem.Problem, out io.Writer,
 ) ([]*problem.Problem, error) {
@@ -235,19 +243,22 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	}
 	fmt.Fprintf(out, "%d runs of %d %s, %d at a time\n", len(cells), len(problems), plural(len(problems), "problem"),
 		f.workers)
-	bad := 0
-	done := func(n int, c *cell) {
+	bad, result := 0, f.result(s)
+	done := func(out io.Writer, n int, c *cell) {
 		mark := "ok  "
 		if !c.holds() {
 			bad++
 			mark = "BAD "
 			c.keep(f.kept())
+			if f.quiet {
+				out = result
+			}
 		}
 		fmt.Fprintf(out, "%4d/%d  %s  %-55s %-22s %-8s %5.1f s  %s\n", n, len(cells), mark, c.Problem,
 			c.Agent, c.Got, c.Seconds, c.explain())
 	}
 	if f.on.cluster() {
-		err = f.runInPods(ctx, s, problems, cells, done)
+		err = f.runInPods(ctx, s, problems, cells, func(n int, c *cell) { done(out, n, c) })
 	} else {
 		err = f.run(ctx, s, problems, cells, done)
 	}
@@ -257,7 +268,7 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 	if _, err := printData(s.Stdout, f.output, cells); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
+	fmt.Fprintf(result, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
 	if f.audit > 0 {
 		above, err := f.auditSample(ctx, s, problems, out)
 		if err != nil {
