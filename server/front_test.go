@@ -78,6 +78,9 @@ func (l *lab) do(method, path, body string) (int, string) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
+	if res.StatusCode == http.StatusServiceUnavailable && res.Header.Get("Retry-After") == "" {
+		l.t.Errorf("%s %s: there is no room, and nobody says when to ask again", method, path)
+	}
 	return res.StatusCode, string(b)
 }
 

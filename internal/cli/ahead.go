@@ -53,7 +53,7 @@ func (f *preparation) of(m *matrix, waits bool, root fs.FS) int {
 	switch {
 	case f.given:
 		return f.most
-	case !waits || m.apart.resets() || m.workers >= roomFor(root):
+	case !waits || m.apart.resets() || m.workers >= roomFor(root, usualMemory):
 		return 0
 	}
 	return 1

@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -24,7 +23,7 @@ const usualMemory = process.DefaultCeiling / 4
 // examineMachine looks whether an embedded cloud, and an agent, can run here. Root is the machine's files.
 func examineMachine(s *State, root fs.FS) []kube.Finding {
 	return []kube.Finding{
-		checkSpace(tempDir(s)), checkMemory(availableMemory(root)), checkProcessors(runtime.GOMAXPROCS(0)),
+		checkSpace(tempDir(s)), checkMemory(availableMemory(root)), checkProcessors(processors()),
 		checkConfinement((&cage.Cage{}).Gap()), checkWorlds(worldsDir(s)),
 	}
 }

@@ -6,12 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -118,6 +115,7 @@ func (p *pool) run(ctx context.Context, s *State, c *local.Campaign, tell func(s
 	defer folder.Close()
 	c.Folder, c.Command, c.Abandon, c.Drain = folder, p.command, p.abandon, drain
 	c.Ready = func() error { return p.ready(s) }
+	c.Room = tryRoom(func() { tell("there is too little memory for another run: it waits until there is more") })
 	sum, err := c.Run(ctx)
 	switch {
 	case errors.Is(err, local.ErrSettings):
@@ -194,19 +192,4 @@ func untilEOF(ctx context.Context, from io.Reader) (_ context.Context, line <-ch
 		_, _ = io.Copy(io.Discard, in)
 	}()
 	return ctx, came, cancel
-}
-
-// usualWorkers is how many runs this machine has processors and memory for, if so many environments more are prepared.
-// Root is its files.
-func usualWorkers(root fs.FS, prepared int) int {
-	return max(1, min(runtime.NumCPU(), roomFor(root)-prepared))
-}
-
-// roomFor is how many environments there is memory for.
-func roomFor(root fs.FS) int {
-	memory, known := availableMemory(root)
-	if !known {
-		return math.MaxInt
-	}
-	return int(memory / usualMemory)
 }

@@ -39,6 +39,12 @@ type processes struct {
 	// setups has a place for each that may be set up at a time. Setting up takes a processor for
 	// seconds; if many did so at once, none would be in time.
 	setups chan struct{}
+	// room reports whether there is memory for one more, beside so many that are being set up; nil if that is not up to
+	// this machine.
+	room func(growing int) bool
+
+	mu sync.Mutex
+	up int // environments that are set up, or being so
 }
 
 // Start starts the process of an environment and returns who speaks for it. Its cluster comes up when it is known what
@@ -67,20 +73,44 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	}
 	go func() {
 		defer close(l.placed)
-		l.settled, l.err = p.queueUp(ctx)
+		l.settled, l.err = p.queueUp(ctx, log)
 	}()
 	return newSpokesman(l), nil
 }
 
-// queueUp waits for a place among those that are set up, and returns how to give it back, which may be
-// done more than once.
-func (p *processes) queueUp(ctx context.Context) (giveBack func(), err error) {
+// queueUp waits for a place among those that are set up, and for memory, and returns how to give the place back, which
+// may be done more than once. Who got one is among those that are up, until it leaves.
+func (p *processes) queueUp(ctx context.Context, log *slog.Logger) (giveBack func(), err error) {
 	select {
 	case p.setups <- struct{}{}:
-		return sync.OnceFunc(func() { <-p.setups }), nil
 	case <-ctx.Done():
 		return func() {}, context.Cause(ctx)
 	}
+	err = untilRoom(ctx, p.enter, func() { log.Warn("there is too little memory: waiting for more") })
+	if err != nil {
+		<-p.setups
+		return func() {}, err
+	}
+	return sync.OnceFunc(func() { <-p.setups }), nil
+}
+
+// enter counts one more among those that are up, if there is room. The only one has room anyway: it can wait for
+// nobody.
+func (p *processes) enter() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.up > 0 && p.room != nil && !p.room(len(p.setups)-1) {
+		return false
+	}
+	p.up++
+	return true
+}
+
+// leave is for one that was up.
+func (p *processes) leave() {
+	p.mu.Lock()
+	p.up--
+	p.mu.Unlock()
 }
 
 // lodging is one environment of a server.
@@ -126,6 +156,9 @@ func (l *lodging) Close() {
 	l.env.Close()
 	<-l.placed
 	l.settled()
+	if l.err == nil {
+		l.leave()
+	}
 	if err := l.guest.leave(func(step string) { l.log.Debug(step) }); err != nil {
 		l.log.Warn("something is left in the cluster", "error", err)
 	}

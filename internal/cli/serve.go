@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
 
@@ -81,6 +80,9 @@ has a line for each session, environment and refused request, and more with
 			} else if err := f.pods.complete(&f.cloud, f.memory.bytes); err != nil {
 				return err
 			}
+			if !c.Flags().Changed("max-sessions") {
+				f.sessions = f.usual()
+			}
 			return serve(c.Context(), s, f)
 		},
 	}
@@ -88,8 +90,10 @@ has a line for each session, environment and refused request, and more with
 	flags.StringVar(&f.addr, "addr", defaultAddr, "where to listen; port 0 is any")
 	flags.StringVar(&f.token, "token-file", "",
 		"`file` with the token that callers must show; otherwise AIOPSLAB_TOKEN, or none")
-	flags.IntVar(&f.sessions, "max-sessions", server.DefaultMaxSessions,
-		"how many sessions and environments there may be at once")
+	flags.IntVar(&f.sessions, "max-sessions", 0, "how many sessions and environments there may be at once")
+	// Manual pages are the same everywhere.
+	flags.Lookup("max-sessions").DefValue = fmt.Sprintf("%d for each processor, if there is memory for them; %d on a "+
+		"cluster", sessionsForProcessor, server.DefaultMaxSessions)
 	flags.IntVar(&f.queued, "max-queued", server.DefaultMaxQueued,
 		"how many sessions may wait in line for a place; 0 refuses them at once")
 	flags.StringVar(&f.results, "results", defaultResults, "`directory` of the records")
@@ -105,6 +109,17 @@ has a line for each session, environment and refused request, and more with
 	f.cloud.addPast(c)
 	f.pods.add(c, "sessions")
 	return c
+}
+
+// here reports whether the environments of sessions are on this machine.
+func (f *serveFlags) here() bool { return !f.pods.cluster() && !f.cloud.onCluster() }
+
+// usual is how many sessions there may be at once, if nobody says.
+func (f *serveFlags) usual() int {
+	if f.here() {
+		return usualSessions(os.DirFS("/"))
+	}
+	return server.DefaultMaxSessions
 }
 
 // openPosts finds the cluster whose pods are the processes of sessions, and looks whether it would have them. It is nil
@@ -233,7 +248,7 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	setups := runtime.NumCPU()
+	setups := processors()
 	if posts != nil { // Which pods run when is up to the cluster.
 		defer posts.Cloud.Close()
 		setups = f.sessions
@@ -259,6 +274,9 @@ func serve(ctx context.Context, s *State, f *serveFlags) error {
 	}
 	if worldsDir(s) != "" && !f.cloud.onCluster() {
 		workers.worlds = &heldWorlds{}
+	}
+	if f.here() {
+		workers.room = func(growing int) bool { return roomForMore(os.DirFS("/"), growing) }
 	}
 	o.Workers = workers
 	if !f.untilEOF { // A program that starts the server is often the agent.
