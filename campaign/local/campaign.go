@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/aiopslab/aiopslab/session"
@@ -89,6 +90,7 @@ var (
 	ErrBudget  = errors.New("the budget is used up")
 	ErrDrained = errors.New("no more runs are to be started")
 	ErrRow     = errors.New("the environment fails again and again")
+	ErrFull    = errors.New("the disk is full")
 )
 
 // job is a run that is to be had.
@@ -338,6 +340,9 @@ func (c *Campaign) take(which int) *Try {
 	if err == nil {
 		t.Dir, err = c.Folder.desk(j.Who())
 	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = fmt.Errorf("%w: %s", ErrFull, c.Folder.Dir)
+	}
 	if err != nil {
 		c.stop(err)
 		return nil
@@ -362,8 +367,10 @@ func (c *Campaign) do(ctx context.Context, t *Try) ending {
 	r, err := t.result()
 	stopped := ctx.Err() != nil
 	if err != nil && !stopped {
-		if err := c.Abandon(t, why); err != nil {
-			return ending{try: t, err: fmt.Errorf("record that a run was lost (%s): %w", why, err)}
+		if err := c.Abandon(t, why); err != nil { // It tells nothing, as one that was cut off.
+			spent, derr := c.Folder.drop(t.Dir)
+			err = fmt.Errorf("record that a run was lost (%s): %w", why, err)
+			return ending{try: t, spent: spent, err: errors.Join(err, derr)}
 		}
 		r, err = t.result()
 	}
@@ -409,7 +416,10 @@ func (c *Campaign) end(e ending) {
 	} else {
 		c.ahead = slices.DeleteFunc(c.ahead, func(t *Try) bool { return t == e.try })
 	}
-	if e.err != nil {
+	switch {
+	case errors.Is(e.err, syscall.ENOSPC):
+		c.stop(fmt.Errorf("%w: %s", ErrFull, c.Folder.Dir))
+	case e.err != nil:
 		c.stop(e.err)
 	}
 	r := e.result

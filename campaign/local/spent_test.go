@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/aiopslab/aiopslab/record"
@@ -141,7 +142,7 @@ func TestSpentOnWhatIsLost(t *testing.T) {
 	}
 	leaveHalf(t, desk, "1")
 	f.lock.Close()
-	full := errors.New("no space left on device")
+	full := &os.PathError{Op: "write", Path: "1.jsonl", Err: syscall.ENOSPC}
 	c, _ := world(t, dir)
 	c.Runs, c.Workers = campaignRuns("dies"), 1
 	c.Command = func(try *Try) *exec.Cmd {
@@ -150,7 +151,7 @@ func TestSpentOnWhatIsLost(t *testing.T) {
 	}
 	c.Abandon = func(*Try, string) error { return full } // Nobody can record that it was lost.
 	sum, err := c.Run(t.Context())
-	if err != nil || !errors.Is(sum.Why, full) || sum.Spent != 1 {
+	if err != nil || !errors.Is(sum.Why, ErrFull) || sum.Spent != 2 || sum.Left != 1 {
 		t.Errorf("%+v, %v", sum, err)
 	}
 	c.Folder.Close()

@@ -23,6 +23,7 @@ var programs = map[string]func() int{
 	"fetch":         fetch,
 	"withmodel":     withModel,
 	"hostile-agent": hostileAgent,
+	"fakelab":       fakelab,
 	"tinydisk":      tinydisk, "tinymount": tinymount,
 }
 
