@@ -2,10 +2,13 @@ package report
 
 import (
 	"bytes"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
@@ -129,5 +132,40 @@ func TestCompareAlone(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "cost") {
 		t.Errorf("a cost that nobody told:\n%s", out.String())
+	}
+}
+
+// A spreadsheet gets the same numbers, and no formula.
+func TestCompareCSV(t *testing.T) {
+	a, b := ran("=a", "ssaasa", 1, 10), ran("b", "ssaaas", 1, 4)
+	var out bytes.Buffer
+	if err := Compare("=a", "b", a, b).WriteCSV(&out); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(&out).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, l := range lines {
+		for _, at := range []int{12, 13} { // Where an interval lies is what other tests are about.
+			if l[at] != "" && l[at] != "low" && l[at] != "high" {
+				l[at] = "x"
+			}
+		}
+		got = append(got, strings.Join(l, ","))
+	}
+	want := []string{
+		"by,name,first,second,pairs,both,first_alone,second_alone,neither,first_value,second_value,difference,low,high,p,detectable",
+		"all,,'=a,b,6,2,1,1,2,0.5,0.5,0,x,x,1,1",
+		"task,detection,'=a,b,3,1,1,0,1,0.666667,0.333333,-0.333333,x,x,1,",
+		"task,localization,'=a,b,3,1,0,1,1,0.333333,0.666667,0.333333,x,x,1,",
+		"measure,time (s),'=a,b,6,,,,,11,5,-6,x,x,,",
+		"measure,steps,'=a,b,6,,,,,0,0,0,x,x,,",
+		"measure,tokens in,'=a,b,6,,,,,0,0,0,x,x,,",
+		"measure,tokens out,'=a,b,6,,,,,0,0,0,x,x,,",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }

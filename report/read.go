@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
@@ -71,6 +72,8 @@ func (r *Run) Contestant() string {
 	return fmt.Sprintf("%s (%s)", r.Agent, r.Model)
 }
 
+var errNoProblem = errors.New("the record has no problem in it")
+
 // Unfinished is the class of a run without a verdict.
 const Unfinished session.Class = "unfinished"
 
@@ -129,7 +132,7 @@ func readRun(file string) (*Run, error) {
 		return r, nil
 	}
 	if r.Task == "" {
-		return nil, fmt.Errorf("%s: the record has no problem in it", file)
+		return nil, fmt.Errorf("%s: %w", file, errNoProblem)
 	}
 	r.take(v)
 	return r, nil

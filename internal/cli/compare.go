@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/record/index"
 	runs "github.com/aiopslab/aiopslab/report"
 )
 
@@ -27,8 +28,8 @@ could have shown.
 A and B are agents, as 'aiopslab report' names them, with records in 'results'
 or where --in says; or paths of records, each of which is one side.
 
--o markdown is for a pull request, and -o html is one page that needs no other
-file.`,
+-o markdown is for a pull request, -o csv for a spreadsheet, and -o html is one
+page that needs no other file.`,
 		Example: `  aiopslab compare runbook react
   aiopslab compare 'react (gpt-4o)' 'react (gpt-4o-mini)' --in campaign
   aiopslab compare before/ after/ -o markdown`,
@@ -36,7 +37,7 @@ file.`,
 		RunE: func(_ *cobra.Command, args []string) error { return compareRuns(s, args, in, output) },
 	}
 	c.Flags().StringSliceVar(&in, "in", []string{defaultResults}, "`paths` of the records of agents")
-	outputFlag(c, &output, asMarkdown, asHTML, asJSON, asYAML)
+	outputFlag(c, &output, asMarkdown, asCSV, asHTML, asJSON, asYAML)
 	return c
 }
 
@@ -45,7 +46,7 @@ func compareRuns(s *State, names, in []string, output string) error {
 	var known []string
 	var err error
 	if !arePaths(names) {
-		err = eachRun(s, in, func(r *runs.Run) {
+		err = eachKnown(s, in, func(r *runs.Run) {
 			known = append(known, r.Agent, r.Contestant())
 			for i, name := range names {
 				if name == r.Agent || name == r.Contestant() {
@@ -55,7 +56,8 @@ func compareRuns(s *State, names, in []string, output string) error {
 		})
 	} else {
 		for i, path := range names {
-			if err = eachRun(s, []string{path}, func(r *runs.Run) { sides[i] = append(sides[i], r) }); err != nil {
+			err = eachKnown(s, []string{path}, func(r *runs.Run) { sides[i] = append(sides[i], r) })
+			if err != nil {
 				break
 			}
 		}
@@ -81,6 +83,8 @@ func compareRuns(s *State, names, in []string, output string) error {
 	switch output {
 	case asMarkdown:
 		return c.WriteMarkdown(s.Stdout)
+	case asCSV:
+		return c.WriteCSV(s.Stdout)
 	case asHTML:
 		return c.WriteHTML(s.Stdout)
 	}
@@ -112,6 +116,48 @@ func eachRun(s *State, paths []string, take func(*runs.Run)) error {
 	return out.end(len(files))
 }
 
+// eachKnown tells of the runs of paths what a comparison asks: those of directories by the index, which reads a record
+// once. What cannot be read is named and left out.
+func eachKnown(s *State, paths []string, take func(*runs.Run)) error {
+	out, all := leftOut{s: s, paths: paths}, 0
+	know := func(x *index.Run) {
+		if r, err := runs.Known(x); err != nil {
+			out.add(err)
+		} else {
+			take(r)
+		}
+	}
+	for _, path := range paths {
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			if err := eachRun(s, []string{path}, take); err != nil {
+				return err
+			}
+			all++
+			continue
+		}
+		x, err := readIndex(path)
+		if err != nil {
+			return err
+		}
+		for _, u := range x.Unreadable {
+			out.add(fmt.Errorf("%s: %s", u.File, u.Why))
+		}
+		for i := range x.Runs {
+			know(&x.Runs[i])
+		}
+		all += len(x.Runs) + len(x.Unreadable)
+	}
+	if all == 0 {
+		return noRecords(paths)
+	}
+	return out.end(all)
+}
+
+// noRecords is the error of paths without any.
+func noRecords(paths []string) error {
+	return fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")), recordsHint)
+}
+
 // recordsHint says where records come from.
 const recordsHint = "Name a directory with records; 'aiopslab run' makes them."
 
@@ -124,8 +170,7 @@ func recordFiles(paths []string) ([]string, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fail(ExitUsage, fmt.Errorf("there is no record of a run in %s", strings.Join(paths, ", ")),
-			recordsHint)
+		return nil, noRecords(paths)
 	}
 	return files, nil
 }

@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/record/index"
 	"github.com/aiopslab/aiopslab/report/dataset"
 	"github.com/aiopslab/aiopslab/report/export"
 )
@@ -38,12 +40,13 @@ type exportFlags struct {
 	steps    bool
 	// telemetry makes a data set of incidents instead.
 	telemetry bool
+	in        string
 }
 
 func newExport(s *State) *cobra.Command {
 	f := &exportFlags{}
 	c := &cobra.Command{
-		Use:   "export [PATH...]",
+		Use:   "export [RUN...]",
 		Short: "Write runs in the formats of other tools",
 		Long: `Write runs in the formats of other tools, from their records.
 
@@ -58,8 +61,9 @@ func newExport(s *State) *cobra.Command {
 uses, of what 'run' or 'bench' with --keep-telemetry has kept: metrics, logs,
 traces and topology in DIR/cases/RUN, what was wrong and when in DIR/truth/RUN.
 
-PATH is a record or a directory of them; without any it is 'results'. Without
--o, standard output gets it. With -o, atif and aiopslab make a directory with a
+RUN is a record, or a directory of them; or the id of a run, as 'aiopslab runs'
+lists it, or as much of its beginning as no other run has. Without any it is
+'results'. Without -o, standard output gets it. With -o, atif and aiopslab make a directory with a
 file RUN.json for each run, or one file if its name ends in .json and there is
 one run; the others make a file. Records that cannot be read are named and left
 out. What an endpoint wants to be shown, such as a key, is in
@@ -68,7 +72,8 @@ $` + headersVariable + `, as key=value with commas between them.`,
   aiopslab export results --format atif -o trajectories
   aiopslab export results --format otlp --endpoint http://localhost:4318
   aiopslab export results --format parquet --steps -o steps.parquet
-  aiopslab export results --telemetry -o incidents`,
+  aiopslab export results --telemetry -o incidents
+  aiopslab export 20261117-1618 20261118-0930 --telemetry -o incidents`,
 		RunE: func(c *cobra.Command, args []string) error { return exportRuns(c.Context(), s, f, args) },
 	}
 	c.Flags().StringVar(&f.format, "format", "", "`format`: "+alternatives(exportFormats))
@@ -77,6 +82,7 @@ $` + headersVariable + `, as key=value with commas between them.`,
 	c.Flags().BoolVar(&f.steps, "steps", false, "a table of steps, not of runs")
 	completeFlag(c, "format", func() []string { return exportFormats })
 	c.Flags().BoolVar(&f.telemetry, "telemetry", false, "a data set of incidents, not of runs")
+	inFlag(c, &f.in)
 	return c
 }
 
@@ -104,14 +110,38 @@ func (f *exportFlags) check() error {
 	return nil
 }
 
-func exportRuns(ctx context.Context, s *State, f *exportFlags, paths []string) error {
+// records are the records of runs and paths, each once.
+func (f *exportFlags) records(names []string) (files []string, err error) {
+	x := sync.OnceValues(func() (*index.Index, error) { return readIndex(f.in) })
+	have := map[string]bool{}
+	for _, name := range names {
+		var some []string
+		if _, missing := os.Stat(name); missing == nil {
+			some, err = recordFiles([]string{name})
+		} else {
+			some = make([]string, 1)
+			some[0], err = findRunIn(name, f.in, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range some {
+			if !have[file] {
+				files, have[file] = append(files, file), true
+			}
+		}
+	}
+	return files, nil
+}
+
+func exportRuns(ctx context.Context, s *State, f *exportFlags, names []string) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	if len(paths) == 0 {
-		paths = []string{defaultResults}
+	if len(names) == 0 {
+		names = []string{f.in}
 	}
-	files, err := recordFiles(paths)
+	files, err := f.records(names)
 	if err != nil {
 		return err
 	}
@@ -122,7 +152,7 @@ func exportRuns(ctx context.Context, s *State, f *exportFlags, paths []string) e
 	if err != nil {
 		return err
 	}
-	out := leftOut{s: s, paths: paths}
+	out := leftOut{s: s, paths: names}
 	for _, name := range files {
 		if ctx.Err() != nil {
 			to.drop()

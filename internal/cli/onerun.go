@@ -43,7 +43,12 @@ func findRun(name, dir string) (string, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 		return name, nil
 	}
-	x, err := readIndex(dir)
+	return findRunIn(name, dir, func() (*index.Index, error) { return readIndex(dir) })
+}
+
+// findRunIn is findRun for what is no file, by the index of the directory.
+func findRunIn(name, dir string, open func() (*index.Index, error)) (string, error) {
+	x, err := open()
 	if err != nil {
 		return "", err
 	}
