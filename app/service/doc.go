@@ -17,7 +17,8 @@
 // grpc_server_handled_total and grpc_server_handling_seconds (labels grpc_service, grpc_method,
 // grpc_code), http_requests_total and http_request_duration_seconds (labels handler, method, code),
 // and the process_* and store client metrics. It sends its spans over OTLP to the address in
-// OTEL_EXPORTER_OTLP_ENDPOINT, all of them unless JAEGER_SAMPLE_RATIO says less.
+// OTEL_EXPORTER_OTLP_ENDPOINT, over gRPC or HTTP (OTEL_EXPORTER_OTLP_PROTOCOL), all of them unless
+// JAEGER_SAMPLE_RATIO says less.
 //
 // Nothing here is global: many services share a process.
 package service

@@ -32,10 +32,15 @@ const (
 	farewell = 500 * time.Millisecond
 )
 
-// Config says what a service is called and how it logs.
+// Config says what a service is called, how it logs, and how its spans are sent.
 type Config struct {
 	Name string       // in traces and metrics
 	Log  *slog.Logger // default: [NewLog] on standard output
+	// Protocol is how spans are sent, OverGRPC unless it says otherwise: the SDKs of some languages prefer one, those
+	// of others the other. OTEL_EXPORTER_OTLP_PROTOCOL has the last word.
+	Protocol string
+	// Collector is the URL that spans are sent to. Default: OTEL_EXPORTER_OTLP_ENDPOINT.
+	Collector string
 }
 
 // Service is one running microservice. Its methods may be called concurrently.
@@ -74,7 +79,7 @@ func New(ctx context.Context, env *kit.Env, cfg Config) (*Service, error) {
 	if s.Log == nil {
 		s.Log = NewLog(env.Stdout, slog.LevelInfo)
 	}
-	if err := s.startTraces(ctx); err != nil {
+	if err := s.startTraces(ctx, cfg); err != nil {
 		return nil, err
 	}
 	ln, err := env.Net.Listen("tcp", ":"+cmp.Or(env.Getenv("OTEL_EXPORTER_PROMETHEUS_PORT"), strconv.Itoa(MetricsPort)))

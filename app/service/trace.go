@@ -1,10 +1,12 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/url"
 	"runtime"
 	"strconv"
@@ -13,11 +15,18 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+)
+
+// The protocols of OTLP, by the names that OTEL_EXPORTER_OTLP_PROTOCOL has for them.
+const (
+	OverGRPC = "grpc"
+	OverHTTP = "http/protobuf"
 )
 
 const (
@@ -27,7 +36,7 @@ const (
 
 // startTraces begins to send spans to the collector the environment names. There may be none, and
 // it may be down: spans are then dropped, as everywhere.
-func (s *Service) startTraces(ctx context.Context) error {
+func (s *Service) startTraces(ctx context.Context, cfg Config) error {
 	opts := []sdktrace.TracerProviderOption{
 		sdktrace.WithResource(resource.NewSchemaless(
 			attribute.String("service.name", s.Name),
@@ -36,24 +45,17 @@ func (s *Service) startTraces(ctx context.Context) error {
 		)),
 		sdktrace.WithSampler(sdktrace.ParentBased(sampler(s.Env.Getenv("JAEGER_SAMPLE_RATIO")))),
 	}
-	if endpoint := s.Env.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"); endpoint != "" {
+	if endpoint := cmp.Or(cfg.Collector, s.Env.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT")); endpoint != "" {
 		u, err := url.Parse(endpoint)
 		if err != nil || u.Host == "" {
 			return fmt.Errorf("OTEL_EXPORTER_OTLP_ENDPOINT %q is not a URL such as http://jaeger:4317", endpoint)
 		}
-		conn, err := grpc.NewClient("passthrough:///"+u.Host,
-			append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
-		if err != nil {
-			return err
-		}
-		sender, err := otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn),
-			otlptracegrpc.WithTimeout(exportTimeout), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
+		sender, err := s.sender(ctx, u, cmp.Or(s.Env.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), cfg.Protocol, OverGRPC))
 		if err != nil {
 			return err
 		}
 		opts = append(opts, sdktrace.WithBatcher(&exporter{SpanExporter: sender, log: s.Log},
 			sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout)))
-		s.onClose(func(context.Context) error { return conn.Close() })
 	}
 	s.provider = sdktrace.NewTracerProvider(opts...)
 	s.tracer = s.provider.Tracer("github.com/aiopslab/aiopslab/app/service")
@@ -62,6 +64,31 @@ func (s *Service) startTraces(ctx context.Context) error {
 		return nil
 	})
 	return nil
+}
+
+// sender sends spans to a collector.
+func (s *Service) sender(ctx context.Context, collector *url.URL, protocol string) (sdktrace.SpanExporter, error) {
+	switch protocol {
+	case OverGRPC:
+		conn, err := grpc.NewClient("passthrough:///"+collector.Host,
+			append(s.dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
+		if err != nil {
+			return nil, err
+		}
+		s.onClose(func(context.Context) error { return conn.Close() })
+		return otlptracegrpc.New(ctx, otlptracegrpc.WithGRPCConn(conn),
+			otlptracegrpc.WithTimeout(exportTimeout), otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{}))
+	case OverHTTP:
+		t := s.Env.HTTPTransport()
+		s.onClose(func(context.Context) error {
+			t.CloseIdleConnections()
+			return nil
+		})
+		return otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(collector.JoinPath("v1/traces").String()),
+			otlptracehttp.WithHTTPClient(&http.Client{Transport: t, Timeout: exportTimeout}),
+			otlptracehttp.WithTimeout(exportTimeout), otlptracehttp.WithRetry(otlptracehttp.RetryConfig{}))
+	}
+	return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q is not known: want %s or %s", protocol, OverGRPC, OverHTTP)
 }
 
 // exporter tells the service's own log when spans begin to get lost. The SDK would tell the
