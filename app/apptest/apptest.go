@@ -45,6 +45,8 @@ type Pod struct {
 	image *kit.Image
 	spec  v1.Container
 	env   map[string]string
+	// before are the containers that have yet to run before this one: they are not run again when it is.
+	before []first
 
 	mu      sync.Mutex
 	keepers []func(context.Context, *past.Past) error
@@ -52,7 +54,7 @@ type Pod struct {
 
 // Deploy starts all deployments of an application. Of the manifests it heeds commands, arguments,
 // variables, and volumes from ConfigMaps and Secrets; other volumes are directories that survive a
-// restart. Containers beside the first are left out. Those that run before it are run once.
+// restart. Containers beside the first are left out. Those that run before it are run once, until they end well.
 func Deploy(t testing.TB, a *app.App, images *kit.Registry) *Deployment {
 	t.Helper()
 	objects, err := manifest.Read(a.Manifests)
@@ -147,11 +149,9 @@ func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]m
 			fmt.Sprintf("10.244.%d.%s", i+1, addr[strings.LastIndex(addr, ".")+1:]))
 		m.Install(*image)
 		mount(m, spec.Volumes, before, files)
-		argv := append(slices.Clone(before.Command), before.Args...)
-		run := m.Start((&Pod{Machine: m, image: image}).Program(argv[0]), argv...)
-		if code := run.Wait(); code != 0 {
-			d.t.Fatalf("%s exits %d: %s%s", before.Name, code, run.Stdout, run.Stderr)
-		}
+		p.before = append(p.before, first{
+			&Pod{Machine: m, image: image}, append(slices.Clone(before.Command), before.Args...),
+		})
 		for _, v := range spec.Volumes {
 			from, to := mountedAt(before, v.Name), mountedAt(c, v.Name)
 			if v.EmptyDir == nil || from == "" || to == "" {
@@ -161,6 +161,26 @@ func (d *Deployment) add(dep *appsv1.Deployment, addr string, files map[string]m
 				d.t.Fatal(err)
 			}
 		}
+	}
+}
+
+// first is a container that runs before that of its pod.
+type first struct {
+	*Pod
+	argv []string
+}
+
+// after is a program that begins when those before it have ended well, as often as that takes.
+func after(before []first, program kit.Program) kit.Program {
+	return func(ctx context.Context, env *kit.Env) error {
+		for _, f := range before {
+			for kit.Run(ctx, f.Program(f.argv[0]), f.Machine.Env(f.argv...)) != 0 {
+				if ctx.Err() != nil {
+					return ctx.Err()
+				}
+			}
+		}
+		return program(ctx, env)
 	}
 }
 
@@ -222,7 +242,8 @@ func (d *Deployment) start(p *Pod) {
 			p.keepers = append(p.keepers, f)
 		}
 	})
-	p.Run = p.Machine.Run(p.Program(env.Args[0]), env)
+	p.Run = p.Machine.Run(after(p.before, p.Program(env.Args[0])), env)
+	p.before = nil
 }
 
 // Keeps reports whether the pod's program wants to be told the past that it has kept.

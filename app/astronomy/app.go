@@ -16,7 +16,7 @@ func App() *app.App {
 	}
 	services := []app.Service{
 		part("frontend-proxy", "frontend", "image-provider", "flagd", "load-generator", "jaeger",
-			"grafana"),
+			"grafana", "otel-collector"),
 		part("frontend", "ad", "cart", "checkout", "currency", "product-catalog", "recommendation", "shipping",
 			"product-reviews"),
 		part("ad", "flagd"),
@@ -26,7 +26,7 @@ func App() *app.App {
 		part("email", "flagd"),
 		part("payment", "flagd"),
 		part("product-catalog", "postgresql", "flagd"),
-		part("product-reviews", "postgresql", "llm", "flagd"),
+		part("product-reviews", "postgresql", "llm", "product-catalog", "flagd"),
 		part("llm", "flagd"),
 		part("quote"),
 		part("recommendation", "product-catalog", "flagd"),
@@ -40,7 +40,7 @@ func App() *app.App {
 		{Name: "valkey-cart", Kind: "redis"},
 		{Name: "kafka", Kind: "infrastructure"},
 		{Name: "postgresql", Kind: "infrastructure"},
-		{Name: "otel-collector", Kind: "infrastructure", Calls: []string{"jaeger"}, Port: 8888},
+		{Name: "otel-collector", Kind: "infrastructure", Calls: []string{"jaeger", "kafka"}, Port: 8888},
 		{Name: "jaeger", Kind: "infrastructure", Port: 16686},
 	}
 	for i := range services {

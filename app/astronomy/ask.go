@@ -97,7 +97,9 @@ var questions = map[string]ask.Question{
 		return err
 	}),
 	"llm": ask.Post("/v1/chat/completions",
-		`{"model": "astronomy-llm", "messages": [{"role": "tool", "content": "[{\"score\": \"3.5\"}]"}]}`,
+		`{"model": "astronomy-llm", "messages": [
+			{"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "fetch_product_reviews"}}]},
+			{"role": "tool", "tool_call_id": "1", "content": "[{\"score\": \"3.5\"}]"}]}`,
 		func(status int, body []byte) error {
 			if status != http.StatusOK || !bytes.Contains(body, []byte("1 buyers give it 3.5 of 5")) {
 				return ask.Wrong("%d %s", status, body)

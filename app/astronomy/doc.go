@@ -6,13 +6,14 @@
 //	    /api/products         product-catalog; currency
 //	    /api/recommendations  recommendation -> product-catalog
 //	    /api/data             ad
-//	    /api/product-reviews  product-reviews -> llm
+//	    /api/product-reviews  product-reviews -> llm, product-catalog
 //	    /api/cart             cart -> valkey-cart
 //	    /api/shipping         shipping -> quote
 //	    /api/checkout         checkout -> cart, product-catalog, currency, shipping, payment, email, kafka
 //	  /images/      image-provider
 //	  /flagservice/ flagd
 //	  /grafana/     grafana -> Prometheus, jaeger
+//	  /otlp-http/   otel-collector
 //
 // Orders go through Kafka to accounting, which keeps them in PostgreSQL, and to fraud-detection. Services ask flagd
 // for feature flags, each of which makes one of them misbehave; see flags.go. Names, ports, messages, data and flags

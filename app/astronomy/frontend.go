@@ -21,7 +21,7 @@ import (
 )
 
 //go:embed page.html
-var html string
+var shopPage string
 
 const (
 	apiCost  = 300 * time.Microsecond
@@ -43,7 +43,7 @@ func frontendMain(ctx context.Context, env *kit.Env) error {
 		return s.Fatal(ctx, "cannot start frontend", err)
 	}
 	mux := http.NewServeMux()
-	shop := page.New(html)
+	shop := page.New(telemetryOf(env).in(shopPage))
 	for _, p := range []struct{ pattern, name string }{
 		{"GET /{$}", "/"},
 		{"GET /product/{id}", "/product/{id}"},

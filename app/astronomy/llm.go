@@ -23,8 +23,9 @@ const (
 	modelName = "astronomy-llm"
 	// limitedModel is one of which too much is asked already.
 	limitedModel = "astronomy-llm-rate-limit"
-	// fetchReviews is the tool that the model uses.
+	// fetchReviews and fetchProduct are the tools that the model uses.
 	fetchReviews = "fetch_product_reviews"
+	fetchProduct = "fetch_product_info"
 	// misjudged is the product that the model sums up wrongly with llmInaccurateResponse.
 	misjudged = "L9ECAV7KIM"
 	bestScore = 5
@@ -137,7 +138,7 @@ func refuse(w http.ResponseWriter, code int, kind, text string) {
 
 var productID = regexp.MustCompile(`\b[0-9A-Z]{10}\b`)
 
-// next is the message that comes next: a wish to read reviews, or, if they are there, a summary of them.
+// next is the message that comes next: a wish to read what is known of a product, or, if that is there, a summary.
 func (c chat) next(inaccurate bool) message {
 	m := message{Role: "assistant", Content: "I know nothing but products of this shop, by their ids."}
 	product := ""
@@ -146,27 +147,48 @@ func (c chat) next(inaccurate bool) message {
 			product = cmp.Or(productID.FindString(q.Content), product)
 		}
 	}
-	last := c.Messages[len(c.Messages)-1]
-	reads := slices.ContainsFunc(c.Tools, func(t tool) bool { return t.Function.Name == fetchReviews })
-	switch {
-	case last.Role == "tool":
-		m.Content = summary(last.Content, inaccurate && product == misjudged)
-	case product != "" && reads:
+	switch told := c.told(); {
+	case told != nil:
+		m.Content = summary(told[fetchProduct], told[fetchReviews], inaccurate && product == misjudged)
+	case product != "" && slices.ContainsFunc(c.Tools, func(t tool) bool { return t.Function.Name == fetchReviews }):
 		m.Content = ""
-		m.ToolCalls = []toolCall{{
-			ID: "call_" + uuid.NewString(), Type: "function",
-			Function: function{Name: fetchReviews, Arguments: fmt.Sprintf(`{"product_id": %q}`, product)},
-		}}
+		for _, t := range c.Tools {
+			if t.Function.Name == fetchReviews || t.Function.Name == fetchProduct {
+				m.ToolCalls = append(m.ToolCalls, toolCall{
+					ID: "call_" + uuid.NewString(), Type: "function",
+					Function: function{Name: t.Function.Name, Arguments: fmt.Sprintf(`{"product_id": %q}`, product)},
+				})
+			}
+		}
 	}
 	return m
 }
 
-// summary sums up reviews. An inaccurate one says the opposite.
-func summary(text string, inaccurate bool) string {
+// told is what the tools have said that were called last, by the tool, or nil if it is not their turn.
+func (c chat) told() map[string]string {
+	told := map[string]string{}
+	i := len(c.Messages) - 1
+	for ; i >= 0 && c.Messages[i].Role == "tool"; i-- {
+		told[c.Messages[i].ToolCallID] = c.Messages[i].Content
+	}
+	if len(told) == 0 || i < 0 {
+		return nil
+	}
+	by := map[string]string{}
+	for _, t := range c.Messages[i].ToolCalls {
+		by[t.Function.Name] = told[t.ID]
+	}
+	return by
+}
+
+// summary sums up the reviews of a product. An inaccurate one says the opposite.
+func summary(product, reviews string, inaccurate bool) string {
 	var list []reviewJSON
-	if json.Unmarshal([]byte(text), &list) != nil || len(list) == 0 {
+	if json.Unmarshal([]byte(reviews), &list) != nil || len(list) == 0 {
 		return "There are no reviews of this product."
 	}
+	var known productJSON
+	_ = json.Unmarshal([]byte(product), &known) // Reviews can be summed up without its name.
 	score := func(r reviewJSON) float64 {
 		v, _ := strconv.ParseFloat(r.Score, 64) // What is no number is the worst.
 		return v
@@ -180,6 +202,6 @@ func summary(text string, inaccurate bool) string {
 	if inaccurate {
 		mean, best, worst = bestScore+1-mean, worst, best
 	}
-	return fmt.Sprintf("%d buyers give it %.1f of %d on average. The best that they say: %q And the worst: %q",
-		len(list), mean, bestScore, best.Description, worst.Description)
+	return fmt.Sprintf("%d buyers give it %.1f of %d on average. The best that they say of %s: %q And the worst: %q",
+		len(list), mean, bestScore, cmp.Or(known.Name, "it"), best.Description, worst.Description)
 }

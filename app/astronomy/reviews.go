@@ -1,13 +1,10 @@
 package astronomy
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
@@ -27,10 +24,6 @@ const (
 	reviewsCost = 150 * time.Microsecond
 	// maxQuestion is how long a question to the assistant may be.
 	maxQuestion = 2000
-	// limitedCalls is the part of the calls of the model that are too many with llmRateLimitError.
-	limitedCalls = 0.5
-	// apology is what the assistant says when there is no answer.
-	apology = "The assistant cannot answer at the moment. Please try again later."
 )
 
 // reviewsMain is the program product-reviews: what buyers say of products, from PostgreSQL, and an assistant that sums
@@ -46,19 +39,15 @@ func reviewsMain(ctx context.Context, env *kit.Env) error {
 		name: "product-reviews", port: "PRODUCT_REVIEWS_PORT", costs: service.Costs{"": reviewsCost},
 		start: func(ctx context.Context, s *service.Service, f *flags) (func(*grpc.Server), error) {
 			r := &reviews{
-				s: s, flags: f, model: cmp.Or(env.Getenv("LLM_MODEL"), modelName), base: env.Getenv("LLM_BASE_URL"),
-				client: s.HTTPClient(callTimeout), read: prometheus.NewCounterVec(prometheus.CounterOpts{
+				s: s, read: prometheus.NewCounterVec(prometheus.CounterOpts{
 					Name: "app_product_review_counter_total", Help: "Reviews that were read, by product.",
 				}, []string{"product_id"}),
-				asked: prometheus.NewCounterVec(prometheus.CounterOpts{
-					Name: "app_ai_assistant_counter_total", Help: "Questions to the assistant, by product.",
-				}, []string{"product_id"}),
 			}
-			if r.base == "" {
-				return nil, errors.New("LLM_BASE_URL is not set: want http://llm:8000/v1")
-			}
-			s.Registerer().MustRegister(r.read, r.asked)
+			s.Registerer().MustRegister(r.read)
 			var err error
+			if r.assistant, err = newAssistant(s, f, r.find); err != nil {
+				return nil, err
+			}
 			if db, err = openDatabase(ctx, s); err != nil {
 				return nil, err
 			}
@@ -70,12 +59,20 @@ func reviewsMain(ctx context.Context, env *kit.Env) error {
 
 type reviews struct {
 	demopb.UnimplementedProductReviewServiceServer
-	s           *service.Service
-	flags       *flags
-	db          *database
-	base, model string // of the language model
-	client      *http.Client
-	read, asked *prometheus.CounterVec
+	s         *service.Service
+	db        *database
+	assistant *assistant
+	read      *prometheus.CounterVec
+}
+
+// AskProductAIAssistant has a language model answer a question about a product.
+func (v *reviews) AskProductAIAssistant(ctx context.Context,
+	req *demopb.AskProductAIAssistantRequest,
+) (*demopb.AskProductAIAssistantResponse, error) {
+	if len(req.Question) > maxQuestion {
+		return nil, status.Errorf(codes.InvalidArgument, "a question may have %d bytes", maxQuestion)
+	}
+	return &demopb.AskProductAIAssistantResponse{Response: v.assistant.answer(ctx, req.ProductId, req.Question)}, nil
 }
 
 // GetProductReviews returns what buyers say of a product.
@@ -98,69 +95,6 @@ func (v *reviews) GetAverageProductReviewScore(ctx context.Context,
 		return nil, err
 	}
 	return &demopb.GetAverageProductReviewScoreResponse{AverageScore: averageScore(list)}, nil
-}
-
-// AskProductAIAssistant has a language model answer a question about a product. Who asks is told so if it cannot.
-func (v *reviews) AskProductAIAssistant(ctx context.Context,
-	req *demopb.AskProductAIAssistantRequest,
-) (*demopb.AskProductAIAssistantResponse, error) {
-	if len(req.Question) > maxQuestion {
-		return nil, status.Errorf(codes.InvalidArgument, "a question may have %d bytes", maxQuestion)
-	}
-	ctx, span := v.s.Span(ctx, "get_ai_assistant_response")
-	text, err := v.assist(ctx, req.ProductId, req.Question)
-	service.EndSpan(span, err)
-	if err != nil {
-		v.s.Log.ErrorContext(ctx, "The assistant failed", slog.String("product_id", req.ProductId),
-			slog.Any("error", err))
-		text = apology
-	}
-	return &demopb.AskProductAIAssistantResponse{Response: text}, nil
-}
-
-// assist asks the model, reads the reviews that it asks for, and gives it those.
-func (v *reviews) assist(ctx context.Context, product, question string) (string, error) {
-	c := chat{Model: v.model, Tools: []tool{{Type: "function", Function: function{Name: fetchReviews}}}}
-	c.Messages = []message{
-		{Role: "system", Content: "You answer questions about a product of a shop by what its buyers say."},
-		{Role: "user", Content: "About the product with the id " + product + ": " + question},
-	}
-	if v.flags.on(ctx, llmRateLimitError) && rand.Float64() < limitedCalls {
-		c.Model = limitedModel
-	}
-	first, err := v.complete(ctx, c)
-	if err != nil || len(first.ToolCalls) == 0 {
-		return first.Content, err
-	}
-	list, err := v.find(ctx, product)
-	if err != nil {
-		return "", err
-	}
-	v.asked.WithLabelValues(product).Inc()
-	told := make([]reviewJSON, len(list))
-	for i, r := range list {
-		told[i] = reviewOf(r)
-	}
-	data, err := json.Marshal(told)
-	if err != nil {
-		return "", err
-	}
-	c.Messages = append(c.Messages, first,
-		message{Role: "tool", ToolCallID: first.ToolCalls[0].ID, Content: string(data)})
-	last, err := v.complete(ctx, c)
-	return last.Content, err
-}
-
-// complete asks the model what comes next.
-func (v *reviews) complete(ctx context.Context, c chat) (message, error) {
-	var answer completion
-	if err := call(ctx, v.client, v.base+"/chat/completions", c, &answer); err != nil {
-		return message{}, err
-	}
-	if len(answer.Choices) == 0 {
-		return message{}, errors.New("the model answers nothing")
-	}
-	return answer.Choices[0].Message, nil
 }
 
 // find reads the reviews of a product. What has none is no product.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,9 +17,21 @@ import (
 // callTimeout is for one service's call to another.
 const callTimeout = 5 * time.Second
 
-// start begins a service under the name that the environment gives it.
+// overHTTP are the services whose SDKs, in the languages that the demo has them in, send OTLP over HTTP.
+var overHTTP = map[string]bool{"accounting": true, "ad": true, "email": true, "fraud-detection": true, "quote": true}
+
+// start begins a service under the name that the environment gives it. Servers that are no programs of the demo's own,
+// Envoy and nginx, are told host and port of the collector, all others a URL.
 func start(ctx context.Context, env *kit.Env, name string) (*service.Service, error) {
-	return service.New(ctx, env, service.Config{Name: cmp.Or(env.Getenv("OTEL_SERVICE_NAME"), name)})
+	cfg := service.Config{Name: cmp.Or(env.Getenv("OTEL_SERVICE_NAME"), name)}
+	if overHTTP[name] {
+		cfg.Protocol = service.OverHTTP
+	}
+	host, port := env.Getenv("OTEL_COLLECTOR_HOST"), env.Getenv("OTEL_COLLECTOR_PORT_GRPC")
+	if host != "" && port != "" {
+		cfg.Collector = "http://" + net.JoinHostPort(host, port)
+	}
+	return service.New(ctx, env, cfg)
 }
 
 // A part is a gRPC service: what it needs, and what it serves.

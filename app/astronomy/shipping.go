@@ -147,8 +147,8 @@ func reply(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// call posts JSON to another service and reads what it answers.
-func call(ctx context.Context, c *http.Client, url string, question, answer any) error {
+// call posts JSON to another service, with more headers, and reads what it answers.
+func call(ctx context.Context, c *http.Client, url string, question, answer any, header ...string) error {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return err
@@ -158,6 +158,9 @@ func call(ctx context.Context, c *http.Client, url string, question, answer any)
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
 	resp, err := c.Do(req)
 	if err != nil {
 		return err

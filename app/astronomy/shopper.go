@@ -203,15 +203,19 @@ func (p person) purchase(user string) purchaseJSON {
 
 // look opens a page as a browser does: the page, the flags that it asks for, and the pictures of products.
 func (u *shopper) look(ctx context.Context, page string, list ...product) error {
-	if err := u.g.get(ctx, page, page, nil); err != nil {
+	b := &browser{u: u}
+	html, err := b.load(ctx, "documentLoad", page, page)
+	if err != nil {
 		return err
 	}
+	defer b.tell(ctx, readTelemetry(html))
 	var header []string
 	if delay := u.slowness(ctx); delay > 0 {
 		header = []string{delayHeader, strconv.Itoa(delay)}
 	}
 	for _, p := range list {
-		if err := u.g.get(ctx, "/images/products/", "/images/products/"+p.picture+".jpg", nil, header...); err != nil {
+		_, err := b.load(ctx, "resourceFetch", "/images/products/", "/images/products/"+p.picture+".jpg", header...)
+		if err != nil {
 			return err
 		}
 	}
