@@ -166,3 +166,43 @@ func TestNoConstantCause(t *testing.T) {
 		t.Error("there are no analyses")
 	}
 }
+
+// Every document with a fault asks all questions, or says why it does not. Of a fault that only the injector can undo,
+// its kind says that.
+func TestNothingIsLeftOutWithoutAReason(t *testing.T) {
+	seen := map[*problem.Document]bool{}
+	asked, left := 0, 0
+	for _, p := range problemtest.Library(t).Problems {
+		d := p.Document
+		if seen[d] || len(d.Faults) == 0 || d.Goal != nil || d.Shift != nil {
+			continue
+		}
+		seen[d] = true
+		mendable := true
+		for _, f := range d.Faults {
+			k, err := fault.Find(fault.Kinds(), f.Kind)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fix, err := k.Fix(fault.Target{App: p.App, Service: f.Target}, &f.Params)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mendable = mendable && len(fix) > 0
+		}
+		for _, task := range problem.Tasks[:4] {
+			switch reason := d.Without[task]; {
+			case slices.Contains(d.Tasks, task):
+				asked++
+			case task == problem.Mitigation && !mendable && reason == "":
+			case len(reason) < 40:
+				t.Errorf("%s has no %s because %q: say why", d.File, task, reason)
+			default:
+				left++
+			}
+		}
+	}
+	if asked < 200 || left < 20 {
+		t.Errorf("%d questions are asked, and %d left out with a reason", asked, left)
+	}
+}

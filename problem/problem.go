@@ -86,7 +86,9 @@ type Document struct {
 	// Original are the tasks that AIOpsLab has, Disabled those it has and never enabled.
 	Original []Task `yaml:"original,omitempty"`
 	Disabled []Task `yaml:"disabled,omitempty"`
-	Answer   Answer `yaml:"answer,omitempty"`
+	// Without says of a task that the document does not have why nobody is asked it.
+	Without map[Task]string `yaml:"without,omitempty"`
+	Answer  Answer          `yaml:"answer,omitempty"`
 	// Goal is what an operation asks for. Such a document has no other task.
 	Goal *Goal `yaml:"goal,omitempty"`
 	// Shift is what may happen in a shift. Such a document has no other task.

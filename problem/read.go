@@ -3,6 +3,7 @@ package problem
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -142,6 +143,16 @@ func (r *reader) checkTasks() {
 			case slices.Index(list.tasks, t) < i:
 				r.add(at(list.name, i), "%s: %s is there twice", list.name, t)
 			}
+		}
+	}
+	for _, t := range slices.Sorted(maps.Keys(d.Without)) {
+		switch {
+		case !slices.Contains(Tasks, t):
+			r.add(at("without", string(t)), "without: %s", strict.Unknown("task", string(t), taskNames()))
+		case slices.Contains(d.Tasks, t):
+			r.add(at("without", string(t)), "without: %s is among tasks", t)
+		case d.Without[t] == "":
+			r.add(at("without", string(t)), "without: say why there is no %s", t)
 		}
 	}
 }

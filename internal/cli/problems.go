@@ -203,24 +203,26 @@ func newDescribe(s *State) *cobra.Command {
 
 type problemDetails struct {
 	problemRow
-	Document  string            `json:"document"`
-	Load      string            `json:"load"`
-	Faults    []string          `json:"faults"`
-	Answer    any               `json:"answer"`
-	Accepted  []string          `json:"also_accepted,omitempty"`
-	Because   string            `json:"because,omitempty"`
-	Differs   string            `json:"differs,omitempty"`
-	Solution  []string          `json:"solution,omitempty"`
-	TrueFixes map[string]string `json:"true_fixes,omitempty"`
-	MayFix    map[string]string `json:"may_fix,omitempty"`
-	Prompt    string            `json:"prompt"`
+	Document  string                  `json:"document"`
+	Load      string                  `json:"load"`
+	Faults    []string                `json:"faults"`
+	Answer    any                     `json:"answer"`
+	Accepted  []string                `json:"also_accepted,omitempty"`
+	Because   string                  `json:"because,omitempty"`
+	Without   map[problem.Task]string `json:"without,omitempty"` // why the document does not ask a question
+	Differs   string                  `json:"differs,omitempty"`
+	Solution  []string                `json:"solution,omitempty"`
+	TrueFixes map[string]string       `json:"true_fixes,omitempty"`
+	MayFix    map[string]string       `json:"may_fix,omitempty"`
+	Prompt    string                  `json:"prompt"`
 }
 
 func describeProblem(s *State, output string, p *problem.Problem) error {
 	d := problemDetails{
 		problemRow: rowOf(p), Document: p.Document.File, Faults: []string{}, Differs: p.Document.Differs,
-		Load:   p.Document.Load.String(),
-		Prompt: prompt(p),
+		Without: p.Document.Without,
+		Load:    p.Document.Load.String(),
+		Prompt:  prompt(p),
 	}
 	for _, f := range p.Faults() {
 		d.Faults = append(d.Faults, strings.TrimSpace(f.Kind+" "+f.Target))
@@ -321,6 +323,11 @@ func (d problemDetails) print(s *State) error {
 	}
 	if d.Because != "" {
 		row("Because", "%s", d.Because)
+	}
+	for _, t := range problem.Tasks {
+		if why := d.Without[t]; why != "" {
+			row("No "+string(t), "%s", why)
+		}
 	}
 	if d.Differs != "" {
 		row("Not as in AIOpsLab", "%s", d.Differs)
