@@ -3,6 +3,7 @@ package app_test
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,15 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/aiopslab/aiopslab/app/everytest"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
 // TestPorts does what linters of manifests do: each port of a Service leads to a port that the pods
 // which it selects declare. A sound system gives a linter nothing to say.
 func TestPorts(t *testing.T) {
-	for _, dir := range []string{
-		"hotel/manifests", "social/manifests", "astronomy/manifests", "flightticket/manifests", "trainticket/manifests", "sockshop/manifests", "../observe/manifests", "../cloud/embedded/manifests", "../examples/shop/manifests",
-	} {
+	dirs, err := filepath.Glob("*/manifests")
+	if err != nil || len(dirs) != len(everytest.Apps()) {
+		t.Fatalf("%q, %v: want those of all applications", dirs, err)
+	}
+	for _, dir := range append(dirs, "../observe/manifests", "../cloud/embedded/manifests", "../examples/shop/manifests") {
 		t.Run(dir, func(t *testing.T) {
 			objects, err := manifest.Read(os.DirFS(dir))
 			if err != nil {

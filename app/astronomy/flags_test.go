@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -13,10 +12,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app/ask"
 	"github.com/aiopslab/aiopslab/app/astronomy"
 	"github.com/aiopslab/aiopslab/app/service"
+	"github.com/aiopslab/aiopslab/internal/manifest"
 	"github.com/aiopslab/aiopslab/kit/kittest"
 )
 
@@ -72,6 +73,7 @@ func TestFlags(t *testing.T) {
 		return f.metric(pod, service.MetricsPort, "process_resident_memory_bytes", "")
 	}
 	user := 0
+	visitor := f.d.User().Env("browser")
 	buy := func() error {
 		user++
 		_, err := f.buy(fmt.Sprintf("user-%d", user), "HQTGWGPNH4", 1, "USD")
@@ -104,7 +106,7 @@ func TestFlags(t *testing.T) {
 			return nil
 		}
 	}
-	for _, tt := range []struct {
+	rows := []struct {
 		flag, on string
 		// well is nil as long as the flag has no effect.
 		well func() error
@@ -155,7 +157,7 @@ func TestFlags(t *testing.T) {
 		}},
 		{"emailMemoryLeak", "10x", grew("email", 1<<20, buy)},
 		{"failedReadinessProbe", "on", func() error { return f.healthy("cart:8080") }},
-		{"imageSlowLoad", "5sec", slower(2*time.Second, f.picture)},
+		{"imageSlowLoad", "10sec", slower(8*time.Second, func() error { return astronomy.Look(t.Context(), visitor) })},
 		{"kafkaQueueProblems", "on", func() error {
 			if err := buy(); err != nil {
 				return err
@@ -181,13 +183,28 @@ func TestFlags(t *testing.T) {
 			return nil
 		}},
 		{"paymentFailure", "100%", buy},
+		{"paymentFailure", "50%", func() error {
+			for range 20 {
+				if err := buy(); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
 		{"paymentUnreachable", "on", buy},
 		{"productCatalogFailure", "on", func() error { return get("/api/products/OLJCESPC7Z") }},
 		{"recommendationCacheFailure", "on", grew("recommendation", 4<<10, func() error {
 			return get("/api/recommendations?productIds=HQTGWGPNH4")
 		})},
-	} {
-		t.Run(tt.flag, func(t *testing.T) {
+	}
+	flags, tried := flagsOf(t), map[string]bool{}
+	for _, tt := range rows {
+		tried[tt.flag] = true
+		if flags[tt.flag].Variants[tt.on] == nil {
+			t.Errorf("%s has no variant %s", tt.flag, tt.on)
+			continue
+		}
+		t.Run(tt.flag+" "+tt.on, func(t *testing.T) {
 			f := &front{t, f.d, f.c}
 			if err := tt.well(); err != nil {
 				t.Fatalf("while it is off: %v", err)
@@ -203,14 +220,41 @@ func TestFlags(t *testing.T) {
 			f.eventually("it is gone", tt.well)
 		})
 	}
-	// No flag is left out.
-	text, err := fs.ReadFile(astronomy.App().Manifests, "flagd.yaml")
+	for name, flag := range flags {
+		if !tried[name] {
+			t.Errorf("%s is not tried", name)
+		}
+		if flag.DefaultVariant != "off" || flag.State != "ENABLED" {
+			t.Errorf("%s is %s, %s", name, flag.DefaultVariant, flag.State)
+		}
+	}
+}
+
+type flagSpec struct {
+	State, DefaultVariant string
+	Variants              map[string]any
+}
+
+// flagsOf are the flags of the shop's manifests, by name.
+func flagsOf(t *testing.T) map[string]flagSpec {
+	t.Helper()
+	objects, err := manifest.Read(astronomy.App().Manifests)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(string(text), `"defaultVariant"`); n != 15 {
-		t.Errorf("there are %d flags", n)
+	var file struct{ Flags map[string]flagSpec }
+	for _, u := range objects {
+		if u.GetKind() == "ConfigMap" && u.GetName() == "flagd-config" {
+			text, _, _ := unstructured.NestedString(u.Object, "data", "demo.flagd.json")
+			if err := json.Unmarshal([]byte(text), &file); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
+	if len(file.Flags) == 0 {
+		t.Fatal("there are no flags")
+	}
+	return file.Flags
 }
 
 // assistant asks the assistant about a product, and wants it to say what the reviews say, as users of the mix do.
@@ -223,22 +267,6 @@ func (f *front) assistant(product string) error {
 	if err == nil && !strings.HasPrefix(says, `"5 buyers give it `+strings.Trim(mean, "\"\n")+" of 5 on average.") {
 		err = fmt.Errorf("buyers give it %s, and the assistant says %s", mean, says)
 	}
-	return err
-}
-
-// picture loads a picture as the page does.
-func (f *front) picture() error {
-	body, err := f.send(http.MethodPost, "/flagservice/flagd.evaluation.v1.Service/ResolveFloat",
-		`{"flagKey": "imageSlowLoad", "context": {}}`, "Content-Type", "application/json")
-	if err != nil {
-		return err
-	}
-	var delay struct{ Value float64 }
-	if err := json.Unmarshal([]byte(body), &delay); err != nil {
-		return err
-	}
-	_, err = f.send(http.MethodGet, "/images/products/TheComet.jpg", "", "x-envoy-fault-delay-request",
-		strconv.Itoa(int(delay.Value)))
 	return err
 }
 

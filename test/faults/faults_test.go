@@ -23,6 +23,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/sockshop"
 	"github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/app/trainticket"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/grade"
@@ -107,6 +108,7 @@ var astronomyTrials = [][]trial{
 	{
 		{kind: "feature_flag", target: "kafka", recover: true},
 	},
+	{{kind: "feature_flag", target: "ad", params: "{flag: adHighCpu}"}},
 }
 
 // tidbTrials are made one by one: all change the same object.
@@ -135,6 +137,18 @@ var flightTrials = [][]trial{
 			"--serviceaccount=$(kubectl get deployment owdev-controller -o jsonpath='{.metadata.namespace}'):owdev-controller && " +
 			"kubectl rollout restart deployment/owdev-controller && kubectl rollout status deployment/owdev-controller --timeout=60s",
 	}},
+}
+
+var trainTrials = [][]trial{
+	{
+		{kind: "misconfig_k8s", target: "rabbitmq", params: "{port: 5673, instead_of: 5672}"},
+		{kind: "scale_pods_to_zero", target: "ts-price-service"},
+		{kind: "wrong_bin_usage", target: "ts-station-service", params: "{binary: ts-route-service}"},
+		{kind: "storage_user_unregistered", target: "ts-order-mongo"},
+		{kind: "network_delay", target: "ts-inside-payment-service"},
+		{kind: "network_loss", target: "ts-notification-service", params: "{loss: 0.9, node: true}"},
+	},
+	{{kind: "storage_user_unregistered", target: "ts-order-mongo", recover: true}},
 }
 
 // asRoot runs a statement in catalogue-db.
@@ -226,11 +240,13 @@ func TestFlower(t *testing.T) { run(t, flower.App(), flowerTrials) }
 
 func TestFlightTicket(t *testing.T) { run(t, flightticket.App(), flightTrials) }
 
+func TestTrainTicket(t *testing.T) { run(t, trainticket.App(), trainTrials) }
+
 // TestEveryKindIsTried sees to it that a new kind gets a trial.
 func TestEveryKindIsTried(t *testing.T) {
 	tried := map[string]bool{}
 	for _, group := range slices.Concat(hotelTrials, socialTrials, astronomyTrials, tidbTrials, flowerTrials,
-		flightTrials, sockTrials) {
+		flightTrials, trainTrials, sockTrials) {
 		for _, tt := range group {
 			tried[tt.kind] = true
 		}

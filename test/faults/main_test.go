@@ -13,6 +13,7 @@ import (
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/sockshop"
 	bank "github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/app/trainticket"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/image/busybox"
 	"github.com/aiopslab/aiopslab/image/consul"
@@ -55,7 +56,7 @@ func TestMain(m *testing.M) {
 				redis.Image(tools), hotel.Image(tools), hotel.GeoImage(tools), social.Image(tools),
 				astronomy.Image(tools), busybox.Image(shell.Tools()), flagd.Image(tools), flagd.UI(tools), kafka.Image(tools),
 				otelcollector.Image(tools), postgres.Image(tools), redis.Valkey(tools),
-				tidboperator.Image(), bank.Image(tools),
+				tidboperator.Image(), bank.Image(tools), trainticket.Image(tools),
 			}),
 		Prepare: func(ctx context.Context) (func(), error) {
 			var err error
