@@ -26,6 +26,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`images build (--self )?--(push|containerd)`), never: "there is no registry and no containerd; package oci has stand-ins"},
 	{command: regexp.MustCompile(`--suite mitigation -j`), never: "it takes hours"},
 	{command: regexp.MustCompile(`: aiopslab bench --suite operation`), never: "it takes hours; TestScripts/bench has a shorter one"},
+	{command: regexp.MustCompile(`: aiopslab bench --agent \S+ --suite aiopslab .*--results results/paper`), never: "it takes hours; TestScripts/bench has a shorter one"},
 	{command: regexp.MustCompile(`: aiopslab bench (nightly|--agent react)`), never: "the model is somebody else's; TestScripts/bench has agents without one"},
 	{command: regexp.MustCompile(`: aiopslab (shift |(play|report) .*shift)`), never: "it takes minutes; TestScripts/shift is a short one"},
 	{command: regexp.MustCompile(`: aiopslab audit`), never: "it takes hours; TestScripts/audit is a short one"},
