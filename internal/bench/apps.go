@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,9 +17,13 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/astronomy"
+	"github.com/aiopslab/aiopslab/app/flightticket"
+	"github.com/aiopslab/aiopslab/app/flower"
 	"github.com/aiopslab/aiopslab/app/hotel"
 	"github.com/aiopslab/aiopslab/app/social"
 	"github.com/aiopslab/aiopslab/app/sockshop"
+	"github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/app/trainticket"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/internal/bench/measure"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -46,14 +51,25 @@ func benchApps(ctx context.Context, r *run) error {
 		return err
 	}
 	for _, t := range []struct {
-		app   *app.App
-		path  string
-		limit float64
+		app    *app.App
+		serves question
+		target measure.Target
 	}{
-		{hotel.App(), "/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=37.7854&lon=-122.4005", 3},
-		{social.App(), "/wrk2-api/home-timeline/read?user_id=1&start=0&stop=10", 4},
-		{sockshop.App(), "/catalogue", 3},
-		{astronomy.App(), "/api/products", 5},
+		{
+			hotel.App(), get("/hotels?inDate=2015-04-09&outDate=2015-04-10&lat=37.7854&lon=-122.4005"),
+			measure.AtMost(3),
+		},
+		{social.App(), get("/wrk2-api/home-timeline/read?user_id=1&start=0&stop=10"), measure.AtMost(4)},
+		{sockshop.App(), get("/catalogue"), measure.AtMost(3)},
+		{astronomy.App(), get("/api/products"), measure.AtMost(5)},
+		{tidb.App(), get("/accounts/1"), measure.Target{}},
+		{flower.App(), get("/ready"), measure.Target{}},
+		{
+			flightticket.App(),
+			question{"/api/v1/namespaces/_/actions/get-route-by-route-id?blocking=true", `{"rId": 2}`},
+			measure.Target{},
+		},
+		{trainticket.App(), get("/api/v1/stationservice/stations"), measure.Target{}},
 	} {
 		took := measure.Of("s")
 		for round := range r.rounds {
@@ -65,7 +81,7 @@ func benchApps(ctx context.Context, r *run) error {
 				return err
 			}
 			start := time.Now()
-			if err := bringUp(ctx, c, client, &a, objects, t.path); err != nil {
+			if err := bringUp(ctx, c, client, &a, objects, t.serves); err != nil {
 				return err
 			}
 			took.Add(time.Since(start).Seconds())
@@ -80,8 +96,7 @@ func benchApps(ctx context.Context, r *run) error {
 			}
 		}
 		r.report(measure.Row{
-			What: t.app.Name + ": applied to Ready and serving", Value: took,
-			Target: measure.AtMost(t.limit),
+			What: t.app.Name + ": applied to Ready and serving", Value: took, Target: t.target,
 		})
 	}
 	return r.benchLoad(ctx, c, client)
@@ -91,7 +106,7 @@ func benchApps(ctx context.Context, r *run) error {
 // a second it answers with all of it.
 func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Client) error {
 	a := hotel.App()
-	const path = "/recommendations?require=rate&lat=38&lon=-122"
+	serves := get("/recommendations?require=rate&lat=38&lon=-122")
 	objects, err := manifest.Read(a.Manifests)
 	if err != nil {
 		return err
@@ -102,7 +117,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 			return err
 		}
 	}
-	if err := bringUp(ctx, c, client, a, silent, path); err != nil {
+	if err := bringUp(ctx, c, client, a, silent, serves); err != nil {
 		return err
 	}
 	off, err := cost(ctx, c, a)
@@ -117,7 +132,7 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	if err := o.Deploy(ctx, nil); err != nil {
 		return err
 	}
-	if err := bringUp(ctx, c, client, a, objects, path); err != nil {
+	if err := bringUp(ctx, c, client, a, objects, serves); err != nil {
 		return err
 	}
 	on, err := cost(ctx, c, a)
@@ -154,9 +169,22 @@ func (r *run) benchLoad(ctx context.Context, c cloud.Cloud, client *manifest.Cli
 	return nil
 }
 
-// bringUp applies an application and waits until it serves a page.
+// question is what a frontend answers with 200 when its application serves: a page, or what a body asks for.
+type question struct{ path, body string }
+
+func get(path string) question { return question{path: path} }
+
+// ask sends it.
+func (q question) ask(h *http.Client, host string) (*http.Response, error) {
+	if q.body == "" {
+		return h.Get("http://" + host + q.path)
+	}
+	return h.Post("http://"+host+q.path, "application/json", strings.NewReader(q.body))
+}
+
+// bringUp applies an application and waits until it serves.
 func bringUp(ctx context.Context, c cloud.Cloud, client *manifest.Client, a *app.App,
-	objects []*unstructured.Unstructured, path string,
+	objects []*unstructured.Unstructured, serves question,
 ) error {
 	if err := client.Apply(ctx, a.Namespace, objects); err != nil {
 		return err
@@ -167,7 +195,7 @@ func bringUp(ctx context.Context, c cloud.Cloud, client *manifest.Client, a *app
 	h := &http.Client{Transport: &http.Transport{DialContext: c.Dial}}
 	defer h.CloseIdleConnections()
 	return until(ctx, a.Name+" to serve", func() bool {
-		resp, err := h.Get("http://" + a.Host() + path)
+		resp, err := serves.ask(h, a.Host())
 		if err != nil {
 			return false
 		}
@@ -243,6 +271,7 @@ func benchSocial(ctx context.Context, r *run) error {
 		{"hotel-reservation", "10", time.Minute, measure.Target{}},
 		{"sock-shop", "10", time.Minute, measure.Target{}},
 		{"astronomy-shop", "10", time.Minute, measure.AtMost(800)},
+		{"astronomy-shop", "25", time.Minute, measure.AtMost(800)}, // As its problems have it.
 	} {
 		if err := r.watchApp(ctx, t.app, t.load, t.length, t.target); err != nil {
 			return err

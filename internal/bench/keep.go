@@ -55,7 +55,7 @@ func benchKeep(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if err := bringUp(ctx, c, client, a, objects, "/recommendations?require=rate&lat=38&lon=-122"); err != nil {
+	if err := bringUp(ctx, c, client, a, objects, get("/recommendations?require=rate&lat=38&lon=-122")); err != nil {
 		return err
 	}
 	keeper := &timedKeeper{Keeper: c}
