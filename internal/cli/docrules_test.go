@@ -19,6 +19,7 @@ var docRules = []docRule{
 	{command: regexp.MustCompile(`^docs/install.md: `), never: "there is no release; internal/dist tests what is in one"},
 	{command: regexp.MustCompile(`--cloud kubeconfig|--on cluster|: aiopslab cleanup|: helm |secret generic |service/lab-aiopslab`), never: "the cluster is the reader's; TestScripts has one"},
 	{command: regexp.MustCompile(`: aiopslab (doctor$|adopt )`), always: true}, // The second makes what later commands use.
+	{command: regexp.MustCompile(`test/realcluster/`), never: "it takes root or hours; it has tests of its own"},
 	{command: regexp.MustCompile(`--telemetry -o `), never: "TestScripts/run does, of a run that has some"},
 	{command: regexp.MustCompile(`--endpoint `), never: "there is no collector; package export has a stand-in"},
 	{command: regexp.MustCompile(`: claude `), never: "TestMCP is such a client"},
