@@ -12,14 +12,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 )
 
 // The control socket of an environment takes orders from other commands of the same user.
 
 // serveControl serves it until the process ends.
-func serveControl(c *embedded.Cloud, socket string) error {
+func serveControl(c newCluster, socket string) error {
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		return fmt.Errorf("open the control socket: %w", err)
@@ -36,7 +34,7 @@ func serveControl(c *embedded.Cloud, socket string) error {
 		if err != nil {
 			return err
 		}
-		return c.Reset(ctx, snap)
+		return c.Reset(ctx, snap.snapshot())
 	}))
 	go func() { _ = http.Serve(l, m) }()
 	return nil
@@ -86,7 +84,7 @@ func sendOrder(ctx context.Context, s *State, what, file string) error {
 }
 
 // saveSnapshot writes a snapshot so that the file is either whole or not there.
-func saveSnapshot(ctx context.Context, c *embedded.Cloud, file string) error {
+func saveSnapshot(ctx context.Context, c newCluster, file string) error {
 	snap, err := c.Snapshot(ctx)
 	if err != nil {
 		return fmt.Errorf("take a snapshot: %w", err)
@@ -120,13 +118,13 @@ func reason(err error) error {
 	return err
 }
 
-func readSnapshot(file string) (*embedded.Snapshot, error) {
+func readSnapshot(file string) (*savedCluster, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	s, err := embedded.ReadSnapshot(f)
+	s, err := readSaved(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/cloud"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/session"
 )
 
@@ -66,8 +65,8 @@ func interruptibly(ctx context.Context, signals <-chan os.Signal, start func(con
 }
 
 // startCluster starts a cluster, makes it known and deploys the application, if there is one.
-func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string, a *app.App) (_ *place, err error) {
-	c, err := embedded.Start(ctx, opts)
+func startCluster(ctx context.Context, s *State, w wish, kubeconfig string, a *app.App) (_ *place, err error) {
+	c, err := startNew(ctx, s, w)
 	if err != nil {
 		return nil, startFailure(err)
 	}
@@ -89,14 +88,14 @@ func startCluster(ctx context.Context, opts embedded.Options, kubeconfig string,
 	if p.env, err = publish(c, kubeconfig); err != nil {
 		return nil, startFailure(err)
 	}
-	opts.Progress("waiting for cluster DNS and metrics")
+	w.progress("waiting for cluster DNS and metrics")
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if err := c.WaitReady(ctx); err != nil {
 		return nil, startFailure(cmp.Or(c.Err(), err))
 	}
 	if a != nil {
-		opts.Progress("deploying " + a.Name)
+		w.progress("deploying " + a.Name)
 		if err := session.Deploy(ctx, c, a); err != nil {
 			return nil, fail(ExitEnvironment, fmt.Errorf("deploy %s: %w", a.Name, cmp.Or(c.Err(), err)), "")
 		}
@@ -139,7 +138,7 @@ func startFailure(err error) error {
 }
 
 // brokenDown explains why a cluster has ended by itself.
-func brokenDown(c *embedded.Cloud) error {
+func brokenDown(c newCluster) error {
 	hint := ""
 	if errors.Is(c.Err(), syscall.ENOSPC) {
 		hint = tempHint
@@ -148,7 +147,7 @@ func brokenDown(c *embedded.Cloud) error {
 }
 
 // publish writes what other processes need to use the environment.
-func publish(c *embedded.Cloud, kubeconfig string) (environment, error) {
+func publish(c newCluster, kubeconfig string) (environment, error) {
 	e := environment{
 		dir: c.Dir(), PID: os.Getpid(), Started: time.Now(), Server: "https://" + c.Address(),
 		Kubeconfig: filepath.Join(c.Dir(), "kubeconfig"), Control: filepath.Join(c.Dir(), "control"),

@@ -15,9 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
-	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
-	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/internal/logs"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
@@ -87,7 +84,7 @@ in namespaces of its own, which are removed in the end.`,
 		},
 	}
 	flags := c.Flags()
-	flags.IntVar(&f.nodes, "nodes", embedded.DefaultNodes, "how many nodes the cluster has")
+	flags.IntVar(&f.nodes, "nodes", usualNodes, "how many nodes the cluster has")
 	flags.StringVar(&f.listen, "listen", "127.0.0.1:0",
 		"loopback address to serve the Kubernetes API on; port 0 is any")
 	flags.StringVar(&f.from, "from", "", "start from a snapshot `file` instead of an empty cluster")
@@ -110,7 +107,7 @@ in namespaces of its own, which are removed in the end.`,
 func up(ctx context.Context, s *State, f *upFlags, command []string) (err error) {
 	start := time.Now()
 	tmp := tempDir(s)
-	opts, err := f.options(s)
+	w, err := f.wish()
 	if err != nil {
 		return err
 	}
@@ -136,14 +133,14 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 	if _, err := environments(tmp); err != nil { // Cleans up after the killed.
 		return err
 	}
-	opts.Log = s.logger(logs.Off)
+	w.log = s.logger(logs.Off)
 	signals, release := catchSignals()
 	defer release()
-	if opts.Dir, err = newDir(tmp); err != nil {
+	if w.dir, err = newDir(tmp); err != nil {
 		return fail(ExitEnvironment, err, tempHint)
 	}
 	defer func() {
-		if rerr := os.RemoveAll(opts.Dir); err == nil && rerr != nil {
+		if rerr := os.RemoveAll(w.dir); err == nil && rerr != nil {
 			err = fmt.Errorf("clean up: %w", rerr)
 		}
 	}()
@@ -153,14 +150,14 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 			fmt.Fprintf(s.Stderr, format, args...)
 		}
 	}
-	opts.Progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
-	begin := func(ctx context.Context) (*place, error) { return startCluster(ctx, opts, f.kubeconfig, a) }
+	w.progress = func(step string) { say("  %5.2f s  %s\n", time.Since(start).Seconds(), step) }
+	begin := func(ctx context.Context) (*place, error) { return startCluster(ctx, s, w, f.kubeconfig, a) }
 	if f.cloud.onCluster() {
 		begin = func(ctx context.Context) (*place, error) {
-			return settleIn(ctx, &f.cloud, opts.Dir, a, wanted, opts.Progress)
+			return settleIn(ctx, &f.cloud, w.dir, a, wanted, w.progress)
 		}
 	} else {
-		say("Starting Kubernetes %s with %d %s\n", controlplane.Version, opts.Nodes, plural(opts.Nodes, "node"))
+		say("Starting Kubernetes %s with %d %s\n", kubernetesVersion, w.nodes, plural(w.nodes, "node"))
 	}
 	p, err := interruptibly(ctx, signals, begin)
 	if err != nil {
@@ -186,7 +183,7 @@ func up(ctx context.Context, s *State, f *upFlags, command []string) (err error)
 		return err
 	}
 	defer leave()
-	defer servePages(pages, p.cloud.Dial, logs.ErrorLog(opts.Log, slog.LevelDebug, "page"))()
+	defer servePages(pages, p.cloud.Dial, logs.ErrorLog(w.log, slog.LevelDebug, "page"))()
 	if len(command) > 0 {
 		if verbose {
 			printPages(s.Stderr, pages)
@@ -251,14 +248,11 @@ func plural(n int, word string) string {
 // count is a number with what it counts, as in "1 run" and "2 runs".
 func count(n int, word string) string { return fmt.Sprintf("%d %s", n, plural(n, word)) }
 
-// options turns the flags into options and refuses what cannot work.
-func (f *upFlags) options(s *State) (embedded.Options, error) {
-	opts := embedded.Options{
-		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: f.nodes,
-		Listen: f.listen,
-	}
-	if f.nodes < 1 || f.nodes > embedded.MaxNodes {
-		return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, embedded.MaxNodes),
+// wish is the cluster that the flags ask for. It refuses what cannot work.
+func (f *upFlags) wish() (wish, error) {
+	w := wish{nodes: f.nodes, listen: f.listen}
+	if f.nodes < 1 || f.nodes > mostNodes {
+		return w, fail(ExitUsage, fmt.Errorf("--nodes %d: a cluster has 1 to %d nodes", f.nodes, mostNodes),
 			"")
 	}
 	host, port, err := net.SplitHostPort(f.listen)
@@ -266,25 +260,25 @@ func (f *upFlags) options(s *State) (embedded.Options, error) {
 		err = fmt.Errorf("%s is not a port", port)
 	}
 	if err != nil {
-		return opts, fail(ExitUsage, fmt.Errorf("--listen %s: %w", f.listen, err), "Write it as 127.0.0.1:PORT.")
+		return w, fail(ExitUsage, fmt.Errorf("--listen %s: %w", f.listen, err), "Write it as 127.0.0.1:PORT.")
 	}
 	if addr, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !addr.IsLoopback()) {
-		return opts, fail(ExitUsage, fmt.Errorf("--listen %s is not a loopback address", f.listen),
+		return w, fail(ExitUsage, fmt.Errorf("--listen %s is not a loopback address", f.listen),
 			"Anybody who reaches the port could try to use the cluster; write it as 127.0.0.1:PORT.")
 	}
 	if f.from != "" {
 		snap, err := readSnapshot(f.from)
 		if err != nil {
-			return opts, fail(ExitUsage, fmt.Errorf("--from: %w", err),
+			return w, fail(ExitUsage, fmt.Errorf("--from: %w", err),
 				"Save a snapshot with 'aiopslab snapshot FILE'.")
 		}
-		if f.nodesGiven && f.nodes != len(snap.Nodes) {
-			return opts, fail(ExitUsage, fmt.Errorf("--nodes %d: the snapshot has %d", f.nodes, len(snap.Nodes)),
+		if f.nodesGiven && f.nodes != snap.nodes() {
+			return w, fail(ExitUsage, fmt.Errorf("--nodes %d: the snapshot has %d", f.nodes, snap.nodes()),
 				"Leave --nodes out.")
 		}
-		opts.Snapshot, opts.Nodes = snap, len(snap.Nodes)
+		w.from, w.nodes = snap, snap.nodes()
 	}
-	return opts, nil
+	return w, nil
 }
 
 // application returns the one the flags name, or nil.

@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
-
-	"github.com/aiopslab/aiopslab/cloud/embedded/controlplane"
 )
 
 func newVersion(s *State) *cobra.Command {
@@ -39,7 +37,7 @@ func version() string {
 		}
 	}
 	return fmt.Sprintf("aiopslab    %s\n%sKubernetes  %s\nbuilt with  %s for %s/%s\n", ownVersion(), commit,
-		controlplane.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		kubernetesVersion, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 // ownVersion is the version of this program.

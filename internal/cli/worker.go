@@ -10,9 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/aiopslab/aiopslab/cloud"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/cloud/kube"
-	"github.com/aiopslab/aiopslab/internal/builtin"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
@@ -99,18 +97,18 @@ func openCloud(ctx context.Context, s *State, o process.Opening, l *session.Loca
 	return c, nil
 }
 
-// workerOptions are those of a cluster in a process of its own.
-func workerOptions(s *State, o process.Opening) embedded.Options {
-	return embedded.Options{
-		Images: s.Parts.AllImages(), Commands: builtin.Commands(), Nodes: embedded.DefaultNodes, Dir: o.Dir, Log: o.Log,
-		Inward:   true, // All that comes from outside comes through the guard.
-		Progress: func(step string) { o.Log.Debug("cluster", "step", step) },
+// workerWish is a cluster in a process of its own.
+func workerWish(o process.Opening) wish {
+	return wish{
+		nodes: usualNodes, dir: o.Dir, log: o.Log,
+		inward:   true, // All that comes from outside comes through the guard.
+		progress: func(step string) { o.Log.Debug("cluster", "step", step) },
 	}
 }
 
 // startBare starts a cluster with nothing in it.
-func startBare(ctx context.Context, s *State, o process.Opening) (*embedded.Cloud, error) {
-	c, err := embedded.Start(ctx, workerOptions(s, o))
+func startBare(ctx context.Context, s *State, o process.Opening) (newCluster, error) {
+	c, err := startNew(ctx, s, workerWish(o))
 	if err != nil {
 		return nil, startFailure(err)
 	}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/app"
-	"github.com/aiopslab/aiopslab/cloud/embedded"
 	"github.com/aiopslab/aiopslab/session"
 	"github.com/aiopslab/aiopslab/session/process"
 	"github.com/aiopslab/aiopslab/world/kept"
@@ -59,7 +58,7 @@ func forgetWorlds(s *State) {
 
 // startFor starts the cluster of an environment: from a kept world if there is one of the application, else bare, and
 // then the world that is made of it is kept.
-func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local) (*embedded.Cloud, error) {
+func startFor(ctx context.Context, s *State, o process.Opening, l *session.Local) (newCluster, error) {
 	if o.App == nil {
 		return startBare(ctx, s, o)
 	}
@@ -190,7 +189,7 @@ func worldKey(a *app.App) (string, error) {
 var errNoWorld = errors.New("none was kept yet")
 
 // startKept starts a cluster from a kept world, with the past of the run that it is started for.
-func startKept(ctx context.Context, s *State, o process.Opening, l *session.Local, k shelf) (*embedded.Cloud, error) {
+func startKept(ctx context.Context, s *State, o process.Opening, l *session.Local, k shelf) (newCluster, error) {
 	b, err := k.take()
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, errNoWorld
@@ -202,13 +201,13 @@ func startKept(ctx context.Context, s *State, o process.Opening, l *session.Loca
 	if err != nil {
 		return nil, err
 	}
-	opts := workerOptions(s, o)
+	w := workerWish(o)
 	r := &session.Revival{App: o.App, Made: made, Seed: o.Seed}
-	if opts.Snapshot, err = snapshot.Rewrite(opts.Images, r.Past().Write); err != nil {
+	if w.from, err = snapshot.rewritten(s, r.Past().Write); err != nil {
 		return nil, fmt.Errorf("give the kept world a past: %w", err)
 	}
 	read := time.Now()
-	c, err := embedded.Start(ctx, opts)
+	c, err := startNew(ctx, s, w)
 	if err != nil {
 		return nil, err
 	}
@@ -219,29 +218,25 @@ func startKept(ctx context.Context, s *State, o process.Opening, l *session.Loca
 
 // keepWorld keeps a world: how it looks when it is well, in a line, and its snapshot.
 func keepWorld(k shelf, made session.Made) error {
-	snap, ok := made.Snapshot.(*embedded.Snapshot)
-	if !ok {
-		return fmt.Errorf("a %T cannot be kept", made.Snapshot)
-	}
 	var b bytes.Buffer
 	if err := json.NewEncoder(&b).Encode(made.Healthy); err != nil {
 		return err
 	}
-	if _, err := snap.WriteTo(&b); err != nil {
+	if _, err := made.Snapshot.WriteTo(&b); err != nil {
 		return err
 	}
 	return k.put(b.Bytes())
 }
 
 // readWorld reads what keepWorld has written.
-func readWorld(b []byte) (made session.Made, s *embedded.Snapshot, err error) {
+func readWorld(b []byte) (made session.Made, s *savedCluster, err error) {
 	looks, rest, _ := bytes.Cut(b, []byte("\n"))
 	if err := json.Unmarshal(looks, &made.Healthy); err != nil {
 		return made, nil, fmt.Errorf("the kept world is damaged: %w", err)
 	}
-	if s, err = embedded.ReadSnapshot(bytes.NewReader(rest)); err != nil {
+	if s, err = readSaved(bytes.NewReader(rest)); err != nil {
 		return made, nil, err
 	}
-	made.Snapshot = s
+	made.Snapshot = s.snapshot()
 	return made, s, nil
 }
