@@ -72,6 +72,12 @@ func TestDiagnosis(t *testing.T) {
 			},
 		},
 		{
+			name:      "no-such-pull-secret",
+			container: "image: 'nosuch:1'",
+			spec:      "imagePullSecrets: [{name: registry}, {name: mirror}]",
+			events:    []string{"FailedToRetrieveImagePullSecret: Unable to retrieve some image pull secrets (registry, mirror); attempting to pull the image may not succeed."},
+		},
+		{
 			name:      "no-such-tag",
 			container: "image: 'nginx:0.1'",
 			waiting:   `ImagePullBackOff: Back-off pulling image "nginx:0.1": ErrImagePull: ` + noTag,

@@ -279,9 +279,10 @@ func (w *worker) step(ctx context.Context) (acted, over bool, err error) {
 		return false, false, err
 	}
 	// A kubelet that is stopping must not leave half a pod behind, so this is not interrupted.
-	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, observed, w.pullSecrets(pod), k.backOff,
-		restartsAll(st))
+	secrets, missing := w.pullSecrets(pod)
+	result := k.runtime.SyncPod(context.WithoutCancel(ctx), pod, observed, secrets, k.backOff, restartsAll(st))
 	w.reasons.record(result)
+	w.noteSecrets(pod, missing, result)
 	for _, r := range result.SyncResults {
 		if r.Action == kubecontainer.ResizePodInPlace && r.Error != nil {
 			k.statuses.SetPodResizeInProgressCondition(w.uid, v1.PodReasonError, r.Message, pod.Generation)
@@ -318,15 +319,6 @@ func restartsAll(st v1.PodStatus) bool {
 
 func (w *worker) startProbes(pod *v1.Pod, observed *kubecontainer.PodStatus) {
 	w.kubelet.probes.sync(pod, observed)
-}
-
-func (w *worker) pullSecrets(pod *v1.Pod) (secrets []v1.Secret) {
-	for _, ref := range pod.Spec.ImagePullSecrets {
-		if s, err := w.kubelet.watches.secrets.Secrets(pod.Namespace).Get(ref.Name); err == nil {
-			secrets = append(secrets, *s)
-		}
-	}
-	return secrets
 }
 
 // noteResize keeps the condition that tells of a resize in progress.
