@@ -38,6 +38,8 @@ type Env struct {
 	App    *app.App
 	// Guest says that the cluster is somebody's: nothing outside of the application's namespace is the lab's to change.
 	Guest bool
+	// Lend notes how volumes are before they are changed, where the lab is a guest; see [cloud.Lender].
+	Lend func(ctx context.Context, volumes ...string) error
 	// Load is what the application's users get at the moment. It fails if that cannot be known.
 	Load func(ctx context.Context) (*workload.Snapshot, error)
 	// Seed is what a fault draws from, such as a password. See [Env.draw].
@@ -71,6 +73,21 @@ type Fault interface {
 type Target struct {
 	App     *app.App
 	Service string // one of App.Services; empty for faults of the application as a whole
+	// Place is where the lab is a guest, and nil in a cluster of its own. It says what namespaces are called there.
+	Place *cloud.Tenancy
+}
+
+// Spaced is a fault that has namespaces beside the application's. Where the lab is a guest they are made for the run
+// before it begins, as the application's is, and the fault finds them.
+type Spaced interface {
+	// Namespaces are their names.
+	Namespaces() []string
+}
+
+// Borrower is a fault that changes volumes which the lab has not made, where the lab is a guest.
+type Borrower interface {
+	// Volumes are their names, once it is injected. The agent may change whose they are.
+	Volumes() []string
 }
 
 // Cause is where and what the root cause of a fault is, in AIOpsLab's terms.
@@ -111,8 +128,10 @@ const (
 	NeedsNothing Need = iota
 	// NeedsChaos is that pods can be disturbed: see [cloud.Chaos]. In which way, a [Disturber] says.
 	NeedsChaos
-	// NeedsOwnCluster is that nobody else uses the cluster.
-	NeedsOwnCluster
+	// NeedsPolicies is that NetworkPolicies have an effect.
+	NeedsPolicies
+	// NeedsVolumes is that the volumes of the application's claims can be changed.
+	NeedsVolumes
 )
 
 // Disturber is a fault that is a disturbance. It can be had where that can.
@@ -135,9 +154,13 @@ func (k *Kind) Lacks(c cloud.Cloud, f Fault) string {
 		if why := cloud.Refusal(chaos, d); why != "" {
 			return k.Name + " disturbs pods: " + why
 		}
-	case NeedsOwnCluster:
-		if cloud.TenancyOf(c) != nil {
-			return k.Name + " changes what belongs to the whole cluster, and this one is not the lab's alone"
+	case NeedsPolicies:
+		if why := cloud.Missing(c, cloud.Policies); why != "" {
+			return k.Name + " takes NetworkPolicies to mend: " + why
+		}
+	case NeedsVolumes:
+		if why := cloud.Missing(c, cloud.Volumes); why != "" {
+			return k.Name + " changes volumes: " + why
 		}
 	}
 	return ""

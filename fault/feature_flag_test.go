@@ -66,7 +66,7 @@ func TestFeatureFlag(t *testing.T) {
 	if differ != 1 || len(wrong) != len(right) {
 		t.Errorf("%d lines differ", differ)
 	}
-	commands, err := featureFlag().Fix(Target{a, "payment"}, node(t, `{flag: paymentFailure, variant: "100%"}`))
+	commands, err := featureFlag().Fix(Target{App: a, Service: "payment"}, node(t, `{flag: paymentFailure, variant: "100%"}`))
 	if err != nil || len(commands) != 3 || !strings.HasPrefix(commands[0], "kubectl patch configmap flagd-config ") ||
 		commands[1] != "kubectl rollout restart deployment/flagd" {
 		t.Errorf("%v, %v", commands, err)
@@ -82,7 +82,7 @@ func TestFeatureFlagErrors(t *testing.T) {
 		{"ad", "{flag: cartFailure}", `cartFailure shows in cart, not in "ad"`},
 		{"quote", "{flag: cartFailure}", `feature_flag cannot go to "quote" of astronomy-shop`},
 	} {
-		_, err := k.New(Target{astronomy.App(), tt.service}, node(t, tt.params))
+		_, err := k.New(Target{App: astronomy.App(), Service: tt.service}, node(t, tt.params))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %s", tt.params, err, tt.want)
 		}

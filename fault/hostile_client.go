@@ -66,23 +66,24 @@ somebody else's. An operator keeps the hostile one from the service, by a Networ
 and the application itself through. It is gone when the hostile client tries and gets no answer, by its own account,
 also after its pods were replaced by others, the other one is served, and nothing in their namespace was changed.`,
 		Cause: Cause{term.Application, term.OperationError},
-		Needs: NeedsOwnCluster,
+		Needs: NeedsPolicies,
 		Targets: func(a *app.App) []string {
 			return services(a, func(s app.Service) bool { return s.Name == a.Frontend.Service })
 		},
 	}, defaultClients, func(t Target, p hostileClientParams) (Fault, error) {
+		p.Namespace = t.Place.Name(p.Namespace)
 		if p.Namespace == t.App.Namespace {
 			return nil, fmt.Errorf("parameter %q: %s is the application's own", "namespace", p.Namespace)
 		}
-		return &hostile{hostileClientParams: p, service: t.Service}, nil
-	}, func(t Target, p hostileClientParams) []string { return blockade(t, p.Namespace) })
+		return &hostile{hostileClientParams: p, service: t.Service, claimed: t.Place != nil}, nil
+	}, func(t Target, p hostileClientParams) []string { return blockade(t, t.Place.Name(p.Namespace)) })
 }
 
 // blockade are commands that find out which client asks most, and keep it from a service.
 func blockade(t Target, namespace string) []string {
 	return []string{fmt.Sprintf(`client=$(for d in $(kubectl get deployment -n %[1]s -o name | cut -d/ -f2); do `+
 		`echo $(kubectl logs deployment/$d -n %[1]s --since=10s | wc -l) $d; done | sort -n | tail -n 1 | cut -d' ' -f2)
-pods=$(kubectl get nodes -o jsonpath='{.items[*].spec.podCIDR}' | sed 's/ /, /g')
+pods=$(kubectl get pods -n %[1]s -o jsonpath='{range .items[*]}{.status.podIP}{"\n"}{end}' | sort | sed -n 's/^\([0-9]*\.[0-9]*\)\..*/\1.0.0\/16/p' | uniq | paste -sd,)
 kubectl apply -f - <<END
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -103,6 +104,7 @@ END`, namespace, t.App.Label, t.Service)}
 type hostile struct {
 	hostileClientParams
 	service string
+	claimed bool // the namespace is there, and is removed by who has made it
 
 	made     []*appsv1.Deployment // the hostile one first; none before an injection
 	replaced bool                 // its pods were, once it was blocked
@@ -151,9 +153,11 @@ func (f *hostile) client(e *Env, name string, atOnce int, pause string) *appsv1.
 
 // Inject has both clients ask.
 func (f *hostile) Inject(ctx context.Context, e *Env) error {
-	ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}}
-	if _, err := e.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("make namespace %s: %w", f.Namespace, err)
+	if !f.claimed {
+		ns := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.Namespace}}
+		if _, err := e.Client.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("make namespace %s: %w", f.Namespace, err)
+		}
 	}
 	names := e.pick("clients", partners)
 	for i, name := range names[:2] {
@@ -309,13 +313,27 @@ func (f *hostile) Recover(ctx context.Context, e *Env) error {
 	if len(f.made) == 0 {
 		return nil
 	}
-	err := e.Client.CoreV1().Namespaces().Delete(ctx, f.Namespace, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return err
+	if !f.claimed {
+		err := e.Client.CoreV1().Namespaces().Delete(ctx, f.Namespace, metav1.DeleteOptions{})
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+		f.made = nil
+	}
+	for _, d := range f.made {
+		err := e.Client.AppsV1().Deployments(f.Namespace).Delete(ctx, d.Name, metav1.DeleteOptions{})
+		if ignoreNotFound(err) != nil {
+			return err
+		}
 	}
 	f.made = nil
 	return nil
 }
+
+var _ Spaced = (*hostile)(nil)
+
+// Namespaces implements Spaced.
+func (f *hostile) Namespaces() []string { return []string{f.Namespace} }
 
 // pick is a list in an order that is drawn, for a purpose.
 func (e *Env) pick(purpose string, list []string) []string {

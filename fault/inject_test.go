@@ -89,7 +89,7 @@ func bind(t *testing.T, kind string, a *app.App, service, params string) Fault {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := k.New(Target{a, service}, node(t, params))
+	f, err := k.New(Target{App: a, Service: service}, node(t, params))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestSolutionOfDisturbances(t *testing.T) {
 		if !strings.HasPrefix(k.Name, "network_") && !strings.HasPrefix(k.Name, "pod_") {
 			continue
 		}
-		target := Target{hotel.App(), "consul"}
+		target := Target{App: hotel.App(), Service: "consul"}
 		if c, err := k.Fix(target, nil); err != nil || c != nil {
 			t.Errorf("%s: %v, %v", k.Name, c, err)
 		}
@@ -314,7 +314,7 @@ func TestVolumesByName(t *testing.T) {
 // TestExample tries the worked example of docs/faults.md.
 func TestExample(t *testing.T) {
 	k, a := missingImage(), hotel.App()
-	f, err := k.New(Target{a, "mongodb-geo"}, node(t, "{tag: v9}"))
+	f, err := k.New(Target{App: a, Service: "mongodb-geo"}, node(t, "{tag: v9}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -325,10 +325,10 @@ func TestExample(t *testing.T) {
 	if got := field(l.patches[0].body, "spec", "template", "spec", "containers", 0, "image"); got != "mongo:v9" {
 		t.Errorf("%v", got)
 	}
-	if c, err := k.Fix(Target{a, "mongodb-geo"}, nil); err != nil || c[0] != "kubectl set image deployment/mongodb-geo '*=mongo:4.4.6'" {
+	if c, err := k.Fix(Target{App: a, Service: "mongodb-geo"}, nil); err != nil || c[0] != "kubectl set image deployment/mongodb-geo '*=mongo:4.4.6'" {
 		t.Errorf("%v, %v", c, err)
 	}
-	if _, err := k.New(Target{a, "geo"}, node(t, `{tag: ""}`)); err == nil || err.Error() != `missing_image:1: parameter "tag" must not be empty` {
+	if _, err := k.New(Target{App: a, Service: "geo"}, node(t, `{tag: ""}`)); err == nil || err.Error() != `missing_image:1: parameter "tag" must not be empty` {
 		t.Error(err)
 	}
 }

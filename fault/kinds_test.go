@@ -68,7 +68,7 @@ func TestTargetsCanBeBound(t *testing.T) {
 				if _, ok := a.Service(name); !ok && name != "" {
 					t.Errorf("%s: %s has no service %q", k.Name, a.Name, name)
 				}
-				target := Target{a, name}
+				target := Target{App: a, Service: name}
 				if f, err := k.New(target, nil); err != nil || f == nil {
 					t.Errorf("%s of %s: %v", k.Name, name, err)
 				}
@@ -169,7 +169,7 @@ func TestErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = k.New(Target{social.App(), tt.target}, node(t, tt.params))
+		_, err = k.New(Target{App: social.App(), Service: tt.target}, node(t, tt.params))
 		if err == nil || !strings.HasPrefix(err.Error(), tt.want) {
 			t.Errorf("%s %s %s: %v, want %s", tt.kind, tt.target, tt.params, err, tt.want)
 		}

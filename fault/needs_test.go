@@ -17,7 +17,16 @@ type (
 		cloud.Chaos
 	}
 	choosy struct{ chaotic }
+	// stern and generous know what else they let the lab have.
+	stern    struct{ guesthouse }
+	generous struct{ guesthouse }
 )
+
+func (stern) Missing(f cloud.Facility) string {
+	return map[cloud.Facility]string{cloud.Policies: "no policies", cloud.Volumes: "no volumes"}[f]
+}
+
+func (generous) Missing(cloud.Facility) string { return "" }
 
 func (guesthouse) Tenancy() cloud.Tenancy { return cloud.Tenancy{Namespaces: []string{"shop"}} }
 
@@ -51,8 +60,13 @@ func TestLacks(t *testing.T) {
 		"what can be had":        {"pod_kill", choosy{}, kill, ""},
 		"what cannot":            {"network_loss", choosy{}, loss, "not what they receive"},
 		"not known what it is":   {"network_loss", choosy{}, disturber{}, ""},
-		"of the whole cluster":   {"redeploy_without_pv", guesthouse{}, nil, "not the lab's alone"},
+		"a guest who cannot ask": {"redeploy_without_pv", guesthouse{}, nil, "not the lab's alone"},
+		"volumes of others":      {"redeploy_without_pv", stern{}, nil, "redeploy_without_pv changes volumes: no volumes"},
+		"no policies":            {"hostile_client", stern{}, nil, "takes NetworkPolicies to mend: no policies"},
+		"all is lent":            {"redeploy_without_pv", generous{}, nil, ""},
+		"policies":               {"hostile_client", generous{}, nil, ""},
 		"a cluster of one's own": {"redeploy_without_pv", alone{}, nil, ""},
+		"its own network":        {"hostile_client", alone{}, nil, ""},
 		"a manifest does it":     {"scale_pods_to_zero", guesthouse{}, nil, ""},
 		"a command does it":      {"revoke_auth", guesthouse{}, nil, ""},
 	} {

@@ -27,9 +27,10 @@ and the application is deployed again with claims that ask for their volumes by 
 Released, not Available: each still belongs to a claim that is gone. So the new claims and the pods of
 the databases stay Pending, and nothing that needs them works. The data is still there. An operator
 clears the claimRef of the volumes, or makes the claims anew without the names. Without a target it
-hits all volumes; with one, the others are bound again.`,
+hits all volumes; with one, the others are bound again. Where the lab is a guest, the namespace stays, and
+what runs in it and its claims are deleted.`,
 		Cause:   Cause{term.Virtualization, term.OperationError},
-		Needs:   NeedsOwnCluster,
+		Needs:   NeedsVolumes,
 		Targets: func(a *app.App) []string { return append([]string{""}, withVolumes(a)...) },
 	}, none{}, func(t Target, _ none) (Fault, error) {
 		o, err := read(t.App)
@@ -72,13 +73,15 @@ func clientsOf(a *app.App, others []string) []string {
 // patchManager is the field manager of kubectl patch, with which an operator changes a volume.
 const patchManager = "kubectl-patch"
 
+var _ Borrower = (*unbound)(nil)
+
 // unbound is an application whose volumes are not available.
 type unbound struct {
 	parts   parts
 	servers []string // those without their volumes
 	clients []string // of them
 
-	namespace types.UID                                   // of the application before
+	namespace types.UID                                   // of the application before; empty where the lab is a guest
 	volumes   map[string]*v1.PersistentVolume             // by claim, as they were
 	policies  map[string]v1.PersistentVolumeReclaimPolicy // by volume
 }
@@ -128,6 +131,10 @@ func (f *unbound) keep(ctx context.Context, e *Env) error {
 	if err != nil {
 		return err
 	}
+	uid := ns.UID
+	if e.Guest {
+		uid = ""
+	}
 	volumes, policies := map[string]*v1.PersistentVolume{}, map[string]v1.PersistentVolumeReclaimPolicy{}
 	for _, claim := range f.claimsOf(withVolumes(e.App)) {
 		pvc, err := e.Client.CoreV1().PersistentVolumeClaims(e.App.Namespace).Get(ctx, claim, metav1.GetOptions{})
@@ -141,17 +148,28 @@ func (f *unbound) keep(ctx context.Context, e *Env) error {
 		if err != nil {
 			return err
 		}
+		if e.Lend != nil {
+			if err := e.Lend(ctx, pv.Name); err != nil {
+				return err
+			}
+		}
 		if err := setPolicy(ctx, e, pv.Name, v1.PersistentVolumeReclaimRetain); err != nil {
 			return err
 		}
 		volumes[claim], policies[pv.Name] = pv, pv.Spec.PersistentVolumeReclaimPolicy
 	}
-	f.namespace, f.volumes, f.policies = ns.UID, volumes, policies
+	f.namespace, f.volumes, f.policies = uid, volumes, policies
 	return nil
 }
 
 // undeploy deletes the application, unless that is done, and waits until it and the claims are gone.
 func (f *unbound) undeploy(ctx context.Context, e *Env) error {
+	if f.namespace == "" {
+		if err := f.clearNamespace(ctx, e); err != nil {
+			return err
+		}
+		return f.awaitRelease(ctx, e)
+	}
 	namespaces := e.Client.CoreV1().Namespaces()
 	gone := func(ctx context.Context) (bool, error) {
 		ns, err := namespaces.Get(ctx, e.App.Namespace, metav1.GetOptions{})
@@ -172,6 +190,43 @@ func (f *unbound) undeploy(ctx context.Context, e *Env) error {
 	if err := poll(ctx, "namespace "+e.App.Namespace+" to go", gone); err != nil {
 		return err
 	}
+	return f.awaitRelease(ctx, e)
+}
+
+// clearNamespace deletes the application's workloads and its claims, and waits until those are gone.
+func (f *unbound) clearNamespace(ctx context.Context, e *Env) error {
+	if err := f.stopWorkloads(ctx, e); err != nil {
+		return err
+	}
+	claims := e.Client.CoreV1().PersistentVolumeClaims(e.App.Namespace)
+	old := func(ctx context.Context, name string) (*v1.PersistentVolumeClaim, error) {
+		pvc, err := claims.Get(ctx, name, metav1.GetOptions{})
+		if err == nil && pvc.UID != f.volumes[name].Spec.ClaimRef.UID { // Its successor is there already.
+			return nil, nil
+		}
+		return pvc, err
+	}
+	for name := range f.volumes {
+		pvc, err := old(ctx, name)
+		if err == nil && pvc != nil {
+			err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pvc.UID))})
+		}
+		if ignoreNotFound(err) != nil {
+			return err
+		}
+	}
+	return poll(ctx, "the claims to go", func(ctx context.Context) (bool, error) {
+		for name := range f.volumes {
+			pvc, err := old(ctx, name)
+			if ignoreNotFound(err) != nil || err == nil && pvc != nil {
+				return false, ignoreNotFound(err)
+			}
+		}
+		return true, nil
+	})
+}
+
+func (f *unbound) awaitRelease(ctx context.Context, e *Env) error {
 	return poll(ctx, "the volumes to be released", func(ctx context.Context) (bool, error) {
 		for _, pv := range f.volumes {
 			now, err := e.Client.CoreV1().PersistentVolumes().Get(ctx, pv.Name, metav1.GetOptions{})
@@ -204,6 +259,15 @@ func ignoreNotFound(err error) error {
 		return nil
 	}
 	return err
+}
+
+// Volumes implements Borrower.
+func (f *unbound) Volumes() (names []string) {
+	for _, pv := range f.volumes {
+		names = append(names, pv.Name)
+	}
+	slices.Sort(names)
+	return names
 }
 
 // claimsOf are the claims of services.

@@ -60,7 +60,7 @@ func TestWrongCluster(t *testing.T) {
 		if list := k.Targets(hotel.App()); len(list) > 0 {
 			t.Errorf("%s can go to %v, which no operator makes", tt.kind, list)
 		}
-		target := Target{tidb.App(), tt.target}
+		target := Target{App: tidb.App(), Service: tt.target}
 		f, err := k.New(target, nil)
 		if err != nil {
 			t.Fatal(err)

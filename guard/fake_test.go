@@ -181,18 +181,34 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request, t target, path stri
 		f.answer(w, 200, shape(r, o))
 	case t.Verb == "update", t.Verb == "patch":
 		if t.Verb == "patch" {
-			for k, v := range o {
-				if _, ok := in[k]; !ok {
-					in[k] = v
-				}
-			}
+			in = merged(o, in)
 		}
-		f.put(path, in)
+		if r.URL.Query().Get("dryRun") != "All" {
+			f.put(path, in)
+		}
 		f.answer(w, 200, in)
 	case t.Verb == "delete":
 		delete(f.objects, path)
 		f.answer(w, 200, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 	}
+}
+
+// merged is an object with a merge patch; neither is changed.
+func merged(o, patch map[string]any) map[string]any {
+	out := maps.Clone(o)
+	for k, v := range patch {
+		part, isMap := v.(map[string]any)
+		old, wasMap := out[k].(map[string]any)
+		switch {
+		case v == nil:
+			delete(out, k)
+		case isMap && wasMap:
+			out[k] = merged(old, part)
+		default:
+			out[k] = v
+		}
+	}
+	return out
 }
 
 // list returns the objects of a collection, in all namespaces if the path has none.

@@ -60,6 +60,8 @@ type Options struct {
 	// Shadow says that the cluster is live: the agent reads Namespaces, with the rights of Upstream and without
 	// Secrets. Nothing is written, no rights are made, and what would be a write goes to the journal as a proposal.
 	Shadow bool
+	// Volumes are persistent volumes whose claim the agent may change, where it has rights in Namespaces alone.
+	Volumes []string
 	// Labels are those of what the guard makes outside of namespaces.
 	Labels map[string]string
 	// Hide is what the agent cannot see, beside what Builtin returns and the lab's own user.

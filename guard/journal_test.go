@@ -69,7 +69,7 @@ func TestJournal(t *testing.T) {
 		"create 201: 1, nothing to 1, dry run false",
 		"update 200: 2, 1 to 2, dry run false",
 		"patch 200: 3, 2 to 3, dry run true",
-		"patch 200: 4, 3 to 4, dry run false",
+		"patch 200: 4, 2 to 4, dry run false",
 		"delete 200: nothing, 4 to nothing, dry run true",
 		"delete 404: nothing, nothing to nothing, dry run false",
 	}

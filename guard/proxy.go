@@ -342,7 +342,7 @@ func (g *Guard) serveResource(w http.ResponseWriter, r *http.Request, from *call
 			"register APIs of your own under other names"))
 		return
 	}
-	if !x.permitted(w, r) {
+	if !x.permitted(w, r) || !x.ofRun(w, r) {
 		return
 	}
 	if g.opts.Policy != nil { // Somebody may have been asked, which takes long.

@@ -52,15 +52,23 @@ func within(custom []schema.GroupResource) []rbacv1.PolicyRule {
 	return rules
 }
 
-// around are the rights outside of the agent's namespaces: to read what all of a cluster has in common.
-func around() []rbacv1.PolicyRule {
+// around are the rights outside of the agent's namespaces: to read what all of a cluster has in common, and to change
+// whose some volumes are, see [exchange.ofRun].
+func around(volumes []string) []rbacv1.PolicyRule {
 	verbs := []string{"get", "list", "watch"}
-	return []rbacv1.PolicyRule{
+	rules := []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Verbs: verbs, Resources: []string{"namespaces", "nodes", "persistentvolumes"}},
 		{APIGroups: []string{"metrics.k8s.io"}, Verbs: verbs, Resources: []string{"nodes"}},
 		{APIGroups: []string{"storage.k8s.io"}, Verbs: verbs, Resources: []string{"storageclasses"}},
 		{APIGroups: []string{"scheduling.k8s.io"}, Verbs: verbs, Resources: []string{"priorityclasses"}},
 	}
+	if len(volumes) > 0 {
+		rules = append(rules, rbacv1.PolicyRule{
+			APIGroups: []string{""}, Verbs: []string{"update", "patch"}, Resources: []string{"persistentvolumes"},
+			ResourceNames: volumes,
+		})
+	}
+	return rules
 }
 
 // prepare gives the agent's groups their rights, and returns the lab's own name.
@@ -101,7 +109,7 @@ func (g *Guard) giveAll(ctx context.Context, rbac rbacclient.RbacV1Interface, gr
 // giveSome gives a group the rights in its namespaces, and to look around.
 func (g *Guard) giveSome(ctx context.Context, rbac rbacclient.RbacV1Interface, group string) error {
 	inside := group + "-namespace"
-	for name, rules := range map[string][]rbacv1.PolicyRule{inside: within(g.opts.Custom), group: around()} {
+	for name, rules := range map[string][]rbacv1.PolicyRule{inside: within(g.opts.Custom), group: around(g.opts.Volumes)} {
 		_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: g.opts.Labels}, Rules: rules,
 		}, metav1.CreateOptions{})

@@ -96,10 +96,17 @@ func (x *exchange) tried(w http.ResponseWriter, r *http.Request) bool {
 		!slices.Contains([]string{"", "scale", "status"}, t.Subresource) {
 		return true // The API server has none.
 	}
+	_, ok := x.dryRun(w, r)
+	return ok
+}
+
+// dryRun does one, and returns what the object would be. It reports false if that failed, and has told so.
+func (x *exchange) dryRun(w http.ResponseWriter, r *http.Request) (would []byte, ok bool) {
+	t := x.target
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		x.refuse(w, apierrors.NewBadRequest("the request ends too early"))
-		return false
+		return nil, false
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	out := r.Clone(r.Context())
@@ -109,7 +116,7 @@ func (x *exchange) tried(w http.ResponseWriter, r *http.Request) bool {
 		var ok bool
 		if body, ok = dryDelete(x.entry.Request); !ok {
 			x.refuse(w, apierrors.NewBadRequest("the options of the deletion cannot be read, so it is not tried"))
-			return false
+			return nil, false
 		}
 		out.Header.Set("Content-Type", jsonType)
 	}
@@ -123,15 +130,15 @@ func (x *exchange) tried(w http.ResponseWriter, r *http.Request) bool {
 	resp, err := x.from.via.RoundTrip(out)
 	if err != nil {
 		x.fail(w, err)
-		return false
+		return nil, false
 	}
 	doc, err := readAnswer(resp)
 	if err != nil {
 		x.fail(w, err)
-		return false
+		return nil, false
 	}
 	if resp.StatusCode < 300 {
-		return true
+		return doc, true
 	}
 	status := newStatus(resp.StatusCode, metav1.StatusReasonUnknown, "the dry run failed, so nothing was changed")
 	var told metav1.Status
@@ -140,7 +147,7 @@ func (x *exchange) tried(w http.ResponseWriter, r *http.Request) bool {
 		status.ErrStatus.Message = told.Message + " (in the dry run; nothing was changed)"
 	}
 	x.refuse(w, status)
-	return false
+	return nil, false
 }
 
 // dryDelete is the options of a deletion with a dry run among them.

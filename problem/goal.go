@@ -102,6 +102,11 @@ func (p *Problem) Goal() *Goal {
 	g := *p.Document.Goal
 	g.Report = slices.Clone(g.Report)
 	g.Rises = p.Document.Load.Users.Rise()
+	for _, ns := range p.Namespaces() {
+		if called := p.place.Name(ns); called != ns {
+			g.Ask = regexp.MustCompile(`\b`+regexp.QuoteMeta(ns)+`\b`).ReplaceAllLiteralString(g.Ask, called)
+		}
+	}
 	for i, item := range g.Report {
 		if p.Healthy {
 			g.Report[i].Value = item.Else

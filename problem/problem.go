@@ -62,7 +62,8 @@ type Problem struct {
 	// Document is where it comes from. For a healthy twin, its faults do not apply.
 	Document *Document
 
-	length time.Duration // of a shift; 0 for the document's
+	length time.Duration  // of a shift; 0 for the document's
+	place  *cloud.Tenancy // where the lab is a guest; nil in a cluster of its own
 }
 
 // Origin says where a problem comes from.
@@ -133,12 +134,22 @@ type Component struct {
 	Aliases []string `yaml:"aliases,omitempty" json:"aliases,omitempty"`
 }
 
-// In is the problem as it is in a cluster that is somebody's, where its application may have a namespace of another
-// name.
+// In is the problem as it is in a cluster that is somebody's, where its namespaces may have other names.
 func (p *Problem) In(t *cloud.Tenancy) *Problem {
 	moved := *p
-	moved.App = p.App.In(t.Name(p.App.Namespace))
+	moved.App, moved.place = p.App.In(t.Name(p.App.Namespace)), t
 	return &moved
+}
+
+// Namespaces are those that the problem has beside its application's, by their usual names. A healthy twin has them, too.
+func (p *Problem) Namespaces() (names []string) {
+	for _, s := range p.Document.Faults {
+		f, err := s.bind(p.App, nil)
+		if spaced, ok := f.(fault.Spaced); ok && err == nil { // What cannot be bound, Bind tells.
+			names = append(names, spaced.Namespaces()...)
+		}
+	}
+	return names
 }
 
 // Faulty reports whether something is wrong.
@@ -200,7 +211,7 @@ func (p *Problem) Anomaly() string {
 func (p *Problem) Bind() ([]fault.Fault, error) {
 	var list []fault.Fault
 	for _, s := range p.Faults() {
-		f, err := s.bind(p.App)
+		f, err := s.bind(p.App, p.place)
 		if err != nil {
 			return nil, err
 		}
@@ -213,7 +224,7 @@ func (p *Problem) Bind() ([]fault.Fault, error) {
 // faults can, or it would be known by that.
 func (p *Problem) Lacks(c cloud.Cloud) string {
 	for _, s := range p.Document.Faults {
-		f, err := s.bind(p.App)
+		f, err := s.bind(p.App, p.place)
 		if err != nil {
 			return err.Error()
 		}
@@ -231,8 +242,8 @@ func (p *Problem) Lacks(c cloud.Cloud) string {
 	return ""
 }
 
-func (s *FaultSpec) bind(a *app.App) (fault.Fault, error) {
-	return s.kind.New(fault.Target{App: a, Service: s.Target}, s.params())
+func (s *FaultSpec) bind(a *app.App, place *cloud.Tenancy) (fault.Fault, error) {
+	return s.kind.New(fault.Target{App: a, Service: s.Target, Place: place}, s.params())
 }
 
 // params is nil if there are none.
@@ -253,7 +264,7 @@ func (p *Problem) Solution() ([]string, error) {
 		return commands, nil
 	}
 	for _, s := range p.Faults() {
-		c, err := s.kind.Fix(fault.Target{App: p.App, Service: s.Target}, s.params())
+		c, err := s.kind.Fix(fault.Target{App: p.App, Service: s.Target, Place: p.place}, s.params())
 		if err != nil {
 			return nil, err
 		}

@@ -164,7 +164,7 @@ func (r *reader) checkFault(i int) {
 	where := "kind"
 	if s.kind, err = fault.Find(r.library.Kinds, s.Kind); err == nil {
 		where = "target"
-		_, err = s.bind(r.app)
+		_, err = s.bind(r.app, nil)
 	}
 	r.wrong.Absorb(r.places.Line("faults", i, where), fmt.Sprintf("faults[%d]: ", i), err)
 }

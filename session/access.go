@@ -11,6 +11,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/cloud"
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/guard/policy"
 	"github.com/aiopslab/aiopslab/internal/manifest"
@@ -71,6 +72,11 @@ func (l *Local) newAccess(ctx context.Context) (_ *access, err error) {
 	if t := cloud.TenancyOf(l.stage.cloud); t != nil {
 		o.Groups, o.Namespaces, o.Labels = []string{guard.DefaultGroup + "-" + t.Run}, t.Namespaces, t.Labels
 		o.Hide = hidden(t)
+		for _, f := range l.faults {
+			if b, ok := f.(fault.Borrower); ok {
+				o.Volumes = append(o.Volumes, b.Volumes()...)
+			}
+		}
 		objects, err := manifest.Read(l.setting.Problem.App.Manifests)
 		if err != nil {
 			return nil, err

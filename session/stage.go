@@ -120,6 +120,9 @@ func openStage(c cloud.Cloud, a *app.App) (*Stage, error) {
 	s.env.Chaos, _ = c.(cloud.Chaos)
 	if t := cloud.TenancyOf(c); t != nil {
 		s.env.Guest, s.namespaces = true, t.Namespaces
+		if l, ok := c.(cloud.Lender); ok {
+			s.env.Lend = l.Lend
+		}
 	}
 	return s, nil
 }

@@ -75,7 +75,8 @@ type Cloud struct {
 	meta    metadata.Interface
 	dynamic dynamic.Interface
 	clock   *clock
-	mesh    mesh // as it was when the cluster was opened
+	mesh    mesh // as it was when the cluster was opened, as is the next
+	host    host
 }
 
 var (
@@ -84,8 +85,8 @@ var (
 	_ cloud.PodDialer = (*Cloud)(nil)
 )
 
-// Open reads a kubeconfig and asks the cluster for its version, and whether it has Chaos Mesh. The cluster is left as
-// it is, by Close as well.
+// Open reads a kubeconfig and asks the cluster for its version, whether it has Chaos Mesh, and what else only some
+// faults need. The cluster is left as it is, by Close as well.
 func Open(ctx context.Context, o Options) (*Cloud, error) {
 	raw, err := o.read()
 	if err != nil {
@@ -196,7 +197,7 @@ func (c *Cloud) greet(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Version, c.mesh = *v, c.findMesh(ctx)
+	c.Version, c.mesh, c.host = *v, c.findMesh(ctx), c.look(ctx)
 	return nil
 }
 

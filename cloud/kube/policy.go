@@ -20,6 +20,7 @@ var plugins = []struct {
 	{"kube-router", "kube-router", true},
 	{"weave-net", "Weave Net", true},
 	{"azure-npm", "Azure NPM", true},
+	{"kube-network-policies", "kube-network-policies", true},
 	{"flannel", "Flannel", false},
 }
 

@@ -79,6 +79,9 @@ func (c *Cloud) removeRun(ctx context.Context, run string, spaces []object) (rem
 		}
 		err = errors.Join(err, derr)
 	}
+	if run != "" { // It is dead, or has ended.
+		err = errors.Join(err, c.giveBack(ctx, run))
+	}
 	await := func(objects []object) {
 		gone, werr := c.awaitGone(ctx, limit, objects)
 		removed, err = append(removed, gone...), errors.Join(err, werr)

@@ -46,6 +46,7 @@ var (
 		{"create,patch,delete", "", "resourcequotas"},
 		{"patch", "", "pods/ephemeralcontainers"},
 		{"create,delete", "storage.k8s.io", "storageclasses"},
+		{"get,patch", "rbac.authorization.k8s.io", "clusterroles"},
 		{"create,delete", "scheduling.k8s.io", "priorityclasses"},
 		{"create,delete", "admissionregistration.k8s.io", "validatingwebhookconfigurations"},
 	}

@@ -73,7 +73,7 @@ func (g *guest) open(ctx context.Context, run string, p *problem.Problem, env *p
 	if why := p.Lacks(g.cloud); why != "" {
 		return fail(ExitUsage, errors.New(why), "'aiopslab problems --cloud kubeconfig' lists what can be run there.")
 	}
-	if err := g.settle(ctx, run, p.App, &p.Document.Load); err != nil {
+	if err := g.settle(ctx, run, p.App, &p.Document.Load, p.Namespaces()...); err != nil {
 		return err
 	}
 	return env.OpenOn(ctx, process.Cluster{
@@ -82,16 +82,16 @@ func (g *guest) open(ctx context.Context, run string, p *problem.Problem, env *p
 	})
 }
 
-// settle takes namespaces for an application and its telemetry, and one that is the lab's alone if its load is to come
-// from a pod.
-func (g *guest) settle(ctx context.Context, run string, a *app.App, l *problem.Load) (err error) {
+// settle takes namespaces for an application, its telemetry and what more there is, and one that is the lab's alone if
+// its load is to come from a pod.
+func (g *guest) settle(ctx context.Context, run string, a *app.App, l *problem.Load, more ...string) (err error) {
 	if err := g.ask(ctx); err != nil {
 		return err
 	}
 	if err := g.clear(ctx, a); err != nil {
 		return err
 	}
-	names := []string{a.Namespace, observe.Namespace}
+	names := append([]string{a.Namespace, observe.Namespace}, more...)
 	pod := g.flags.fromPod(l)
 	if pod {
 		names = append(names, session.LoadNamespace)
