@@ -258,6 +258,10 @@ func (c *checker) named(kinds ...string) (names []string) {
 	return names
 }
 
+// workloadKinds are the kinds whose pods can be a service. Every Deployment is one; of the others, those that are
+// named.
+var workloadKinds = []string{"Deployment", "StatefulSet", "DaemonSet"}
+
 func (c *checker) checkServices() {
 	if len(c.d.Services) == 0 {
 		c.add([]any{"services"}, "services is missing: the deployments, what each is and whom it calls")
@@ -266,12 +270,12 @@ func (c *checker) checkServices() {
 	for _, s := range c.d.Services {
 		names = append(names, s.Name)
 	}
-	deployments := c.named("Deployment")
+	workloads := c.named(workloadKinds...)
 	for i, s := range c.d.Services {
 		switch {
-		case !slices.Contains(deployments, s.Name):
+		case !slices.Contains(workloads, s.Name):
 			c.add([]any{"services", i, "name"}, "services: in %s %s", manifestsDir,
-				strict.Unknown("Deployment", s.Name, deployments))
+				strict.Unknown("Deployment", s.Name, workloads))
 		case slices.Index(names, s.Name) < i:
 			c.add([]any{"services", i, "name"}, "services: %s is there twice", s.Name)
 		}
@@ -286,7 +290,7 @@ func (c *checker) checkServices() {
 			}
 		}
 	}
-	for _, name := range deployments {
+	for _, name := range c.named("Deployment") {
 		if !slices.Contains(names, name) {
 			c.add([]any{"services"}, "services: the Deployment %s is not among them", name)
 		}
@@ -325,6 +329,15 @@ func (c *checker) ports(service string) (ports []string) {
 	return ports
 }
 
+// isService reports whether an object makes the pods of a service.
+func (c *checker) isService(o *unstructured.Unstructured) bool {
+	named := false
+	for _, s := range c.d.Services {
+		named = named || s.Name == o.GetName()
+	}
+	return o.GetKind() == "Deployment" || named && slices.Contains(workloadKinds, o.GetKind())
+}
+
 // checkObjects checks that each pod can be told by its label, and that nothing is of another namespace.
 func (c *checker) checkObjects() {
 	for _, o := range c.objects {
@@ -332,7 +345,7 @@ func (c *checker) checkObjects() {
 			c.add(nil, "%s: %s %s: leave out its namespace: it is the application's", manifestsDir, o.GetKind(),
 				o.GetName())
 		}
-		if o.GetKind() != "Deployment" || c.d.Label == "" {
+		if !c.isService(o) || c.d.Label == "" {
 			continue
 		}
 		if v, _, _ := unstructured.NestedString(o.Object, "spec", "template", "metadata", "labels",

@@ -26,7 +26,7 @@ func assignToNonExistentNode() *Kind {
 	return Define(Kind{
 		Name:  "assign_to_non_existent_node",
 		Title: "The pods of a service must run on a node that does not exist",
-		Description: `A Deployment gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
+		Description: `A Deployment or StatefulSet gets a node selector for a node that is not there. Its pods stay Pending, and whoever calls
 the service is refused. An operator removes the selector.`,
 		Cause:     Cause{term.Virtualization, term.DependencyProblem},
 		Targets:   deployed,
@@ -40,13 +40,11 @@ the service is refused. An operator removes the selector.`,
 		}
 		return &unschedulable{f}, nil
 	}, func(t Target, _ assignParams) []string {
-		return []string{
-			fmt.Sprintf(
-				`kubectl patch deployment %s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`, t.Service),
-			rollout(t.Service),
-		}
+		return append([]string{fmt.Sprintf(
+			`kubectl patch %s --type=json -p '[{"op": "remove", "path": "/spec/template/spec/nodeSelector"}]'`,
+			ref(t.App, t.Service))}, renewed(t)...)
 	})
 }
 
-// unschedulable is a Deployment whose pods no node takes.
+// unschedulable is a workload whose pods no node takes.
 type unschedulable struct{ *redeployed }

@@ -34,8 +34,8 @@ in its log, tries again, and never becomes ready. An operator allows plain conne
 		return append([]string{
 			fmt.Sprintf(
 				`kubectl get configmap %s -o yaml | sed -e 's/mode: requireTLS/mode: disabled/' -e '/certificateKeyFile:/d' -e '/CAFile:/d' | kubectl replace -f -`, cm),
-			fmt.Sprintf("kubectl rollout restart deployment/%s", t.Service),
-			rollout(t.Service),
+			"kubectl rollout restart " + ref(t.App, t.Service),
+			rollout(t.App, t.Service),
 		}, restart(t, callers(t.App, t.Service))...)
 	})
 }
@@ -51,7 +51,7 @@ func withTLSFiles(a *app.App) []string {
 		if s.Kind != "mongodb" || cm == "" || !strings.Contains(o.configMap(cm).Data[mongodConf], withoutTLS) {
 			return false
 		}
-		for _, v := range o.deployment(s.Name).Spec.Template.Spec.Volumes {
+		for _, v := range o.controller(s.Name).template.Spec.Volumes {
 			if v.Secret != nil {
 				return true
 			}

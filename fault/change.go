@@ -96,7 +96,7 @@ func (e *Env) applied(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// scale applies a Deployment with another number of replicas. For none it waits until its pods are
+// scale applies a Deployment or StatefulSet with another number of replicas. For none it waits until its pods are
 // gone or on their way.
 func scale(ctx context.Context, e *Env, u *unstructured.Unstructured, replicas int64) error {
 	u = u.DeepCopy()
@@ -107,6 +107,10 @@ func scale(ctx context.Context, e *Env, u *unstructured.Unstructured, replicas i
 		return err
 	}
 	return poll(ctx, "the pods of "+u.GetName()+" to go", func(ctx context.Context) (bool, error) {
+		if u.GetKind() == "StatefulSet" {
+			s, err := e.Client.AppsV1().StatefulSets(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
+			return err == nil && s.Status.ObservedGeneration >= s.Generation && s.Status.Replicas == 0, err
+		}
 		d, err := e.Client.AppsV1().Deployments(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return false, err

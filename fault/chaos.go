@@ -62,7 +62,7 @@ func disturbing[P any](k Kind, defaults P, shared func(P) disturbParams,
 		common := shared(p)
 		if o, err := read(t.App); err != nil {
 			return nil, err
-		} else if common.Node && len(o.claims(t.Service)) > 0 {
+		} else if common.Node && o.controller(t.Service).owns {
 			return nil, fmt.Errorf("%s: parameter \"node\": %s has a volume on its node and cannot move off "+
 				"it; leave node out", k.Name, t.Service)
 		}
@@ -89,7 +89,7 @@ func moveOff(t Target) []string {
 	return []string{
 		fmt.Sprintf(`kubectl cordon $(kubectl get pods %s -o jsonpath='{.items[0].spec.nodeName}')`, pods),
 		fmt.Sprintf("kubectl delete pod %s --wait=false", pods),
-		rollout(t.Service),
+		rollout(t.App, t.Service),
 	}
 }
 

@@ -35,7 +35,7 @@ func missingImage() *Kind {
 	}, func(t Target, _ missingImageParams) []string {
 		return []string{
 			fmt.Sprintf("kubectl set image deployment/%s '*=%s'", t.Service, imageOf(t)),
-			rollout(t.Service),
+			rollout(t.App, t.Service),
 		}
 	})
 }

@@ -291,7 +291,7 @@ func (f *flagged) solution(t Target) []string {
 		fmt.Sprintf("kubectl patch configmap %s --type=merge -p '%s'", flagMap,
 			strings.ReplaceAll(string(patch), "'", `'\''`)),
 		"kubectl rollout restart deployment/" + flagServer,
-		rollout(flagServer),
+		rollout(t.App, flagServer),
 	}
 	if f.sign.kills {
 		commands = append(commands, restart(t, f.sign.services())...)

@@ -210,13 +210,17 @@ func services(a *app.App, fits func(app.Service) bool) (names []string) {
 // AnyService returns the targets of a fault that can hit any service.
 func AnyService(a *app.App) []string { return services(a, func(app.Service) bool { return true }) }
 
-// deployed are the services that the application deploys itself. What an operator makes, it would make anew.
+// deployed are the services that the application deploys itself, as many pods of each as it says. What an operator
+// makes, it would make anew, and a DaemonSet has as many as there are nodes for it.
 func deployed(a *app.App) []string {
 	o, err := read(a)
 	if err != nil {
 		return nil
 	}
-	return services(a, func(s app.Service) bool { return o.deployment(s.Name).Name != "" })
+	return services(a, func(s app.Service) bool {
+		kind := o.controller(s.Name).kind
+		return kind == "Deployment" || kind == "StatefulSet"
+	})
 }
 
 // callers are the services that call another.

@@ -65,7 +65,7 @@ they start, and takes the old one away. A store that is only restarted has the s
 // good.
 func rotation(t Target, secret string) []string {
 	sql := func(statement string) string {
-		return fmt.Sprintf(`kubectl exec deployment/%s -- sh -c "mysql -u root -p\"\$%s\" -e \"%s\""`, t.Service,
+		return fmt.Sprintf(`kubectl exec %s -- sh -c "mysql -u root -p\"\$%s\" -e \"%s\""`, ref(t.App, t.Service),
 			mysqlRoot, statement)
 	}
 	steps := []string{
@@ -77,7 +77,7 @@ func rotation(t Target, secret string) []string {
 			userKey, passwordKey),
 	}
 	for _, c := range callers(t.App, t.Service) {
-		steps = append(steps, "kubectl rollout restart deployment/"+c, rollout(c))
+		steps = append(steps, "kubectl rollout restart "+ref(t.App, c), rollout(t.App, c))
 	}
 	return []string{strings.Join(append(steps, sql("DROP USER '$old'")), " && ")}
 }

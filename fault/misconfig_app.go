@@ -45,7 +45,7 @@ becomes ready. An operator goes back to the image before.`,
 		c := o.containers(t.Service)[0]
 		return []string{
 			fmt.Sprintf("kubectl set image deployment/%s %s=%s", t.Service, c.Name, c.Image),
-			rollout(t.Service),
+			rollout(t.App, t.Service),
 		}
 	})
 }

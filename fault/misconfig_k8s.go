@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app"
@@ -62,8 +63,8 @@ func reachedByService(a *app.App) []string {
 		return nil
 	}
 	return services(a, func(s app.Service) bool {
-		if o.service(s.Name).Name == "" {
-			return false // It has none, or one that an operator would put right.
+		if svc := o.service(s.Name); svc.Name == "" || svc.Spec.ClusterIP == v1.ClusterIPNone {
+			return false // It has none, or one that an operator would put right, or one that is only names.
 		}
 		return !consul || s.Kind != "service" || s.Name == a.Frontend.Service
 	})

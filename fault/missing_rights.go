@@ -69,7 +69,7 @@ func withoutRight(a *app.App, service, resource string) (right, wrong *unstructu
 	if err != nil {
 		return nil, nil, err
 	}
-	name := o.role(o.deployment(service).Spec.Template.Spec.ServiceAccountName)
+	name := o.role(o.controller(service).template.Spec.ServiceAccountName)
 	if name == "" {
 		return nil, nil, fmt.Errorf("%s has no Role", service)
 	}

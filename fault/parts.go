@@ -80,9 +80,9 @@ func typed[T any](p parts, kind, name string) *T {
 // takes.
 var typedOf sync.Map
 
-// containers of a Deployment, without those that run before.
+// containers of a service's pods, without those that run before.
 func (p parts) containers(name string) []v1.Container {
-	return p.deployment(name).Spec.Template.Spec.Containers
+	return p.controller(name).template.Spec.Containers
 }
 
 // port returns the port of a Service that clients use: the first over TCP whose target a container
@@ -110,28 +110,21 @@ func leadsTo(port v1.ServicePort, cp v1.ContainerPort) bool {
 	return cp.ContainerPort == cmp.Or(port.TargetPort.IntVal, port.Port)
 }
 
-// metrics returns the port on which a Deployment's pods are deployed to serve their metrics, or "".
+// metrics returns the port on which a service's pods are deployed to serve their metrics, or "".
 func (p parts) metrics(name string) string {
-	annotations := p.deployment(name).Spec.Template.Annotations
+	annotations := p.controller(name).template.Annotations
 	if annotations["prometheus.io/scrape"] != "true" {
 		return ""
 	}
 	return annotations["prometheus.io/port"]
 }
 
-// claims are the persistent volume claims that a Deployment's pods mount.
-func (p parts) claims(name string) (names []string) {
-	for _, v := range p.deployment(name).Spec.Template.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			names = append(names, v.PersistentVolumeClaim.ClaimName)
-		}
-	}
-	return names
-}
+// claims are the persistent volume claims that a Deployment's pods mount. Those of a StatefulSet are its own.
+func (p parts) claims(name string) []string { return volumesOf(&p.deployment(name).Spec.Template) }
 
-// mounted returns the ConfigMap that a Deployment's first container has at a path, or "".
+// mounted returns the ConfigMap that the first container of a service's pods has at a path, or "".
 func (p parts) mounted(name, path string) string {
-	spec := p.deployment(name).Spec.Template.Spec
+	spec := p.controller(name).template.Spec
 	if len(spec.Containers) == 0 {
 		return ""
 	}

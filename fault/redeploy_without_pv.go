@@ -40,7 +40,7 @@ what runs in it and its claims are deleted.`,
 			`for pv in $(kubectl get pvc -o jsonpath='{range .items[?(@.status.phase=="Pending")]}{.spec.volumeName}{"\n"}{end}'); do kubectl patch pv "$pv" --type=merge -p '{"spec":{"claimRef":null}}'; done`,
 		}
 		for _, s := range stranded(t) {
-			commands = append(commands, rollout(s))
+			commands = append(commands, rollout(t.App, s))
 		}
 		return append(commands, restart(t, clientsOf(t.App, stranded(t)))...)
 	})
@@ -209,7 +209,8 @@ func (f *unbound) clearNamespace(ctx context.Context, e *Env) error {
 	for name := range f.volumes {
 		pvc, err := old(ctx, name)
 		if err == nil && pvc != nil {
-			err = claims.Delete(ctx, name, metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pvc.UID))})
+			err = claims.Delete(ctx, name,
+				metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pvc.UID))})
 		}
 		if ignoreNotFound(err) != nil {
 			return err

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"context"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,7 +10,7 @@ import (
 // RollBackFixes says that a rollback fixes a fault in the template of a Deployment's pods.
 var RollBackFixes = map[string]string{RollBackEverything: "the revision before is the right one"}
 
-// redeployed is a Deployment whose pods are made of a wrong template.
+// redeployed is a workload whose pods are made of a wrong template.
 type redeployed struct{ right, wrong *unstructured.Unstructured }
 
 // Redeploy makes a fault of a change to the template of a service's pods.
@@ -26,7 +27,7 @@ func redeploy(t Target, change func(template map[string]any) error) (*redeployed
 	if err != nil {
 		return nil, err
 	}
-	right, err := o.object(t.App, "Deployment", t.Service)
+	right, err := o.object(t.App, cmp.Or(o.controller(t.Service).kind, "Deployment"), t.Service)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/aiopslab/aiopslab/app"
 )
 
 // The blunt remedies: what an agent may try that understands nothing.
@@ -23,8 +25,8 @@ var Remedies = []string{
 }
 
 // rollout is a command that waits until a service runs as it should.
-func rollout(service string) string {
-	return fmt.Sprintf("kubectl rollout status deployment/%s --timeout=60s", service)
+func rollout(a *app.App, service string) string {
+	return fmt.Sprintf("kubectl rollout status %s --timeout=60s", ref(a, service))
 }
 
 // restart are commands that make the pods of services anew, so that they do not wait for their
@@ -33,7 +35,7 @@ func restart(t Target, services []string) []string {
 	commands := []string{fmt.Sprintf("kubectl delete pod -l '%s in (%s)' --wait=false", t.App.Label,
 		strings.Join(services, ", "))}
 	for _, s := range services {
-		commands = append(commands, rollout(s))
+		commands = append(commands, rollout(t.App, s))
 	}
 	return commands
 }

@@ -7,6 +7,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo"
 
+	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/internal/term"
 )
 
@@ -28,14 +29,14 @@ CrashLoopBackOff. An operator grants the role again.`,
 	}, func(t Target, p account) []string {
 		o, _ := read(t.App)
 		script := fmt.Sprintf("db.grantRolesToUser(%q, %s)", p.User, rolesText(o.databases(t.Service)))
-		return append([]string{p.mongosh(t.Service, script)}, restart(t, callers(t.App, t.Service))...)
+		return append([]string{p.mongosh(t.App, t.Service, script)}, restart(t, callers(t.App, t.Service))...)
 	})
 }
 
 // mongosh is a command that runs a script as the root user.
-func (c account) mongosh(server, script string) string {
-	return fmt.Sprintf("kubectl exec deployment/%s -- mongosh admin --quiet -u %s -p %s --authenticationDatabase "+
-		"admin --eval '%s'", server, c.Root, c.RootPassword, script)
+func (c account) mongosh(a *app.App, server, script string) string {
+	return fmt.Sprintf("kubectl exec %s -- mongosh admin --quiet -u %s -p %s --authenticationDatabase "+
+		"admin --eval '%s'", ref(a, server), c.Root, c.RootPassword, script)
 }
 
 // revoked is a database whose user lost its role.

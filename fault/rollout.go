@@ -23,7 +23,13 @@ const controllerManager = "kube-controller-manager"
 // pods for as long as the new ones are not ready, and then nothing would be wrong; so they are taken away
 // as the update itself would have done, had the new ones got ready. One write to the Deployment, and what
 // follows from it by the controller's name, is all that is left to see.
+//
+// A StatefulSet takes the old pod away itself before it makes a new one, of one pod after another, and stops at the
+// first that does not get ready.
 func replace(ctx context.Context, e *Env, u *unstructured.Unstructured) error {
+	if u.GetKind() != "Deployment" {
+		return apply(ctx, e, u)
+	}
 	deployments := e.Client.AppsV1().Deployments(u.GetNamespace())
 	before, err := deployments.Get(ctx, u.GetName(), metav1.GetOptions{})
 	if err != nil {

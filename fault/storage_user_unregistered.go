@@ -29,7 +29,7 @@ with the password and the roles it had.`,
 		o, _ := read(t.App)
 		script := fmt.Sprintf("db.createUser({user: %q, pwd: %q, roles: %s})", p.User, p.Password,
 			rolesText(o.databases(t.Service)))
-		return append([]string{p.mongosh(t.Service, script)}, restart(t, callers(t.App, t.Service))...)
+		return append([]string{p.mongosh(t.App, t.Service, script)}, restart(t, callers(t.App, t.Service))...)
 	})
 }
 

@@ -36,11 +36,9 @@ is refused. An operator sets the command right.`,
 		}
 		return Redeploy(t, func(spec map[string]any) error { return SetContainer(spec, "command", []any{p.Binary}) })
 	}, func(t Target, _ wrongBinParams) []string {
-		return []string{
-			fmt.Sprintf(
-				`kubectl patch deployment %s --type=json -p '[{"op": "replace", "path": "/spec/template/spec/containers/0/command", "value": [%q]}]'`, t.Service, commandOf(t.App, t.Service)),
-			rollout(t.Service),
-		}
+		return append([]string{fmt.Sprintf(
+			`kubectl patch %s --type=json -p '[{"op": "replace", "path": "/spec/template/spec/containers/0/command", "value": [%q]}]'`,
+			ref(t.App, t.Service), commandOf(t.App, t.Service))}, renewed(t)...)
 	})
 }
 

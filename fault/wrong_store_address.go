@@ -50,10 +50,9 @@ right.`,
 		})
 	}, func(t Target, _ addressParams) []string {
 		name, host, port := storeVariable(t.App, t.Service)
-		return []string{
-			fmt.Sprintf("kubectl set env deployment/%s %s=%s", t.Service, name, net.JoinHostPort(host, port)),
-			rollout(t.Service),
-		}
+		return append([]string{
+			fmt.Sprintf("kubectl set env %s %s=%s", ref(t.App, t.Service), name, net.JoinHostPort(host, port)),
+		}, renewed(t)...)
 	})
 }
 

@@ -109,7 +109,9 @@ func (g *Guard) giveAll(ctx context.Context, rbac rbacclient.RbacV1Interface, gr
 // giveSome gives a group the rights in its namespaces, and to look around.
 func (g *Guard) giveSome(ctx context.Context, rbac rbacclient.RbacV1Interface, group string) error {
 	inside := group + "-namespace"
-	for name, rules := range map[string][]rbacv1.PolicyRule{inside: within(g.opts.Custom), group: around(g.opts.Volumes)} {
+	for name, rules := range map[string][]rbacv1.PolicyRule{
+		inside: within(g.opts.Custom), group: around(g.opts.Volumes),
+	} {
 		_, err := rbac.ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: g.opts.Labels}, Rules: rules,
 		}, metav1.CreateOptions{})

@@ -10,10 +10,10 @@ import (
 // boundBy is the annotation of who has bound a volume. What takes a volume from a claim may remove it.
 const boundBy = "pv.kubernetes.io/bound-by-controller"
 
-// ofRun has the agent change no more of the cluster's volumes than whose they are: nobody's, or a claim's in the agent's
-// own namespaces. Which volumes it may write to, its rights say. The volumes are on storage of somebody else's, with
-// fields that decide what becomes of that, and a volume that were given to a claim elsewhere would be in somebody's
-// pods. It reports false if it has refused.
+// ofRun has the agent change no more of the cluster's volumes than whose they are: nobody's, or a claim's in the
+// agent's own namespaces. Which volumes it may write to, its rights say. The volumes are on storage of somebody else's,
+// with fields that decide what becomes of that, and a volume that were given to a claim elsewhere would be in
+// somebody's pods. It reports false if it has refused.
 func (x *exchange) ofRun(w http.ResponseWriter, r *http.Request) bool {
 	t := x.target
 	if t.Group != "" || t.Resource != "persistentvolumes" || t.Subresource != "" ||
@@ -26,7 +26,8 @@ func (x *exchange) ofRun(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if !onlyClaim(is, would, x.guard.opts.Namespaces) {
-		x.refuse(w, forbidden(x.from.name(r.Context()), t.Verb, "anything but the claimRef of the persistent volume "+t.Name,
+		x.refuse(w, forbidden(x.from.name(r.Context()), t.Verb,
+			"anything but the claimRef of the persistent volume "+t.Name,
 			"remove the claimRef, or name a claim of your namespaces there"))
 		return false
 	}

@@ -102,7 +102,7 @@ func (o *Observer) Use(e External) error {
 		o.external = JaegerAt(client, e.Jaeger)
 	}
 	if e.Tempo != "" {
-		o.external = &tempo{client, strings.TrimRight(e.Tempo, "/")}
+		o.external = &tempo{client, strings.TrimRight(e.Tempo, "/"), externalRequests}
 	}
 	if e.Loki != "" {
 		o.loki = &loki{client, strings.TrimRight(e.Loki, "/")}

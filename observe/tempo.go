@@ -29,7 +29,17 @@ const (
 type tempo struct {
 	http *http.Client
 	base string
+	most int // services that are asked for to see who calls whom
 }
+
+// TempoAt returns a client of the Tempo whose HTTP API is at a URL, for who wants to know who calls whom, of all
+// services: it takes its time.
+func TempoAt(client *http.Client, base string) Traces {
+	return &tempo{client, strings.TrimRight(base, "/"), maxServices}
+}
+
+// maxServices is how many services of a Tempo are asked for at most.
+const maxServices = 500
 
 // Services implements Traces.
 func (t *tempo) Services(ctx context.Context) ([]string, error) {
@@ -119,7 +129,7 @@ func (t *tempo) Dependencies(ctx context.Context, from, to time.Time) ([]Link, e
 		return nil, err
 	}
 	calls, seen := map[[2]string]int{}, map[string]bool{}
-	for _, service := range services[:min(len(services), externalRequests)] {
+	for _, service := range services[:min(len(services), t.most)] {
 		list, err := t.Search(ctx, TraceQuery{Service: service, From: from, To: to})
 		if err != nil {
 			return nil, err

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -100,5 +101,31 @@ func TestOneHasTraces(t *testing.T) {
 	err := External{Jaeger: "http://a", Tempo: "http://b"}.Check()
 	if err == nil || !strings.Contains(err.Error(), "one of them") {
 		t.Error(err)
+	}
+}
+
+// Who wants to know who calls whom asks for all services, and not for the first few.
+func TestTempoOfManyServices(t *testing.T) {
+	var names []string
+	for i := range 2 * externalRequests {
+		names = append(names, fmt.Sprintf("s%02d", i))
+	}
+	asked := map[string]bool{}
+	m := http.NewServeMux()
+	m.HandleFunc("GET /api/search/tag/service.name/values", reply(`{"tagValues":["`+strings.Join(names, `","`)+`"]}`))
+	m.HandleFunc("GET /api/search", func(w http.ResponseWriter, r *http.Request) {
+		asked[r.URL.Query().Get("q")] = true
+		reply(`{"traces":[{"traceID":"`+tempoID+`"}]}`)(w, r)
+	})
+	m.HandleFunc("GET /api/traces/"+tempoID, reply(tempoTrace))
+	srv := httptest.NewServer(m)
+	t.Cleanup(srv.Close)
+	links, err := TempoAt(srv.Client(), srv.URL+"/").Dependencies(t.Context(), time.Now().Add(-time.Hour), time.Now())
+	if err != nil || len(asked) != len(names) {
+		t.Errorf("%d of %d services are asked for, %v", len(asked), len(names), err)
+	}
+	// The same trace of each of them counts once.
+	if len(links) != 1 || links[0].CallCount != 1 {
+		t.Errorf("links %+v", links)
 	}
 }

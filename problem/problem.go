@@ -141,7 +141,8 @@ func (p *Problem) In(t *cloud.Tenancy) *Problem {
 	return &moved
 }
 
-// Namespaces are those that the problem has beside its application's, by their usual names. A healthy twin has them, too.
+// Namespaces are those that the problem has beside its application's, by their usual names. A healthy twin has them,
+// too.
 func (p *Problem) Namespaces() (names []string) {
 	for _, s := range p.Document.Faults {
 		f, err := s.bind(p.App, nil)
@@ -303,7 +304,11 @@ func (p *Problem) fixes(why func(k *fault.Kind, remedy string) string) map[strin
 	for _, remedy := range fault.Remedies {
 		reason := ""
 		for _, s := range p.Faults() {
-			if reason = why(s.kind, remedy); reason == "" {
+			reason = why(s.kind, remedy)
+			if remedy == fault.RollBackEverything && !fault.RollsBack(p.App, s.Target) {
+				reason = "" // It is for Deployments.
+			}
+			if reason == "" {
 				break
 			}
 		}

@@ -116,15 +116,15 @@ func TestAdoptChart(t *testing.T) {
 	if s, _ := r.App.Service("mine-store"); s.Kind != "redis" {
 		t.Errorf("store: %+v", s)
 	}
-	if r.App.Description != "A chart." || r.App.Label != "app" || !slices.Equal(r.Unreached, []string{"mine-aside"}) {
+	if r.App.Description != "A chart." || r.App.Label != "app" || !slices.Equal(r.Unreached, []string{"mine-db", "mine-aside"}) {
 		t.Errorf("%+v, unreached %v", r.App, r.Unreached)
 	}
 	for _, part := range []string{
 		"left out: ClusterRole mine-reader (chart/templates/other.yaml, as rendered:1): it is of the whole cluster",
 		"left out: ValidatingWebhookConfiguration mine-hook", "left out: Job mine-migrate", "it is a hook of Helm",
 		"left out: Widget mine-widget", "left out: CustomResourceDefinition widgets.example.com",
-		"StatefulSet mine-db is deployed, and gets no problems",
-		"pods get the label app with the name of their Deployment",
+		"DaemonSet mine-logs is deployed, and gets no problems: no Service leads to it",
+		"pods get the label app with the name of their Deployment, StatefulSet or DaemonSet",
 	} {
 		if !strings.Contains(strings.Join(r.Notes, "\n"), part) {
 			t.Errorf("no note %q in\n%s", part, strings.Join(r.Notes, "\n"))
@@ -170,7 +170,7 @@ func TestAdoptWithTraces(t *testing.T) {
 			t.Errorf("no problem of %s in %v", name, r.Documents)
 		}
 	}
-	if !slices.Contains(r.Unreached, "user") || !strings.Contains(strings.Join(r.Notes, "\n"), "no Deployment of the same name for those of traces or --calls: who") {
+	if !slices.Contains(r.Unreached, "user") || !strings.Contains(strings.Join(r.Notes, "\n"), "no workload of the same name for those of traces or --calls: who") {
 		t.Errorf("unreached %v, notes %v", r.Unreached, r.Notes)
 	}
 	if s, _ := r.App.Service("mongodb-geo"); s.Kind != "mongodb" {
@@ -218,7 +218,7 @@ func TestAdoptErrors(t *testing.T) {
 		{"fault", func(o *Options) { o.Kinds = []string{"pod_kil"} }, `--faults: there is no fault "pod_kil"; did you mean "pod_kill"?`},
 		{"no workload", func(o *Options) {
 			o.Source = write("apiVersion: v1\nkind: Service\nmetadata: {name: front}\nspec: {ports: [{port: 80}]}\n")
-		}, "there is no Deployment among the 1 objects"},
+		}, "there is no Deployment or StatefulSet among the 1 objects"},
 		{"kustomization", func(o *Options) {
 			o.Source = t.TempDir()
 			if err := os.WriteFile(filepath.Join(o.Source, "kustomization.yaml"), nil, 0o600); err != nil {

@@ -55,7 +55,7 @@ func (y *system) texts() map[string][]string {
 	texts := map[string][]string{}
 	for _, w := range y.workloads {
 		t := &collector{config: config, secrets: secrets}
-		spec := w.Spec.Template.Spec
+		spec := w.template.Spec
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			t.container(c)
 		}
@@ -187,7 +187,7 @@ func (y *system) addLinks(links []observe.Link) {
 	}
 	if len(strangers) > 0 {
 		slices.Sort(strangers)
-		y.note("there is no Deployment of the same name for those of traces or --calls: %s",
+		y.note("there is no workload of the same name for those of traces or --calls: %s",
 			strings.Join(strangers, ", "))
 	}
 }

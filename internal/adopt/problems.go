@@ -70,10 +70,13 @@ var wrongPorts = []int32{9999, 9998, 9997}
 
 // params are the parameters of a fault in the workload, and false if it would not show there.
 func (w *part) params(k *fault.Kind) (map[string]any, bool) {
-	limits := w.Spec.Template.Spec.Containers[0].Resources.Limits
+	limits := w.template.Spec.Containers[0].Resources.Limits
+	if k.TrueFixes[fault.RollBackEverything] != "" && !w.replaced() {
+		return nil, false
+	}
 	switch k.Name {
 	case "misconfig_k8s":
-		if w.port == 0 { // Nobody asks it, so nobody would see that it is not reached.
+		if w.port == 0 || w.headless { // Nobody asks it, or by other ways, so nobody would see that it is not reached.
 			return nil, false
 		}
 		for _, port := range wrongPorts {
@@ -87,7 +90,7 @@ func (w *part) params(k *fault.Kind) (map[string]any, bool) {
 	case "network_loss":
 		return w.onNode(map[string]any{"loss": 0.9}), w.port != 0
 	case "network_bandwidth": // It shows in long answers: metrics.
-		return nil, w.port != 0 && w.Spec.Template.Annotations["prometheus.io/scrape"] == "true"
+		return nil, w.port != 0 && w.template.Annotations["prometheus.io/scrape"] == "true"
 	case "memory_stress":
 		limit := limits.Memory()
 		if limit.IsZero() {
@@ -106,9 +109,21 @@ func (w *part) params(k *fault.Kind) (map[string]any, bool) {
 	return nil, true
 }
 
+// replaced reports whether all pods are made anew when the template changes, however bad it is. A StatefulSet stops at
+// its last pod, and a DaemonSet at the first few, while the others serve.
+func (w *part) replaced() bool {
+	switch w.set {
+	case "StatefulSet":
+		return !w.byHand && (w.replicas == nil || *w.replicas == 1)
+	case "DaemonSet":
+		return false
+	}
+	return true
+}
+
 // listens reports whether a container declares a port.
 func (w *part) listens(port int32) bool {
-	for _, c := range w.Spec.Template.Spec.Containers {
+	for _, c := range w.template.Spec.Containers {
 		for _, p := range c.Ports {
 			if p.ContainerPort == port {
 				return true
@@ -120,12 +135,7 @@ func (w *part) listens(port int32) bool {
 
 // onNode binds a disturbance to the node, so that moving off it is a fix, if the one pod can move.
 func (w *part) onNode(params map[string]any) map[string]any {
-	for _, v := range w.Spec.Template.Spec.Volumes {
-		if v.PersistentVolumeClaim != nil {
-			return params
-		}
-	}
-	if w.Spec.Replicas == nil || *w.Spec.Replicas == 1 {
+	if !w.claims && w.set != "DaemonSet" && (w.replicas == nil || *w.replicas == 1) {
 		params["node"] = true
 	}
 	return params

@@ -26,7 +26,7 @@ func (y *system) findQuestion(w *part) {
 	s := y.service(w.Name)
 	if s == nil || !slices.Contains(y.behind(s), w) {
 		if s != nil { // It leads to others, so it must not be asked in the workload's place.
-			y.note("the Service %s does not lead to the Deployment %s", s.Name, w.Name)
+			y.note("the Service %s does not lead to the %s %s", s.Name, w.set, w.Name)
 		}
 		return
 	}
@@ -37,7 +37,7 @@ func (y *system) findQuestion(w *part) {
 		}
 		return
 	}
-	w.port = int(s.Spec.Ports[tcp].Port)
+	w.port, w.headless = int(s.Spec.Ports[tcp].Port), s.Spec.ClusterIP == v1.ClusterIPNone
 	if w.kind != "service" {
 		return
 	}
@@ -47,7 +47,7 @@ func (y *system) findQuestion(w *part) {
 			return
 		}
 	}
-	c := w.Spec.Template.Spec.Containers[0]
+	c := w.template.Spec.Containers[0]
 	for _, p := range []*v1.Probe{c.ReadinessProbe, c.LivenessProbe, c.StartupProbe} {
 		if w.ask = w.probed(s, c, p); w.ask != nil {
 			return

@@ -32,15 +32,21 @@ type system struct {
 	notes              []string
 }
 
-// part is a Deployment, and what is known of it.
+// part is a workload, and what is known of it.
 type part struct {
-	*appsv1.Deployment
-	object  object
-	kind    string // as in app.yaml
-	calls   []string
-	ask     *question
-	port    int // of its Service
-	reached bool
+	Name     string
+	set      string // Deployment, StatefulSet or DaemonSet
+	template v1.PodTemplateSpec
+	replicas *int32
+	claims   bool // whether its pods keep volumes
+	byHand   bool // whether its pods stay as they are until somebody deletes them
+	object   object
+	kind     string // as in app.yaml
+	calls    []string
+	ask      *question
+	port     int  // of its Service
+	headless bool // that Service leads to pods by DNS alone
+	reached  bool
 }
 
 func (s *system) note(format string, args ...any) {
@@ -96,31 +102,78 @@ func reserved(namespace string) bool {
 func (y *system) sort() error {
 	for _, u := range y.objects {
 		switch kind := u.GetKind(); kind {
-		case "Deployment":
-			d := &appsv1.Deployment{}
-			if err := typed(u, d); err != nil {
+		case "Deployment", "StatefulSet", "DaemonSet":
+			w, err := partOf(u)
+			if err != nil {
 				return err
 			}
-			if len(d.Spec.Template.Spec.Containers) == 0 {
-				return fmt.Errorf("%s: Deployment %s has no containers", u.where, d.Name)
-			}
-			y.workloads = append(y.workloads, &part{Deployment: d, object: u, kind: kindOf(d)})
+			y.workloads = append(y.workloads, w)
 		case "Service":
 			svc := &v1.Service{}
 			if err := typed(u, svc); err != nil {
 				return err
 			}
 			y.services = append(y.services, svc)
-		case "StatefulSet", "DaemonSet", "ReplicaSet", "Pod", "Job", "CronJob":
-			y.note("%s %s is deployed, and gets no problems: the faults of the lab go to Deployments", kind,
-				u.GetName())
+		case "ReplicaSet", "Pod", "Job", "CronJob":
+			y.note("%s %s is deployed, and gets no problems: the faults of the lab go to Deployments, StatefulSets "+
+				"and DaemonSets", kind, u.GetName())
 		}
 	}
+	var serving []*part
+	for _, w := range y.workloads {
+		if w.set == "DaemonSet" && !slices.ContainsFunc(y.services, func(s *v1.Service) bool {
+			return slices.Contains(y.behind(s), w)
+		}) {
+			y.note("DaemonSet %s is deployed, and gets no problems: no Service leads to it", w.Name)
+			continue
+		}
+		serving = append(serving, w)
+	}
+	y.workloads = serving
 	if len(y.workloads) == 0 {
-		return fmt.Errorf("there is no Deployment among the %d objects: the faults of the lab go to Deployments",
-			len(y.objects))
+		return fmt.Errorf("there is no Deployment or StatefulSet among the %d objects: the faults of the lab go to "+
+			"those", len(y.objects))
+	}
+	names := map[string]string{}
+	for _, w := range y.workloads {
+		if other := names[w.Name]; other != "" {
+			return fmt.Errorf("%s: there are a %s and a %s %s: they cannot be told apart; give one another name",
+				w.object.where, other, w.set, w.Name)
+		}
+		names[w.Name] = w.set
 	}
 	return nil
+}
+
+// partOf reads a workload.
+func partOf(u object) (w *part, err error) {
+	w = &part{Name: u.GetName(), set: u.GetKind(), object: u}
+	switch w.set {
+	case "StatefulSet":
+		s := &appsv1.StatefulSet{}
+		err = typed(u, s)
+		w.template, w.replicas, w.claims = s.Spec.Template, s.Spec.Replicas, len(s.Spec.VolumeClaimTemplates) > 0
+		w.byHand = s.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType
+	case "DaemonSet":
+		d := &appsv1.DaemonSet{}
+		err = typed(u, d)
+		w.template, w.byHand = d.Spec.Template, d.Spec.UpdateStrategy.Type == appsv1.OnDeleteDaemonSetStrategyType
+	default:
+		d := &appsv1.Deployment{}
+		err = typed(u, d)
+		w.template, w.replicas = d.Spec.Template, d.Spec.Replicas
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(w.template.Spec.Containers) == 0 {
+		return nil, fmt.Errorf("%s: %s %s has no containers", u.where, w.set, w.Name)
+	}
+	for _, v := range w.template.Spec.Volumes {
+		w.claims = w.claims || v.PersistentVolumeClaim != nil
+	}
+	w.kind = kindOf(w.template)
+	return w, nil
 }
 
 // typed converts an object.
@@ -144,8 +197,8 @@ var (
 )
 
 // kindOf is what a workload is, by the image of its first container.
-func kindOf(d *appsv1.Deployment) string {
-	image := d.Spec.Template.Spec.Containers[0].Image
+func kindOf(t v1.PodTemplateSpec) string {
+	image := t.Spec.Containers[0].Image
 	image, _, _ = strings.Cut(image, "@")
 	image = image[strings.LastIndex(image, "/")+1:]
 	image, _, _ = strings.Cut(image, ":")
@@ -175,7 +228,7 @@ func (y *system) behind(s *v1.Service) (list []*part) {
 	}
 	selector := labels.SelectorFromSet(s.Spec.Selector)
 	for _, w := range y.workloads {
-		if selector.Matches(labels.Set(w.Spec.Template.Labels)) {
+		if selector.Matches(labels.Set(w.template.Labels)) {
 			list = append(list, w)
 		}
 	}
@@ -208,7 +261,8 @@ func (y *system) findEntry(entry string) error {
 		return fmt.Errorf("--entry %s: the Service %s has no port %s; it has %s", entry, name, port,
 			cmp.Or(strings.Join(ports, ", "), "none"))
 	case len(y.behind(y.entry)) == 0:
-		return fmt.Errorf("--entry %s: the Service %s selects no Deployment's pods", entry, name)
+		return fmt.Errorf("--entry %s: the Service %s selects no pods of a Deployment, StatefulSet or "+
+			"DaemonSet", entry, name)
 	}
 	return nil
 }
@@ -231,20 +285,21 @@ var labelKeys = []string{
 // mark finds the label whose value is each workload's name, or adds one to the pods.
 func (y *system) mark() {
 	for _, key := range labelKeys {
-		if !slices.ContainsFunc(y.workloads, func(w *part) bool { return w.Spec.Template.Labels[key] != w.Name }) {
+		if !slices.ContainsFunc(y.workloads, func(w *part) bool { return w.template.Labels[key] != w.Name }) {
 			y.label = key
 			return
 		}
 	}
 	for _, key := range append([]string{"app"}, "workload", "workload-name") {
-		if slices.ContainsFunc(y.workloads, func(w *part) bool { return w.Spec.Template.Labels[key] != "" }) {
+		if slices.ContainsFunc(y.workloads, func(w *part) bool { return w.template.Labels[key] != "" }) {
 			continue
 		}
 		y.label = key
 		for _, w := range y.workloads {
 			set(w.object.Object, w.Name, "spec", "template", "metadata", "labels", key)
 		}
-		y.note("pods get the label %s with the name of their Deployment: they have none that tells it", key)
+		y.note("pods get the label %s with the name of their Deployment, StatefulSet or DaemonSet: they have none "+
+			"that tells it", key)
 		return
 	}
 }

@@ -90,7 +90,7 @@ func (y *system) writeDescription(o Options, dir string) error {
 		Label: y.label, Mix: o.Name,
 	}
 	if d.Description == "" {
-		d.Description = fmt.Sprintf("%s has %d deployments. Requests of its users go to %s.", y.title, len(y.workloads),
+		d.Description = fmt.Sprintf("%s has %d workloads. Requests of its users go to %s.", y.title, len(y.workloads),
 			y.entry.Name)
 	}
 	d.Frontend.Service, d.Frontend.Port = y.entry.Name, y.port
@@ -116,7 +116,7 @@ func (y *system) lacking(lacks func(string) string) (lines []string) {
 		return nil
 	}
 	for _, w := range y.workloads {
-		spec := w.Spec.Template.Spec
+		spec := w.template.Spec
 		for _, c := range slices.Concat(spec.InitContainers, spec.Containers) {
 			if why := lacks(c.Image); why != "" && !slices.Contains(lines, why) {
 				lines = append(lines, why)

@@ -20,7 +20,8 @@ import (
 
 type adoptFlags struct {
 	adopt.Options
-	traces string
+	traces string // of a Jaeger
+	tempo  string
 	calls  []string
 }
 
@@ -38,7 +39,7 @@ takes, and problems over it that --problems takes: for each workload that reques
 of users reach, the faults that fit it. Read them, and change what you know better.
 
 Who calls whom is told by the addresses in variables and ConfigMaps and, with
---traces, by a Jaeger that has seen requests. No cluster is asked, and nothing is
+--traces or --tempo, by a Jaeger or a Tempo that has seen requests. No cluster is asked, and nothing is
 deployed: 'aiopslab verify' proves the problems, as printed at the end.`,
 		Example: `  aiopslab adopt examples/shop/manifests --entry front:80 --mix users.yaml --name shop
   aiopslab adopt ./chart --values prod.yaml --entry web:http --mix users.yaml -o web
@@ -60,6 +61,8 @@ deployed: 'aiopslab verify' proves the problems, as printed at the end.`,
 	flags.StringSliceVar(&f.Kinds, "faults", nil, "only these `kinds` of faults (default all that fit)")
 	flags.Float64Var(&f.Rate, "rate", adopt.DefaultRate, "how many requests users send a second")
 	flags.StringVar(&f.traces, "traces", "", "the `URL` of a Jaeger, to see who called whom in the last day")
+	flags.StringVar(&f.tempo, "tempo", "", "the `URL` of a Tempo, instead of a Jaeger")
+	c.MarkFlagsMutuallyExclusive("traces", "tempo")
 	flags.StringSliceVar(&f.calls, "calls", nil,
 		"who calls whom beside what manifests and traces tell, as `CALLER:CALLEE`; several")
 	completeFlag(c, "faults", func() (names []string) {
@@ -71,7 +74,7 @@ deployed: 'aiopslab verify' proves the problems, as printed at the end.`,
 	return c
 }
 
-// tracesWindow is how far back traces tell who calls whom, and tracesTimeout how long a Jaeger may take.
+// tracesWindow is how far back traces tell who calls whom, and tracesTimeout how long an answer may take.
 const (
 	tracesWindow  = 24 * time.Hour
 	tracesTimeout = 20 * time.Second
@@ -111,7 +114,7 @@ func (f *adoptFlags) run(ctx context.Context, s *State) (err error) {
 	return nil
 }
 
-// links asks a Jaeger who calls whom.
+// links asks a Jaeger or a Tempo who calls whom.
 func (f *adoptFlags) links(ctx context.Context) ([]observe.Link, error) {
 	var given []observe.Link
 	for _, text := range f.calls {
@@ -121,20 +124,30 @@ func (f *adoptFlags) links(ctx context.Context) ([]observe.Link, error) {
 		}
 		given = append(given, observe.Link{Parent: caller, Child: callee})
 	}
-	if f.traces == "" {
+	client := &http.Client{Timeout: tracesTimeout}
+	flag, address, port, hint := "traces", f.traces, 16686,
+		"It must be Jaeger's query API; 'curl URL/api/services' lists the services that sent traces."
+	if f.tempo != "" {
+		flag, address, port, hint = "tempo", f.tempo, 3200,
+			"It must be Tempo's HTTP API; 'curl URL/api/search/tag/service.name/values' lists the services that "+
+				"sent traces."
+	}
+	if address == "" {
 		return given, nil
 	}
-	if u, err := url.Parse(f.traces); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fail(ExitUsage, fmt.Errorf("--traces %s: want a URL such as http://localhost:16686", f.traces), "")
+	if u, err := url.Parse(address); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fail(ExitUsage, fmt.Errorf("--%s %s: want a URL such as http://localhost:%d", flag, address, port), "")
+	}
+	var traces observe.Traces = observe.JaegerAt(client, address)
+	if f.tempo != "" {
+		traces = observe.TempoAt(client, address)
 	}
 	now := time.Now()
-	links, err := observe.JaegerAt(&http.Client{Timeout: tracesTimeout}, f.traces).
-		Dependencies(ctx, now.Add(-tracesWindow), now)
+	links, err := traces.Dependencies(ctx, now.Add(-tracesWindow), now)
 	if err == nil && len(links) == 0 {
 		err = errors.New("there are no traces of the last day in which a service calls another")
 	}
-	return append(given, links...), fail(ExitError, err,
-		"It must be Jaeger's query API; 'curl URL/api/services' lists the services that sent traces.")
+	return append(given, links...), fail(ExitError, err, hint)
 }
 
 // tell says what was made, and what to do next.
@@ -147,7 +160,7 @@ func (f *adoptFlags) tell(s *State, r *adopt.Result) {
 		out("note: %s", n)
 	}
 	if len(r.Unreached) > 0 {
-		out("note: no problems for %s: no request of users is seen to reach it; --traces URL or --calls may tell",
+		out("note: no problems for %s: no request of users is seen to reach it; --traces, --tempo or --calls may tell",
 			strings.Join(r.Unreached, ", "))
 	}
 	if len(r.Weak) > 0 {
