@@ -167,7 +167,7 @@ func (b *bucket) explain(doing string, err error) error {
 		return badInput(fmt.Errorf("there is no bucket %s at %s: make it, or name another with --records", b.name,
 			b.endpoint))
 	case "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
-		"AllAccessDisabled":
+		"AllAccessDisabled", "XAdminUserNotFound": // The last is Versity's, of a key that it does not know.
 		return fmt.Errorf("%s does not let us %s the bucket %s: %s: the Secret of --s3-secret needs %s and %s of "+
 			"somebody who may put, get and list there", b.endpoint, doing, b.name, code(err), keyVariable,
 			secretVariable)
