@@ -96,8 +96,8 @@ func (f folder) runAll(ctx context.Context, side string, limit time.Duration, ou
 		if _, err := fmt.Fprintf(file, "\n%s\n", b); err != nil {
 			return err
 		}
-		fmt.Fprintf(out, "%d/%d  %-10s %-55s %-22s %-8s %5.0f s  %s\n", i+1, len(plan), r.Part, r.Problem, r.Agent, o.Got,
-			o.Seconds, o.Why)
+		fmt.Fprintf(out, "%d/%d  %-10s %-55s %-22s %-8s %5.0f s  %s\n", i+1, len(plan), r.Part, r.Problem, r.Agent,
+			o.Got, o.Seconds, o.Why)
 	}
 	if left > 0 {
 		fmt.Fprintf(out, "%d of %d runs are left; the same command goes on\n", left, len(plan))

@@ -232,7 +232,8 @@ func surprises(out io.Writer, part []pair) {
 			if side.Want != "" {
 				want = ", must be " + verdict(outcome{Got: side.Want})
 			}
-			fmt.Fprintf(out, "- %s, %s, %s: %s%s: %s\n", p.Problem, p.Agent, side.name, verdict(side.outcome), want, side.Why)
+			fmt.Fprintf(out, "- %s, %s, %s: %s%s: %s\n", p.Problem, p.Agent, side.name, verdict(side.outcome), want,
+				side.Why)
 		}
 	}
 }
