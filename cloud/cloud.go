@@ -41,6 +41,14 @@ type Resetter interface {
 	Reset(ctx context.Context, s Snapshot) error
 }
 
+// Librarian is an optional power of a Cloud: it knows the images of the lab.
+type Librarian interface {
+	// HasImage reports whether containers can be made of an image; false if that is not known.
+	HasImage(name string) bool
+	// Program returns the path of a program that an image finds by its name; "" if that is not known.
+	Program(image, name string) string
+}
+
 // Differ is an optional power of a Cloud: to prove that a reset has left nothing of what was before.
 type Differ interface {
 	Resetter

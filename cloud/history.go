@@ -46,6 +46,8 @@ type History struct {
 	Hash func(*v1.PodTemplateSpec) string
 	// HasImage reports whether there is an image of a name that containers could be made of.
 	HasImage func(name string) bool
+	// Program returns the path of a program that an image finds by its name; "" if there is none. It may be nil.
+	Program func(image, name string) string
 }
 
 // Machine is a node as its runtime has it.

@@ -1,8 +1,10 @@
 package kit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -161,6 +163,27 @@ func (r *Registry) Resolve(ref string) (full string, image *Image, err error) {
 		}
 	}
 	return full, found[0], fmt.Errorf("%s: %w", full, ErrNoSuchVersion)
+}
+
+// Has reports whether a manifest finds an image.
+func (r *Registry) Has(ref string) bool {
+	_, _, err := r.Resolve(ref)
+	return err == nil
+}
+
+// Program returns the path of a program that the image of a manifest finds by its name, in the directories of its PATH;
+// "" if there is none.
+func (r *Registry) Program(ref, name string) string {
+	_, image, err := r.Resolve(ref)
+	if err != nil {
+		return ""
+	}
+	for dir := range strings.SplitSeq(cmp.Or(image.Vars["PATH"], DefaultPath), ":") {
+		if file := path.Join(dir, name); image.Programs[file] != nil {
+			return file
+		}
+	}
+	return ""
 }
 
 func (i *Image) hasTag(tag string) bool {

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -163,4 +164,29 @@ func FuzzResolve(f *testing.F) {
 			t.Errorf("%q: %q, then %q, %v", ref, full, again, err)
 		}
 	})
+}
+
+// A program is found in the directories of its image's PATH, in their order, and in no image that is not there.
+func TestProgram(t *testing.T) {
+	run := func(context.Context, *Env) error { return nil }
+	r := NewRegistry(
+		Image{Names: []string{"shop"}, Tags: "v1", Vars: map[string]string{"PATH": "/app:/bin"}, Programs: map[string]Program{"/bin/cart": run, "/app/cart": run, "/etc/cart2": run}},
+		Image{Names: []string{"plain"}, Programs: map[string]Program{"/usr/bin/sh": run}},
+	)
+	for _, c := range [][3]string{
+		{"shop:v1", "cart", "/app/cart"},
+		{"docker.io/library/shop:v1", "cart", "/app/cart"},
+		{"shop:v1", "cart2", ""},
+		{"shop:v2", "cart", ""},
+		{"plain", "sh", "/usr/bin/sh"},
+		{"none", "sh", ""},
+		{"NO", "sh", ""},
+	} {
+		if got := r.Program(c[0], c[1]); got != c[2] {
+			t.Errorf("%s has %s at %q, want %q", c[0], c[1], got, c[2])
+		}
+		if has := r.Has(c[0]); has == (c[0] == "shop:v2" || c[0] == "none" || c[0] == "NO") {
+			t.Errorf("%s is there: %v", c[0], has)
+		}
+	}
 }

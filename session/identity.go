@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/distribution/reference"
 	"golang.org/x/sync/errgroup"
 	v1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -102,7 +103,11 @@ func server(pod *v1.Pod) grade.Server {
 		s.Workload = kind + "/" + name
 	}
 	for _, c := range pod.Spec.Containers {
+		// The name of one image may be spelled with its registry, or without.
 		p := grade.Program{Image: c.Image}
+		if named, err := reference.ParseNormalizedNamed(c.Image); err == nil {
+			p.Image = reference.FamiliarString(named)
+		}
 		if len(c.Command) > 0 {
 			p.Command = c.Command[0]
 		}

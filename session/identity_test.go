@@ -25,6 +25,7 @@ func TestServing(t *testing.T) {
 	pods := map[string]*v1.Pod{
 		"10.0.0.1": pod("geo-5d-1", "geo-5d", "5d", geo),
 		"10.0.0.2": pod("geo-5d-2", "geo-5d", "5d", geo),
+		"10.0.0.4": pod("geo-5d-4", "geo-5d", "5d", v1.Container{Image: "docker.io/" + geo.Image, Command: geo.Command}),
 		"10.0.0.3": pod("mine", "", "", v1.Container{Image: "hashicorp/http-echo"}),
 	}
 	slice := func(service string, ready bool, addresses ...string) discoveryv1.EndpointSlice {
@@ -42,6 +43,7 @@ func TestServing(t *testing.T) {
 		want   []grade.Server
 	}{
 		{"two pods of a Deployment", v1.ServiceSpec{}, []discoveryv1.EndpointSlice{slice("geo", true, "10.0.0.1", "10.0.0.2")}, []grade.Server{application}},
+		{"an image by its full name", v1.ServiceSpec{}, []discoveryv1.EndpointSlice{slice("geo", true, "10.0.0.1", "10.0.0.4")}, []grade.Server{application}},
 		{"others' and those that are not ready", v1.ServiceSpec{}, []discoveryv1.EndpointSlice{slice("rate", true, "10.0.0.1"), slice("geo", false, "10.0.0.1")}, nil},
 		{"a pod of its own beside", v1.ServiceSpec{}, []discoveryv1.EndpointSlice{slice("geo", true, "10.0.0.1"), slice("geo", true, "10.0.0.3")}, []grade.Server{
 			application, {Workload: "pod/mine", Programs: []grade.Program{{Image: "hashicorp/http-echo"}}},

@@ -134,7 +134,7 @@ func (s *Stage) addPods(ctx context.Context, ns string, a *actors) error {
 }
 
 // since are the actors that were not there when the agent began, and what of the application acts
-// otherwise than in the healthy system and when the agent began.
+// otherwise than in the healthy system, and than when the agent began: a release of others may have changed it.
 func (a actors) since(healthy, begun actors) map[string]actor {
 	left := map[string]actor{}
 	for name, what := range a.left {
@@ -147,11 +147,15 @@ func (a actors) since(healthy, begun actors) map[string]actor {
 	}
 	for name, now := range a.templates {
 		was, ok := healthy.templates[name]
-		if !ok || reflect.DeepEqual(now, begun.templates[name]) { // What a fault changed is not the agent's doing.
+		found, there := begun.templates[name]
+		if !ok || reflect.DeepEqual(now, found) { // What a fault changed is not the agent's doing.
 			continue
 		}
+		lately := actsOtherwise(found, now)
 		for what, a := range actsOtherwise(was, now) {
-			left[what+" of "+name] = a
+			if _, changed := lately[what]; changed || !there {
+				left[what+" of "+name] = a
+			}
 		}
 	}
 	if more := a.pods - max(healthy.pods, begun.pods); more >= morePods {

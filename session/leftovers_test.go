@@ -113,6 +113,20 @@ func TestActors(t *testing.T) {
 			}
 		})
 	}
+	// What a release has changed before the agent began is not the agent's doing, whatever else the agent changes.
+	released := func(s *v1.PodSpec) {
+		s.Tolerations = []v1.Toleration{{Key: "dedicated"}}
+		s.Containers[0].LivenessProbe.FailureThreshold = 4
+		s.Containers[0].Command = []string{"/app/geo"}
+	}
+	fixed := func(s *v1.PodSpec) { released(s); s.NodeSelector = map[string]string{} }
+	worse := func(s *v1.PodSpec) { released(s); s.Containers[0].LivenessProbe.FailureThreshold = 9 }
+	if left := list(deployment("geo", fixed)).since(healthy, list(deployment("geo", released))); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if left := list(deployment("geo", worse)).since(healthy, list(deployment("geo", released))); len(left) != 1 || left["other probes of deployment geo"].hold == 0 {
+		t.Errorf("left: %v", left)
+	}
 	daemons := func(image string) *appsv1.DaemonSet {
 		d := &appsv1.DaemonSet{ObjectMeta: meta("agent")}
 		d.Spec.Template.Spec.Containers = []v1.Container{{Name: "agent", Image: image}}

@@ -338,7 +338,8 @@ func (l *Local) newLife(seed uint64) *noise.Life {
 	if l.stage.goal != nil {
 		level = noise.None // Nobody else is to change what is asked for.
 	}
-	return &noise.Life{Env: env, Level: level, Seed: seed, Surge: l.surge}
+	library, _ := l.stage.cloud.(cloud.Librarian)
+	return &noise.Life{Env: env, Level: level, Seed: seed, Surge: l.surge, Library: library}
 }
 
 // calm ends what goes on besides faults.

@@ -33,10 +33,10 @@ type rollout struct {
 
 // release tells how a Deployment came to be what it is: it was made when its namespace was, and released
 // anew now and then. Of the earlier releases there are ReplicaSets without pods.
-func (c *chronicle) release(d *appsv1.Deployment) {
+func (c *chronicle) release(d *appsv1.Deployment) error {
 	sets := c.sets[d.UID]
 	if c.steady(d.Namespace) || len(sets) != 1 { // It was really released more than once.
-		return
+		return nil
 	}
 	current := sets[0]
 	r := c.draw("deployment " + d.Namespace + "/" + d.Name)
@@ -45,19 +45,19 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 		n++
 	}
 	times := c.releaseTimes(r, n, d.CreationTimestamp.Time, freshest)
-	changes := draftChanges(r, &d.Spec.Template, c.HasImage)
-	times = times[max(0, len(times)-len(changes)-1):]
-	times[0] = d.CreationTimestamp.Time
+	back := c.earlier(r, d.Namespace)
 	// The further back, the more differs.
 	template := d.Spec.Template.DeepCopy()
 	hashes := map[string]bool{current.Labels[appsv1.DefaultDeploymentUniqueLabelKey]: true}
 	old := make([]*appsv1.ReplicaSet, len(times)-1)
 	for i := len(times) - 2; i >= 0; i-- {
-		changes[len(times)-2-i](template)
+		if err := back(template); err != nil {
+			return err
+		}
 		set := c.oldSet(d, current, template, i+1, times[i])
 		hash := set.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		if hashes[hash] {
-			return // Two releases would be one.
+			return nil // Two releases would be one.
 		}
 		hashes[hash], old[i] = true, set
 	}
@@ -74,6 +74,7 @@ func (c *chronicle) release(d *appsv1.Deployment) {
 	if len(old) > 0 {
 		c.rollouts = append(c.rollouts, rollout{d, old[len(old)-1], current, last})
 	}
+	return nil
 }
 
 // releasedAgain reports whether a Deployment is released once more in the present.

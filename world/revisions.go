@@ -69,25 +69,30 @@ func keptOf(limit *int32) int { return int(ptr.Deref(limit, 10)) }
 
 // revise tells how a StatefulSet or a DaemonSet came to be what it is, as release does of a Deployment. Nothing
 // releases it in the present, so it was released once more.
-func (c *chronicle) revise(s revised) {
+func (c *chronicle) revise(s revised) error {
 	list := c.revisions[s.GetUID()]
 	if c.steady(s.GetNamespace()) || len(list) != 1 || s.kept == 0 {
-		return
+		return nil
 	}
 	current := list[0]
 	r := c.draw(s.kind + " " + s.GetNamespace() + "/" + s.GetName())
 	times := c.releaseTimes(r, 2+r.IntN(maxReleases), s.GetCreationTimestamp().Time, longAgo)
-	changes := draftChanges(r, s.template, c.HasImage)
-	times = times[max(0, len(times)-min(len(changes), s.kept)-1):]
+	back := c.earlier(r, s.GetNamespace())
+	times = times[max(0, len(times)-s.kept-1):]
 	times[0] = s.GetCreationTimestamp().Time
 	names := map[string]bool{current.Name: true}
 	var old []*appsv1.ControllerRevision
 	template := s.template.DeepCopy()
 	for i := len(times) - 2; i >= 0; i-- {
-		changes[len(times)-2-i](template)
+		if err := back(template); err != nil {
+			return err
+		}
 		rev, err := c.oldRevision(s, current, template, i+1, times[i])
-		if err != nil || names[rev.Name] { // Two releases would be one.
-			return
+		if err != nil {
+			return err
+		}
+		if names[rev.Name] { // Two releases would be one.
+			return nil
 		}
 		names[rev.Name], old = true, append(old, rev)
 	}
@@ -99,6 +104,7 @@ func (c *chronicle) revise(s revised) {
 		c.movePod(p, last.Add(p.CreationTimestamp.Sub(current.CreationTimestamp.Time)))
 	}
 	c.atRelease(s, current, len(times), last)
+	return nil
 }
 
 // atRelease says that a workload is at its nth release, of a time.
@@ -266,12 +272,15 @@ func (c *chronicle) gather(o cloud.Object) {
 }
 
 // reviseAll tells how StatefulSets, DaemonSets and custom resources came to be what they are.
-func (c *chronicle) reviseAll() {
+func (c *chronicle) reviseAll() error {
 	c.changed = map[types.UID]changed{}
 	for _, s := range c.revisable {
-		c.revise(s)
+		if err := c.revise(s); err != nil {
+			return err
+		}
 	}
 	for _, u := range c.customs {
 		c.amend(u)
 	}
+	return nil
 }

@@ -61,9 +61,13 @@ func (p Past) Write(h *cloud.History) error {
 	c := newChronicle(p, h)
 	c.date()
 	for _, d := range c.deployments {
-		c.release(d)
+		if err := c.release(d); err != nil {
+			return err
+		}
 	}
-	c.reviseAll()
+	if err := c.reviseAll(); err != nil {
+		return err
+	}
 	c.settle()
 	c.schedule()
 	if err := c.certify(); err != nil {

@@ -308,7 +308,8 @@ func TestReleases(t *testing.T) {
 		counts[len(sets[d.UID])]++
 		seen := map[string]bool{}
 		for _, s := range sets[d.UID] {
-			images[s.Spec.Template.Spec.Containers[0].Image] = true
+			image := strings.TrimPrefix(s.Spec.Template.Spec.Containers[0].Image, "docker.io/library/") // It may be spelled so.
+			images[image] = true
 			hash, n := s.Labels["pod-template-hash"], s.Annotations[revision]
 			if seen[hash] || seen[n] || s.Spec.Selector.MatchLabels["pod-template-hash"] != hash || !strings.HasSuffix(s.Name, hash) {
 				t.Errorf("%s of revision %s has the hash %s", s.Name, n, hash)

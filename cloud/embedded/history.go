@@ -31,7 +31,10 @@ var (
 	storedMagic = []byte("k8s\x00")
 )
 
-var _ cloud.Historian = (*Cloud)(nil)
+var (
+	_ cloud.Historian = (*Cloud)(nil)
+	_ cloud.Librarian = (*Cloud)(nil)
+)
 
 // Rewrite implements cloud.Historian.
 func (c *Cloud) Rewrite(s cloud.Snapshot, edit func(*cloud.History) error) (cloud.Snapshot, error) {
@@ -63,6 +66,12 @@ func (c *Cloud) Relive(ctx context.Context, edit func(*cloud.History) error) (cl
 	return made, c.restore(ctx, lived)
 }
 
+// HasImage implements cloud.Librarian.
+func (c *Cloud) HasImage(name string) bool { return c.opts.Images.Has(name) }
+
+// Program implements cloud.Librarian.
+func (c *Cloud) Program(image, name string) string { return c.opts.Images.Program(image, name) }
+
 // Mark implements cloud.Historian.
 func (c *Cloud) Mark(ctx context.Context) error { return c.fleet.Mark(ctx) }
 
@@ -76,11 +85,8 @@ func (c *Cloud) Recall(ctx context.Context, p *past.Past) error {
 // images.
 func (s *Snapshot) Rewrite(images *kit.Registry, edit func(*cloud.History) error) (*Snapshot, error) {
 	h := &cloud.History{
-		Hash: func(t *v1.PodTemplateSpec) string { return controller.ComputeHash(t, nil) },
-		HasImage: func(name string) bool {
-			_, _, err := images.Resolve(name)
-			return err == nil
-		},
+		Hash:     func(t *v1.PodTemplateSpec) string { return controller.ComputeHash(t, nil) },
+		HasImage: images.Has, Program: images.Program,
 	}
 	out := *s
 	out.State, out.Leases = controlplane.State{}, nil

@@ -52,6 +52,8 @@ type Options struct {
 	Namespaces []string
 	Suffix     string
 	Load       string
+	// Program returns the path of a program that an image of the lab finds by its name, or "". It may be nil.
+	Program func(image, name string) string
 }
 
 // Cloud is a cluster that a kubeconfig points to.
@@ -65,6 +67,7 @@ type Cloud struct {
 	run     string // of a tenancy, as are the next
 	suffix  string
 	load    string
+	program func(image, name string) string
 
 	config *rest.Config
 	names  *names
@@ -83,6 +86,7 @@ var (
 	_ cloud.Cloud     = (*Cloud)(nil)
 	_ cloud.Shared    = (*Cloud)(nil)
 	_ cloud.PodDialer = (*Cloud)(nil)
+	_ cloud.Librarian = (*Cloud)(nil)
 )
 
 // Open reads a kubeconfig and asks the cluster for its version, whether it has Chaos Mesh, and what else only some
@@ -102,10 +106,22 @@ func Open(ctx context.Context, o Options) (*Cloud, error) {
 	}
 	c.Context, c.cluster = raw.CurrentContext, raw.Contexts[raw.CurrentContext].Cluster
 	c.run, c.suffix, c.load, c.names.allowed = o.Run, o.Suffix, o.Load, o.Namespaces
+	c.program = o.Program
 	if err := c.greet(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("the cluster of context %s does not answer: %w", c.Context, err), c.Close())
 	}
 	return c, nil
+}
+
+// HasImage implements cloud.Librarian. What registries have is not known here.
+func (c *Cloud) HasImage(string) bool { return false }
+
+// Program implements cloud.Librarian.
+func (c *Cloud) Program(image, name string) string {
+	if c.program == nil {
+		return ""
+	}
+	return c.program(image, name)
 }
 
 // Resolved is what another process needs to open a cluster.

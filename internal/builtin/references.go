@@ -14,6 +14,7 @@ import (
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/workload/remote"
 	"github.com/aiopslab/aiopslab/world"
+	"github.com/aiopslab/aiopslab/world/change"
 	"github.com/aiopslab/aiopslab/world/noise"
 )
 
@@ -43,7 +44,7 @@ func References(l *problem.Library, registry *kit.Registry) ([]string, error) {
 		}
 		for _, ref := range imagesIn(objects) {
 			exists(ref)
-			world.Earlier(ref, exists)
+			change.Earlier(ref, exists)
 		}
 	}
 	for _, p := range l.Problems {

@@ -89,7 +89,7 @@ func openCloud(ctx context.Context, s *State, o process.Opening, l *session.Loca
 	s.registry = o.On.Registry // Nobody has asked for the library yet.
 	c, err := kube.Open(ctx, kube.Options{
 		Config: o.On.Kubeconfig, Run: o.On.Run, Namespaces: o.On.Namespaces, Suffix: o.On.Suffix,
-		Load: o.On.Load,
+		Load: o.On.Load, Program: s.Parts.AllImages().Program,
 	})
 	if err != nil {
 		return nil, fail(ExitEnvironment, err, clusterHint)

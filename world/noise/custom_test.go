@@ -1,7 +1,10 @@
 package noise
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"testing/synctest"
@@ -12,6 +15,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/app/tidb"
+	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/internal/manifest"
 )
 
@@ -34,48 +38,101 @@ func TestCustomResource(t *testing.T) {
 }
 
 // A release changes the specification of what has no pods to replace, so that its generation does not tell of a fault:
-// once, by a difference that is not in the template of any pod.
+// by differences that are not in the template of any pod. One build makes one of it.
 func TestDifferenceWithoutPods(t *testing.T) {
-	objects, err := manifest.Read(tidb.App().Manifests)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "TidbCluster" })
 	set := &unstructured.Unstructured{Object: map[string]any{
 		"kind": "StatefulSet", "metadata": map[string]any{"name": "kv"}, "spec": map[string]any{
 			"minReadySeconds": int64(2), "template": map[string]any{"metadata": map[string]any{}},
 		},
 	}}
-	for _, u := range []*unstructured.Unstructured{objects[i], set} {
-		seen := map[string]bool{}
-		for _, build := range []string{"00000001", "deadbeef", "ffffffff"} {
-			l, now := &Life{build: build}, u.DeepCopy()
+	seen := map[string]bool{}
+	for _, u := range []*unstructured.Unstructured{tidbCluster(t), set} {
+		for n := range 100 {
+			l, now := &Life{Env: &fault.Env{App: tidb.App()}, build: fmt.Sprintf("%08x", n)}, u.DeepCopy()
 			l.dress(now)
 			again := u.DeepCopy()
 			l.dress(again)
 			if diff := cmp.Diff(now.Object, again.Object); diff != "" {
 				t.Errorf("%s: one build makes two of it: %s", u.GetKind(), diff)
 			}
-			was, is := u.Object["spec"].(map[string]any), now.Object["spec"].(map[string]any)
-			if cmp.Equal(was, is) || !cmp.Equal(was["template"], is["template"]) {
-				t.Errorf("%s: %s", u.GetKind(), cmp.Diff(was, is))
-			}
-			for _, component := range []string{"pd", "tidb"} {
-				if !cmp.Equal(was[component], is[component]) {
-					t.Errorf("%s: %s", component, cmp.Diff(was[component], is[component]))
+			changed := paths(u.Object["spec"], now.Object["spec"], "")
+			for _, path := range changed {
+				seen[path] = true
+				known := path == "minReadySeconds" || slices.ContainsFunc(harmless[u.GetKind()], func(s setting) bool {
+					return strings.HasPrefix(s.path, path)
+				})
+				if !known {
+					t.Errorf("%s: %s is changed", u.GetKind(), path)
 				}
 			}
-			tikv, _ := is["tikv"].(map[string]any)
-			delete(tikv, "evictLeaderTimeout")
-			if !cmp.Equal(was["tikv"], is["tikv"]) {
-				t.Errorf("tikv: %s", cmp.Diff(was["tikv"], is["tikv"]))
+			if len(changed) == 0 || len(changed) > maxSettings {
+				t.Errorf("%s: %v are changed", u.GetKind(), changed)
 			}
-			seen[now.GetAnnotations()[buildAnnotation]] = true
-		}
-		if len(seen) != 3 {
-			t.Errorf("%s has the marks %v", u.GetKind(), seen)
+			if now.GetAnnotations()[buildAnnotation] != l.build {
+				t.Errorf("%s has the marks %v", u.GetKind(), now.GetAnnotations())
+			}
 		}
 	}
+	// Each setting of a component, the component that a fault is in as well, and what a fault sets.
+	if len(seen) < 7 || !seen["tidb.statefulSetUpdateStrategy"] {
+		t.Errorf("changed is only %v", slices.Sorted(maps.Keys(seen)))
+	}
+}
+
+// A mistake in a custom resource is one of the differences that a release makes in it, and stays what it is.
+func TestMistakeIsADifference(t *testing.T) {
+	counts := map[bool]map[int]int{true: {}, false: {}}
+	for n := range 300 {
+		for _, faulty := range []bool{false, true} {
+			parts, err := partsOf(tidb.App())
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := tidbCluster(t)
+			l := &Life{Env: &fault.Env{App: tidb.App()}, build: fmt.Sprintf("%08x", n), parts: parts}
+			if faulty {
+				if err := unstructured.SetNestedField(u.Object, "SomeStrategy", "spec", "tidb", "statefulSetUpdateStrategy"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			l.dress(u)
+			if is, _, _ := unstructured.NestedString(u.Object, "spec", "tidb", "statefulSetUpdateStrategy"); faulty && is != "SomeStrategy" {
+				t.Fatalf("the mistake has become %q", is)
+			}
+			counts[faulty][len(paths(tidbCluster(t).Object["spec"], u.Object["spec"], ""))]++
+		}
+	}
+	if diff := cmp.Diff(counts[false], counts[true]); diff != "" {
+		t.Errorf("by how many settings differ, without a mistake and with one: %s", diff)
+	}
+}
+
+func tidbCluster(t *testing.T) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := manifest.Read(tidb.App().Manifests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "TidbCluster" })
+	return objects[i]
+}
+
+// paths are where two values differ.
+func paths(a, b any, at string) (list []string) {
+	x, _ := a.(map[string]any)
+	y, _ := b.(map[string]any)
+	if x == nil || y == nil {
+		if !cmp.Equal(a, b) {
+			list = append(list, strings.TrimPrefix(at, "."))
+		}
+		return list
+	}
+	names := maps.Clone(x)
+	maps.Copy(names, y)
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		list = append(list, paths(x[name], y[name], at+"."+name)...)
+	}
+	return list
 }
 
 // sets are workloads whose pods a release does not replace.

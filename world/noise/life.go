@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/aiopslab/aiopslab/app"
+	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/fault"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -29,9 +28,6 @@ const (
 	rolloutTime    = 3 * time.Second
 	rolloutTimeout = time.Minute
 	pollEvery      = 50 * time.Millisecond
-
-	// buildAnnotation tells which build is deployed.
-	buildAnnotation = "app.kubernetes.io/build"
 )
 
 // Life is what goes on in an application. Its methods are called one after the other.
@@ -43,6 +39,8 @@ type Life struct {
 	Dressed []string
 	// Later is what faults reach that come after the release, by somebody else.
 	Later []fault.Reach
+	// Library knows the images that a release may use instead of others. It may be nil.
+	Library cloud.Librarian
 	// Surge has a part more users than usual come for a time; what they do is drawn from the seed. It may be nil.
 	Surge func(ctx context.Context, part float64, lasting time.Duration, seed uint64)
 
@@ -183,63 +181,6 @@ func (l *Life) deployDressed(ctx context.Context) error {
 		}
 	}
 	return l.await(ctx, l.Dressed, false)
-}
-
-// wear has everything that is applied from now on dressed for the release, on top of what it wears already, and
-// remembers it.
-func (l *Life) wear() {
-	l.applied = map[string]*unstructured.Unstructured{}
-	l.Env.Applied = func(u *unstructured.Unstructured) {
-		if u.GetKind() == "Deployment" {
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			l.applied[u.GetName()] = u.DeepCopy()
-		}
-	}
-	under := l.Env.Dress
-	l.Env.Dress = func(u *unstructured.Unstructured) {
-		if under != nil {
-			under(u)
-		}
-		l.dress(u)
-	}
-}
-
-// dress gives an object what the release has of it: the build, of pods as well if they can be replaced, in the files of
-// a ConfigMap as a comment, and a setting that makes no difference where there is one.
-func (l *Life) dress(u *unstructured.Unstructured) {
-	annotate := func(path ...string) {
-		_ = unstructured.SetNestedField(u.Object, l.build, append(path, "annotations", buildAnnotation)...)
-	}
-	annotate("metadata")
-	if u.GetKind() == "Deployment" && l.rolls(u.GetName()) {
-		annotate("spec", "template", "metadata")
-	}
-	l.differ(u)
-	if u.GetKind() == "ConfigMap" {
-		files, _, _ := unstructured.NestedStringMap(u.Object, "data")
-		for name, text := range files {
-			files[name] = remark(name, text, "build "+l.build)
-		}
-		_ = unstructured.SetNestedStringMap(u.Object, files, "data")
-	}
-}
-
-// comments are how a comment begins in files, by their extension.
-var comments = map[string]string{".js": "// ", ".conf": "# ", ".yaml": "# ", ".sh": "# ", ".lua": "-- "}
-
-// remark puts a comment at the end of a file, if it is of a kind that has comments.
-func remark(name, text, comment string) string {
-	begin, ok := comments[path.Ext(name)]
-	if !ok {
-		return text
-	}
-	return strings.TrimSuffix(text, "\n") + "\n" + begin + comment + "\n"
-}
-
-// rolls reports whether a release replaces the pods of a service.
-func (l *Life) rolls(service string) bool {
-	return slices.ContainsFunc(l.parts, func(p *part) bool { return p.service == service && p.rolls })
 }
 
 // apply applies what a step has to apply.
