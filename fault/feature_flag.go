@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/aiopslab/aiopslab/app"
@@ -201,7 +204,8 @@ func (f *flagged) set(ctx context.Context, e *Env, file *unstructured.Unstructur
 	if err := apply(ctx, e, file); err != nil {
 		return err
 	}
-	if err := replace(ctx, e, f.server); err != nil {
+	released, err := f.release(ctx, e)
+	if err != nil {
 		return err
 	}
 	return poll(ctx, "new pods of "+flagServer, func(ctx context.Context) (bool, error) {
@@ -209,19 +213,34 @@ func (f *flagged) set(ctx context.Context, e *Env, file *unstructured.Unstructur
 		if err != nil {
 			return false, err
 		}
-		fresh := false
+		fresh, old := false, false
 		for i := range now {
-			old := false
-			for j := range before {
-				old = old || before[j].UID == now[i].UID
-			}
-			if old {
-				return false, deletePod(ctx, e, &now[i])
+			if slices.ContainsFunc(before, func(p v1.Pod) bool { return p.UID == now[i].UID }) {
+				if old = true; !released {
+					return false, deletePod(ctx, e, &now[i])
+				}
 			}
 			fresh = fresh || unready(&now[i], 0) == ""
 		}
-		return fresh, nil
+		return fresh && !old, nil
 	})
+}
+
+// release applies flagd's Deployment, and reports whether that replaces its pods.
+func (f *flagged) release(ctx context.Context, e *Env) (bool, error) {
+	deployments := e.Client.AppsV1().Deployments(f.server.GetNamespace())
+	before, err := deployments.Get(ctx, flagServer, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read Deployment %s: %w", flagServer, err)
+	}
+	if err := apply(ctx, e, f.server); err != nil {
+		return false, err
+	}
+	after, err := deployments.Get(ctx, flagServer, metav1.GetOptions{})
+	if err != nil {
+		return false, fmt.Errorf("read Deployment %s: %w", flagServer, err)
+	}
+	return !reflect.DeepEqual(before.Spec.Template, after.Spec.Template), nil
 }
 
 // Manifest asks for what the flag brings about. Once that has shown, it asks as well whether the service and flagd are

@@ -39,7 +39,36 @@ func redeploy(t Target, change func(template map[string]any) error) (*redeployed
 	if err := change(spec); err != nil {
 		return nil, err
 	}
-	return &redeployed{right, wrong}, unstructured.SetNestedMap(wrong.Object, spec, "spec", "template", "spec")
+	if err := unstructured.SetNestedMap(wrong.Object, spec, "spec", "template", "spec"); err != nil {
+		return nil, err
+	}
+	return &redeployed{right, wrong}, letGo(wrong)
+}
+
+// letGo has a Deployment let its old pods go before new ones are ready. A rolling update keeps as many as its strategy
+// says; with one pod and nothing said it keeps it for ever if the new one does not get ready, and nothing would be
+// wrong. The applications of the lab say that all may go, so that a fault writes nothing else than what it breaks. One
+// that does not say so has the mistake in it as well.
+func letGo(u *unstructured.Unstructured) error {
+	path := []string{"spec", "strategy", "rollingUpdate", "maxUnavailable"}
+	if strategy, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type"); strategy == "Recreate" {
+		return nil
+	}
+	most, _, err := unstructured.NestedFieldNoCopy(u.Object, path...)
+	if err != nil {
+		return err
+	}
+	pods, found, err := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	if err != nil {
+		return err
+	}
+	if !found {
+		pods = 1
+	}
+	if n, ok := most.(int64); most == "100%" || ok && n >= pods {
+		return nil
+	}
+	return unstructured.SetNestedField(u.Object, "100%", path...)
 }
 
 // SetContainer changes a field of the first container of a pod's specification.
@@ -54,7 +83,7 @@ func SetContainer(spec map[string]any, field string, value any) error {
 	return unstructured.SetNestedSlice(spec, list, "containers")
 }
 
-func (f *redeployed) Inject(ctx context.Context, e *Env) error { return replace(ctx, e, f.wrong) }
+func (f *redeployed) Inject(ctx context.Context, e *Env) error { return apply(ctx, e, f.wrong) }
 
 func (f *redeployed) Manifest(ctx context.Context, e *Env) (string, error) {
 	return health(ctx, e, f.right.GetName())

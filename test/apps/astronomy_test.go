@@ -17,6 +17,7 @@ func TestAstronomyShop(t *testing.T) {
 		labtest.Await(t, func() (string, error) { return x.get(page) })
 	}
 	l := x.load(t, 15)
+	l.survive(t, "four releases", func() { x.releases(t) })
 	l.survive(t, "a release, and services that are scaled", func() { x.live(t, "recommendation") })
 	l.survive(t, "cart is killed", func() { x.kill(t, "cart") })
 	l.survive(t, "Kafka is killed", func() { x.kill(t, "kafka") })

@@ -51,6 +51,7 @@ func TestHotelReservation(t *testing.T) {
 	x.tracesConnect(t)
 
 	l := x.load(t, 20)
+	l.survive(t, "four releases", func() { x.releases(t) })
 	l.survive(t, "a release, and services that are scaled", func() { x.live(t, "recommendation") })
 	l.survive(t, "the database of reservations and its cache are killed", func() {
 		x.kill(t, "mongodb-reservation")

@@ -24,10 +24,7 @@ func (x *application) live(t *testing.T, agents string) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	before := x.pods(t)
-	life := &noise.Life{Env: &fault.Env{Client: lab.Client, Dial: lab.Cloud.Dial, App: x.App}, Level: noise.Busy, Seed: 7}
-	if err := life.Release(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
+	life := x.release(t, 7)
 	if err := life.Go(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +86,36 @@ func (x *application) live(t *testing.T, agents string) {
 	}
 	x.scale(t, agents, 1)
 	x.waitReady(t)
+}
+
+// release has the application released, with what differs by a seed, and all services answer afterwards.
+func (x *application) release(t *testing.T, seed uint64) *noise.Life {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	env := &fault.Env{Client: lab.Client, Dial: lab.Cloud.Dial, App: x.App}
+	life := &noise.Life{Env: env, Level: noise.Busy, Seed: seed, Library: lab.Cloud}
+	if err := life.Release(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	x.waitReady(t)
+	for _, s := range x.Services {
+		labtest.Await(t, func() (none struct{}, err error) {
+			if err = fault.Ask(ctx, env, s.Name); err != nil {
+				err = fmt.Errorf("%s, as released with seed %d: %w", s.Name, seed, err)
+			}
+			return none, err
+		})
+	}
+	return life
+}
+
+// releases has the application released again and again: whatever a release draws, users are served.
+func (x *application) releases(t *testing.T) {
+	t.Helper()
+	for seed := range uint64(4) {
+		x.release(t, 100+seed)
+	}
 }
 
 // cordon is what kubectl cordon and uncordon do to a node.
