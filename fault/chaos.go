@@ -117,6 +117,7 @@ type disturbed struct {
 	began    time.Time
 	symptom  string // the last that was seen
 	lastSeen time.Time
+	volumes  []string // names of the disk that it hits
 }
 
 // A probe says how a disturbance of a service shows, or "".
@@ -130,6 +131,12 @@ func (f *disturbed) Inject(ctx context.Context, e *Env) error {
 		return fmt.Errorf("%s: %s", f.kind, why)
 	}
 	if f.stop == nil {
+		if f.what.IO != nil {
+			var err error
+			if f.volumes, err = volumesOf(ctx, e, f.target); err != nil {
+				return err
+			}
+		}
 		d := f.what
 		d.Selector = cloud.Selector{Namespace: e.App.Namespace, Labels: map[string]string{e.App.Label: f.target}}
 		if f.node {

@@ -244,6 +244,19 @@ func TestDisturbances(t *testing.T) {
 	if d := cmp.Diff(want, disk.(*disturbed).what.IO); d != "" {
 		t.Error(d)
 	}
+	// The disk goes by its claim and its volume.
+	l := newLab(t, hotel.App(), map[string]string{"mongodb-user": "n1"})
+	l.env.Chaos = &chaos{}
+	claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: hotel.App().Namespace, Name: "user-pvc"}, Spec: v1.PersistentVolumeClaimSpec{VolumeName: "pvc-0815"}}
+	if err := l.Tracker().Add(claim); err != nil {
+		t.Fatal(err)
+	}
+	if err := disk.Inject(t.Context(), l.env); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(NamesOf(disk)); got != "map[mongodb-user:[user-pvc pvc-0815]]" {
+		t.Errorf("it goes by %s", got)
+	}
 }
 
 // Only what is bound to a node has a solution.
@@ -305,6 +318,9 @@ func TestVolumesByName(t *testing.T) {
 	}
 	if other := typed[v1.PersistentVolumeClaim](objects, "PersistentVolumeClaim", "rate-pvc"); other.Spec.VolumeName != "" {
 		t.Errorf("%+v", other.Spec)
+	}
+	if got := NamesOf(f); len(got) != 1 || fmt.Sprint(got["mongodb-geo"]) != "[pv-1]" {
+		t.Errorf("drawn names %v", got)
 	}
 	if got := fmt.Sprint(f.servers, f.clients); got != "[mongodb-geo mongodb-rate mongodb-profile mongodb-recommendation mongodb-user mongodb-reservation] [geo rate profile recommendation user reservation]" {
 		t.Error(got)

@@ -114,6 +114,8 @@ type Fault struct {
 	Target  string    `json:"target"`
 	Symptom string    `json:"symptom"`
 	Time    time.Time `json:"time"` // when it showed
+	// Names are what components go by in this run alone, by their own name.
+	Names map[string][]string `json:"names,omitempty"`
 }
 
 // HandOver is how the agent's turn came to begin.

@@ -283,7 +283,7 @@ func (l *Local) inject(ctx context.Context) error {
 			return fmt.Errorf("%s in %s does not show: %w", spec.Kind, spec.Target, err)
 		}
 		l.tell(record.FaultEvent, record.Fault{
-			Kind: spec.Kind, Target: spec.Target, Symptom: symptom,
+			Kind: spec.Kind, Target: spec.Target, Symptom: symptom, Names: fault.NamesOf(f),
 			Time: time.Now(),
 		})
 	}

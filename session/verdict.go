@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -143,7 +144,8 @@ type history struct {
 	judgement    *grade.Judgement
 	models       modelUse
 	decoys       []record.Decoy
-	severity     []grade.Point // how bad the system was
+	faults       []record.Fault // those that showed
+	severity     []grade.Point  // how bad the system was
 	group        groupUse
 	tale         shiftTale // of a shift
 }
@@ -161,6 +163,7 @@ func decode(rec *record.Record) (*history, error) {
 			var f record.Fault
 			err = e.Decode(&f)
 			h.began, h.shown = f.Time, f.Time
+			h.faults = append(h.faults, f)
 		case record.DecoyEvent:
 			var d record.Decoy
 			err = e.Decode(&d)
@@ -319,6 +322,17 @@ func (h *history) judgeDead() Verdict {
 	return Verdict{AgentFailed, h.blame(res), h.metrics(res)}
 }
 
+// components are those that are faulty, with all names that they go by in this run.
+func (h *history) components() []problem.Component {
+	list := slices.Clone(h.truth.Answer.Components)
+	for i, c := range list {
+		for _, f := range h.faults {
+			list[i].Aliases = slices.Concat(list[i].Aliases, f.Names[c.Name])
+		}
+	}
+	return list
+}
+
 // compare holds what the agent submitted, or the system that it left, against what is right.
 func (h *history) compare() (res grade.Result, err error) {
 	answer := decodeAnswer(h.submission.Answer)
@@ -326,7 +340,7 @@ func (h *history) compare() (res grade.Result, err error) {
 	case problem.Detection:
 		res = grade.Detection(answer, h.truth.correct().(string))
 	case problem.Localization:
-		res = grade.Localization(answer, h.truth.Answer.Components)
+		res = grade.Localization(answer, h.components())
 	case problem.Analysis:
 		var causes []fault.Cause
 		if c := h.truth.Answer.Cause; c != nil {

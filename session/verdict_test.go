@@ -91,7 +91,7 @@ func (a aRun) write(t *testing.T) string {
 	add(record.SubmissionEvent, s)
 	add(record.ProblemEvent, tr)
 	if !a.healthy {
-		add(record.FaultEvent, record.Fault{Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "geo fails", Time: began})
+		add(record.FaultEvent, record.Fault{Kind: "revoke_auth", Target: "mongodb-geo", Symptom: "geo fails", Time: began, Names: map[string][]string{"mongodb-geo": {"pvc-1234"}, "rate": {"pvc-9"}}})
 	}
 	add(record.HoldEvent, a.hold)
 	for _, l := range a.looks {
@@ -127,6 +127,8 @@ func TestGrade(t *testing.T) {
 		{"false alarm", aRun{task: problem.Detection, healthy: true, answer: "Yes", looks: fine}, AgentFailed, `right is "No"`},
 		{"all well", aRun{task: problem.Detection, healthy: true, answer: "No", looks: fine}, Solved, ""},
 		{"located by alias", aRun{task: problem.Localization, answer: []string{"geo"}, looks: shows}, Solved, ""},
+		{"located by a name of this run", aRun{task: problem.Localization, answer: []string{"pvc-1234"}, looks: shows}, Solved, ""},
+		{"located by another name of this run", aRun{task: problem.Localization, answer: []string{"pvc-9"}, looks: shows}, AgentFailed, ""},
 		{"located elsewhere", aRun{task: problem.Localization, answer: []string{"rate"}, looks: shows}, AgentFailed, `right is ["mongodb-geo"]`},
 		{"analysed", aRun{task: problem.Analysis, answer: map[string]string{"system_level": "application", "fault_type": "authentication issue"}, looks: shows}, Solved, ""},
 		{"analysed as nothing", aRun{task: problem.Analysis, looks: shows}, AgentFailed, "submitted nothing"},
