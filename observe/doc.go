@@ -40,5 +40,6 @@
 // The rules are named after the symptoms SREGym alerts on: PodStatusError, FailedPods, PendingPods,
 // PodSchedulingFailure, KubePodNotReady, ContainerCPUThrottling, DeploymentNotReady,
 // ServiceEndpointDown, HighRequestErrorRate (for http, grpc and store), HighRequestLatency and
-// HighRequestRate. They are pending for 10 seconds to a minute before they fire.
+// HighRequestRate. They are pending for 5 to 30 seconds before they fire:
+// what pods are away for while they are replaced is less.
 package observe
