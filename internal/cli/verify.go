@@ -87,7 +87,8 @@ goes on: what is recorded is not run again. See docs/campaigns.md.`,
 	flags := c.Flags()
 	f.add(c, s, "prove, if none is named", []string{"all"}, "by default they are kept only of what does not hold")
 	flags.StringSliceVar(&f.agents, "agents", nil, "only these agents: "+strings.Join(provers, ", "))
-	flags.IntVar(&f.repeat, "repeat", 1, "how often each is run, each time with the next seed")
+	flags.IntVar(&f.repeat, "repeat", 1,
+		"how often each is run, each time with the next seed; how many verdicts differ is told in the end")
 	flags.IntVar(&f.audit, "audit", 5,
 		"how many localizations exploits are tried on; none by default if problems or agents are named")
 	f.cloud.add(c)
@@ -269,6 +270,9 @@ func verify(ctx context.Context, s *State, f *verifyFlags, ids []string) error {
 		return err
 	}
 	fmt.Fprintf(result, "%d of %d hold, in %v\n", len(cells)-bad, len(cells), time.Since(start).Round(time.Second))
+	if f.repeat > 1 {
+		flakesOf(cells).print(result)
+	}
 	if f.audit > 0 {
 		above, err := f.auditSample(ctx, s, problems, out)
 		if err != nil {
