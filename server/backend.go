@@ -14,6 +14,8 @@ import (
 type Spec struct {
 	ID string `json:"id"`
 	NewSession
+	// Near says that the client which is the agent may be a process of this server's user, on the same machine.
+	Near bool `json:"near,omitempty"`
 }
 
 // Backend is the environment that a worker has. It runs one thing at a time.

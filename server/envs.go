@@ -174,7 +174,7 @@ func (f *Front) restage(ctx context.Context, e *env, episode NewSession) error {
 		return err
 	}
 	n := NewSession{Problem: episode.Problem, Document: episode.Document, Seed: e.spec.Seed}
-	s := stageSpec{Spec{e.id, n}, e.moves(l)}
+	s := stageSpec{Spec{ID: e.id, NewSession: n}, e.moves(l)}
 	e.staged = make(chan error, 1)
 	f.running.Go(func() {
 		var ok struct{}

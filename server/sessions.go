@@ -28,7 +28,8 @@ type entry struct {
 // begin starts a session that is known to be possible, or has it wait in line.
 func (f *Front) begin(ctx context.Context, n NewSession) (*entry, error) {
 	e := &entry{
-		spec: Spec{session.NewID(), n}, request: idOf(ctx), begun: make(chan struct{}), done: make(chan struct{}),
+		spec:    Spec{ID: session.NewID(), NewSession: n, Near: near(ctx)},
+		request: idOf(ctx), begun: make(chan struct{}), done: make(chan struct{}),
 	}
 	e.first = Session{ID: e.spec.ID, Agent: cmp.Or(n.Agent, n.Name), State: Preparing, Created: time.Now()}
 	now, err := f.admit(e)
@@ -180,7 +181,11 @@ func (f *Front) openSession(w http.ResponseWriter, r *http.Request) error {
 	if err := f.checkSession(r.Context(), &n); err != nil {
 		return err
 	}
-	e, err := f.begin(r.Context(), n)
+	ctx := r.Context()
+	if n.Agent == "" {
+		ctx = fromNear(ctx, neighbour(r))
+	}
+	e, err := f.begin(ctx, n)
 	if err != nil {
 		return err
 	}

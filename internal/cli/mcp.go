@@ -16,8 +16,12 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// mcpEntry stands for the client, in the record.
-var mcpEntry = agent.Entry{Name: "mcp", Doc: "an MCP client"}
+// mcpEntry stands for the client, in the record. It may be whoever runs this command.
+var mcpEntry = agent.Entry{Name: "mcp", Doc: "an MCP client", Gap: neighbour}
+
+// neighbour is why a client over HTTP or MCP counts as unconfined.
+const neighbour = "unconfined, as far as is known: a client on this machine, of the same user, is not the lab's to " +
+	"confine"
 
 func newMCP(s *State) *cobra.Command {
 	f := &runFlags{}

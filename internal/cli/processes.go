@@ -58,7 +58,7 @@ func (p *processes) Start(_ context.Context, log *slog.Logger) (server.WorkerPro
 	if err != nil {
 		return nil, err
 	}
-	h := hosting{ceiling: p.ceiling, keeps: g.keeps, worlds: p.worlds}
+	h := hosting{ceiling: p.ceiling, keeps: g.keeps, worlds: p.worlds, exposed: p.posts == nil}
 	if p.posts != nil {
 		h.place = p.posts.New()
 	}
@@ -255,6 +255,9 @@ func (l *lodging) session(spec server.Spec) (run session.Session, err error) {
 	}
 	if run.Judge, err = l.models.openJudge(l.state); err != nil {
 		return run, err
+	}
+	if spec.Near {
+		run.Agent.Gap = neighbour
 	}
 	if spec.Agent != "" {
 		run.Agent, run.Model, err = openAgent(l.state, l.models, spec.NewSession)

@@ -349,7 +349,7 @@ func holdSession(ctx context.Context, s *State, f *runFlags, p *problem.Problem,
 	case keepsWorlds(s, f.cage.off):
 		open = func(ctx context.Context, env *process.Environment) error { return env.OpenFor(ctx, p.App, seed) }
 	}
-	h := hosting{ceiling: f.memory.bytes, keeps: g.keeps}
+	h := hosting{ceiling: f.memory.bytes, keeps: g.keeps, exposed: f.cage.off || a.Gap != ""}
 	hold := func(f func(ctx context.Context, env *process.Environment) error) error {
 		return withEnvironment(ctx, s, h, log, t.progress, open, f)
 	}

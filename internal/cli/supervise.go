@@ -24,6 +24,7 @@ const interrupted = exitStatus(ExitSignal + int(syscall.SIGINT))
 // hosting is how the process of an environment is started.
 type hosting struct {
 	ceiling int64 // of its memory
+	exposed bool  // see exposedFlag
 	// keeps reports whether it needs a variable of this process that is private otherwise. It may be nil.
 	keeps func(variable string) bool
 	// place is where it runs, if that is not this machine.
@@ -69,8 +70,12 @@ func withEnvironment(ctx context.Context, s *State, h hosting, log *slog.Logger,
 // startEnvironment starts the process of an environment, with its files in a directory.
 func startEnvironment(s *State, dir string, h hosting, log *slog.Logger) (*process.Environment, error) {
 	withheld := func(variable string) bool { return private(variable) && (h.keeps == nil || !h.keeps(variable)) }
+	args := []string{"worker"}
+	if h.exposed {
+		args = append(args, "--"+exposedFlag)
+	}
 	env, err := process.Start(process.Options{
-		Program: self(s), Args: []string{"worker"}, Dir: dir, Ceiling: h.ceiling,
+		Program: self(s), Args: args, Dir: dir, Ceiling: h.ceiling,
 		Env: slices.DeleteFunc(os.Environ(), withheld), Log: log, Place: h.place, Worlds: h.worlds,
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/aiopslab/aiopslab/agent/cage"
 	"github.com/aiopslab/aiopslab/cloud"
 	"github.com/aiopslab/aiopslab/cloud/kube"
 	"github.com/aiopslab/aiopslab/problem"
@@ -23,10 +24,13 @@ const endTime = 10 * time.Second
 // agent makes run there, does what its supervisor asks, and ends with it. It takes no arguments: what it
 // is for is told to it alone.
 func newWorker(s *State) *cobra.Command {
-	apart := false
+	apart, exposed := false, false
 	c := &cobra.Command{
 		Use: "worker", Short: "Hold an environment for another process", Hidden: true, Args: noArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
+			if s.own && exposed && (os.Geteuid() == 0 || cage.Possible()) {
+				keepMemory()
+			}
 			if !apart {
 				return work(c.Context(), s, process.Answers())
 			}
@@ -38,8 +42,15 @@ func newWorker(s *State) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&apart, apartFlag, false, "the supervisor is on another machine: answer on standard output")
+	c.Flags().BoolVar(&exposed, exposedFlag, false, "an agent may be a process of this user that nobody confines")
 	return c
 }
+
+// exposedFlag is of a worker that an agent's own process may look at, as the same user. It keeps its memory then. Who
+// is not the superuser pays for it with the root directory that the agent's tools would have: the kernel lets no
+// process that keeps its memory give one to what it starts. So they have what Landlock confines them to, where there is
+// that.
+const exposedFlag = "exposed"
 
 // apartFlag is of a worker whose supervisor is on another machine.
 const apartFlag = "apart"
