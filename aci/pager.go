@@ -2,6 +2,7 @@ package aci
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"time"
 
@@ -38,6 +39,21 @@ func CutPages(observation string) (rest, pages string) {
 	}
 	return observation[:at], observation[at+2+len(pagerCalls):]
 }
+
+// page begins what the pager says of one call.
+var page = regexp.MustCompile(`(?m)^Page \d+(?:, more)?:$`)
+
+// Paged is what the pager says in what a submission of somebody on call returns; "" if it has not called.
+func Paged(answer string) string {
+	at := page.FindStringIndex(answer)
+	if at == nil {
+		return ""
+	}
+	return strings.TrimSpace(strings.TrimSuffix(strings.TrimRight(answer[at[0]:], " \n"), NextAction))
+}
+
+// Taken reports whether an observation says that a submission was taken.
+func Taken(observation string) bool { return strings.Contains(observation, validSubmission) }
 
 // onCallDescription is what an agent is told that is on call.
 const onCallDescription = `You are on call for this service, which runs on Kubernetes:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/problem"
 )
@@ -34,12 +35,12 @@ func Entries() []agent.Entry {
 		}
 	}
 	return []agent.Entry{
-		entry("mksmc", "detects by a multivariate K-sigma score of the telemetry; no model, submits nothing for "+
-			"analysis and mitigation", mksmc),
-		entry("pdiagnose", "localizes by votes of metrics, logs and traces; no model, submits nothing for "+
-			"analysis and mitigation", pdiagnose),
-		entry("rmlad", "localizes by the metric that goes with the anomaly of the logs; no model, submits nothing "+
-			"for analysis and mitigation", rmlad),
+		entry("mksmc", "detects by a multivariate K-sigma score of the telemetry; no model, names suspects "+
+			"and mends nothing", mksmc),
+		entry("pdiagnose", "localizes by votes of metrics, logs and traces; no model, names suspects "+
+			"and mends nothing", pdiagnose),
+		entry("rmlad", "localizes by the metric that goes with the anomaly of the logs; no model, names suspects "+
+			"and mends nothing", rmlad),
 	}
 }
 
@@ -50,15 +51,19 @@ type analyst struct {
 	// looked says that there are suspects, or none. An incident asks for them twice, and is looked at once.
 	looked   bool
 	suspects []string
+	healthy  *telemetry // once it was looked at
 }
 
 // Act answers the question at hand, for which it looks at the telemetry if need be.
 func (a *analyst) Act(ctx context.Context, observation string) (string, error) {
+	if a.b.Task == problem.OnCall {
+		return a.answerPage(ctx, observation)
+	}
 	return agent.Answers(a.b.Task, func(question problem.Task) (string, error) {
 		switch question {
 		case problem.Analysis:
 			return agent.Call("submit", map[string]any{}), nil
-		case problem.Mitigation, problem.Operation, problem.OnCall:
+		case problem.Mitigation, problem.Operation:
 			return agent.Call("submit"), nil
 		}
 		if !a.looked {
@@ -68,6 +73,20 @@ func (a *analyst) Act(ctx context.Context, observation string) (string, error) {
 		}
 		return answer(question, a.suspects), nil
 	}).Act(ctx, observation)
+}
+
+// maxNamed is how many services the answer to a page names at most.
+const maxNamed = 3
+
+// answerPage names the suspects when the pager has called, or waits until it does. It mends nothing.
+func (a *analyst) answerPage(ctx context.Context, observation string) (string, error) {
+	if aci.Paged(observation) == "" {
+		return agent.Call("submit"), nil
+	}
+	if err := a.look(ctx); err != nil {
+		return "", err
+	}
+	return agent.Call("submit", append([]string{}, a.suspects[:min(maxNamed, len(a.suspects))]...)), nil
 }
 
 // look compares the telemetry of now with that of the healthy system.
@@ -80,15 +99,18 @@ func (a *analyst) look(ctx context.Context) error {
 		}
 		end = time.Now() // Before the exports: what they do to the system is no anomaly.
 	}
-	healthy, err := a.export(ctx, a.b.Healthy)
-	if err != nil {
-		return err
+	if a.healthy == nil {
+		healthy, err := a.export(ctx, a.b.Healthy)
+		if err != nil {
+			return err
+		}
+		a.healthy = healthy
 	}
 	now, err := a.export(ctx, agent.Interval{From: end.Add(-recent), To: end})
 	if err != nil {
 		return err
 	}
-	a.suspects, a.looked = a.method(healthy, now), true
+	a.suspects, a.looked = a.method(a.healthy, now), true
 	if !lives {
 		return nil
 	}

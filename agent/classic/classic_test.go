@@ -325,6 +325,52 @@ func TestAct(t *testing.T) {
 	}
 }
 
+// On call it waits for the pager, looks whenever that calls, however it is told, and names whom it suspects then. The
+// healthy system is exported once.
+func TestOnCall(t *testing.T) {
+	for _, e := range Entries() {
+		synctest.Test(t, func(t *testing.T) {
+			b, _ := brief(t, system{}, problem.OnCall)
+			now, healthy := system{}, 0
+			b.Export = func(_ context.Context, i agent.Interval) (string, error) {
+				if i == b.Healthy {
+					healthy++
+					return system{seed: 1}.export(i).write(t, t.TempDir()), nil
+				}
+				return now.export(i).write(t, t.TempDir()), nil
+			}
+			a, err := e.New(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, tt := range []struct {
+				system
+				observation, want string
+			}{
+				{system{1, "geo", "cpu"}, "", "[]"},
+				{system{1, "geo", "cpu"}, "SubmissionStatus.VALID_SUBMISSION\n\nPage 1:\n    it fails\n", "[[geo"},
+				{system{seed: 1}, "\nPage 2:\n    a user complains\n", "[[]]"},
+				{system{1, "geo", "cpu"}, "There is no page yet.", "[]"},
+				{system{1, "search", "cpu"}, "\nPage 3:\n    it fails\n", "[[search"},
+			} {
+				now = tt.system
+				response, err := a.Act(t.Context(), tt.observation+"\n"+aci.NextAction)
+				if err != nil {
+					t.Fatal(err)
+				}
+				call, err := aci.Parse(response)
+				if err != nil || call.Name != "submit" || !strings.HasPrefix(fmt.Sprint(call.Args), tt.want) {
+					t.Errorf("%s, %d: %v, %v, want %s", e.Name, i, call, err, tt.want)
+				}
+				time.Sleep(time.Minute)
+			}
+			if healthy != 1 {
+				t.Errorf("%s exported the healthy system %d times", e.Name, healthy)
+			}
+		})
+	}
+}
+
 // In an incident the system is looked at once, and what was seen answers the questions one after another.
 func TestIncident(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

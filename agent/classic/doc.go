@@ -18,7 +18,7 @@
 //
 // Each agent runs on every problem. A detector asked for a place, or a localizer asked for an anomaly, answers by
 // the same scores. These methods say nothing about the kind of a fault and its remedy, so such questions get an
-// empty submission.
+// empty submission. On call, each looks when the pager calls, and names its suspects; it mends nothing.
 //
 // The answer is a function of the two exports: the random numbers of MKSMC and RMLAD come from a fixed seed.
 package classic

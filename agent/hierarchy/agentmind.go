@@ -61,7 +61,7 @@ func (m *agentMind) Work(ctx context.Context, msg Message, before []string, d *d
 // task is what a message asks for, as a task of the lab.
 func (m *agentMind) task(msg Message) problem.Task {
 	switch {
-	case msg.Want == repair, msg.Want == confirm && m.g.Task == problem.Mitigation:
+	case msg.Want == repair, msg.Want == confirm && m.g.mayRepair():
 		return problem.Mitigation
 	case msg.Want == carry, msg.Want == reach, m.toldInWords(msg):
 		return problem.Operation

@@ -12,7 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/record"
 )
 
-// maxRounds is how often the manager may hand out tasks.
+// maxRounds is how often the manager may hand out tasks, or on call from one answer to the next.
 const maxRounds = 12
 
 // Task is what the manager wants of a maintainer.
@@ -29,6 +29,7 @@ type chief struct {
 	g      *group
 	mail   chan *queue.Delivery
 	round  int
+	base   int             // the round before the first that counts
 	issues []Message       // that nobody had asked for
 	seen   map[string]bool // messages that were taken
 	moves  int64           // what had been done when the chief last looked whether somebody is at work
@@ -82,9 +83,12 @@ func (c *chief) assign(ctx context.Context, tasks []Task) ([]Message, error) {
 	return c.collect(ctx, waiting)
 }
 
+// rounds is how many there were, or on call since the last answer.
+func (c *chief) rounds() int { return c.round - c.base }
+
 // check says what is wrong with tasks.
 func (c *chief) check(tasks []Task) error {
-	if c.round >= maxRounds {
+	if c.rounds() >= maxRounds {
 		return errRounds
 	}
 	if len(tasks) == 0 {
@@ -227,5 +231,5 @@ func (c *chief) unsolicited() []Message {
 // submit hands in an answer, given as an agent's response, and returns what the lab says to that.
 func (c *chief) submit(ctx context.Context, response string) (string, error) {
 	c.turn("submit")
-	return c.g.floor.call(ctx, c.g.head, response)
+	return c.g.handIn(ctx, response)
 }

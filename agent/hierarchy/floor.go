@@ -15,7 +15,8 @@ import (
 // floor is where the members make their calls: one at a time, in the order in which they asked. A member asks for
 // one call and waits for what came of it, so nobody gets two turns while another waits for its first.
 type floor struct {
-	steps int // how many calls there are in all; 0 is no limit
+	steps int    // how many calls there are in all, or on call from one answer to the next; 0 is no limit
+	chief string // for whom the last call is kept
 	made  atomic.Int64
 	// moves counts whatever shows that somebody is at work.
 	moves atomic.Int64
@@ -24,6 +25,7 @@ type floor struct {
 	queue   []*ask        // who waits, in order
 	wake    chan struct{} // somebody has come
 	current *ask          // whose call is under way
+	pages   string        // what the pager has said that nobody took yet
 }
 
 // ask is a call that a member wants to make.
@@ -35,10 +37,18 @@ type ask struct {
 // errClosed is the error of a call that nobody makes any more.
 var errClosed = errors.New("the group's turn is over")
 
-func newFloor(steps int) *floor { return &floor{steps: steps, wake: make(chan struct{}, 1)} }
+func newFloor(steps int, chief string) *floor {
+	return &floor{steps: steps, chief: chief, wake: make(chan struct{}, 1)}
+}
 
-// call makes a call and returns what came of it.
+// usedUp is what comes of a call that is kept for the submission.
+const usedUp = "Not done: the calls of the group are used up, but for the submission. Report what you know."
+
+// call makes a call and returns what came of it. What the pager says beside that is kept for who leads.
 func (f *floor) call(ctx context.Context, who, response string) (string, error) {
+	if who != f.chief && f.left() < 2 {
+		return usedUp, ctx.Err()
+	}
 	a := &ask{who, named(who, response), make(chan string, 1)}
 	f.mu.Lock()
 	f.queue = append(f.queue, a)
@@ -50,6 +60,8 @@ func (f *floor) call(ctx context.Context, who, response string) (string, error) 
 	select {
 	case text := <-a.answer:
 		f.moves.Add(1)
+		text, pages := aci.CutPages(text)
+		f.page(pages)
 		return trim(text), nil
 	case <-ctx.Done():
 		f.mu.Lock()
@@ -100,6 +112,28 @@ func (f *floor) left() int {
 		return 1 << 30
 	}
 	return max(0, f.steps-int(f.made.Load()))
+}
+
+// renew begins to count anew: who is on call has so many calls from one answer to the next.
+func (f *floor) renew() { f.made.Store(0) }
+
+// page keeps what the pager says.
+func (f *floor) page(text string) {
+	if text = aci.Paged(text); text == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pages = strings.TrimSpace(f.pages + "\n" + text)
+}
+
+// paged takes what the pager has said since it was last taken; "" if it has not called.
+func (f *floor) paged() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	text := f.pages
+	f.pages = ""
+	return text
 }
 
 // trim takes from an observation what asks for the next action.

@@ -41,6 +41,8 @@ type group struct {
 	chief   *chief
 	head    string       // the name of the chief
 	repairs atomic.Int64 // that were made
+	answers atomic.Int64 // that a group on call has given
+	looks   atomic.Int64 // times that it began to look anew: what was seen before may not hold any more
 	paused  atomic.Int64 // the last round in which somebody waited for some seconds to pass
 
 	cancel context.CancelFunc
@@ -71,10 +73,11 @@ func (o options) newAgent(b agent.Briefing) (agent.Agent, error) {
 func (o options) start(b agent.Briefing, after func(time.Duration) <-chan time.Time) *group {
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &group{
-		Briefing: b, options: o, after: after, floor: newFloor(b.Steps), cancel: cancel, ended: make(chan struct{}),
+		Briefing: b, options: o, after: after, cancel: cancel, ended: make(chan struct{}),
 		dead: map[string]string{}, shift: make(chan struct{}), prompts: map[string]bool{},
 	}
 	g.head = map[mode]string{manager: managerName, peers: speakerName, single: g.alone()}[g.mode]
+	g.floor = newFloor(b.Steps, g.head)
 	g.work.Go(func() {
 		defer close(g.ended)
 		if err := g.lead(ctx); err != nil && ctx.Err() == nil {

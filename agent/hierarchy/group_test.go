@@ -66,7 +66,7 @@ func gathered(t *testing.T, minds map[string]mindFunc, clock func(time.Duration)
 				r.messages = append(r.messages, m)
 			}
 		}},
-		options: o, after: clock, floor: newFloor(0), cancel: cancel, ended: make(chan struct{}), head: managerName,
+		options: o, after: clock, floor: newFloor(0, managerName), cancel: cancel, ended: make(chan struct{}), head: managerName,
 		dead: map[string]string{}, shift: make(chan struct{}), prompts: map[string]bool{},
 	}
 	g.site, g.unready = readSite(topology)
@@ -420,7 +420,7 @@ func TestImitation(t *testing.T) {
 
 // Nobody gets two calls while another waits for its first, and who goes away is not waited for.
 func TestFloorIsFair(t *testing.T) {
-	f := newFloor(0)
+	f := newFloor(0, managerName)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	call := func(ctx context.Context, who string) {

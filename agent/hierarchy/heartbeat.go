@@ -36,9 +36,12 @@ func (g *group) beat(ctx context.Context) {
 	}
 }
 
-// regular is what heartbeats ask for, and whom: in an operation those who have objectives, about these.
+// regular is what heartbeats ask for, and whom: in an operation those who have objectives, about these. On call they ask
+// nobody: the pager calls.
 func (g *group) regular() (who []string, text string, with Message) {
 	switch {
+	case g.Task == problem.OnCall:
+		return nil, "", Message{}
 	case g.Task != problem.Operation || g.order == nil:
 		return g.services(), heartbeatText, Message{}
 	case !g.order.Standing:

@@ -46,11 +46,8 @@ func (r *ruleMind) shell(thought, command string) string {
 	if r.err != nil {
 		return ""
 	}
-	text, err := r.desk.call(r.ctx, "exec_shell", "Thought: "+thought+"\n\nAction:\n"+
+	text, _ := r.say("Thought: " + thought + "\n\nAction:\n" +
 		agent.Call("exec_shell", command, operationTimeout))
-	if err != nil {
-		r.err = err
-	}
 	return text
 }
 

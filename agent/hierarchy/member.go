@@ -40,16 +40,27 @@ type desk struct {
 	name string
 	msg  Message
 	log  func(what string) // notes what was done for the message
+	told bool              // that the calls are used up
 }
+
+// errUsedUp is the error of another call when the calls are used up.
+var errUsedUp = errors.New("the calls of the group are used up")
 
 // call makes a call, given as an agent's response.
 func (d *desk) call(ctx context.Context, does, response string) (string, error) {
 	d.turn(does)
 	text, err := d.g.floor.call(ctx, d.name, response)
-	if err == nil {
+	switch {
+	case err != nil:
+		return "", err
+	case text != usedUp:
 		d.log(response)
+	case d.told: // It was to report.
+		return "", errUsedUp
+	default:
+		d.told = true
 	}
-	return text, err
+	return text, nil
 }
 
 // turn records a decision.
@@ -163,6 +174,9 @@ func (m *member) deal(ctx context.Context, mind Mind, msg Message, d *queue.Deli
 	defer stop()
 	desk := &desk{g: m.g, name: m.name, msg: msg, log: func(what string) { m.remember(msg.ID, what) }}
 	a, err := mind.Work(ctx, msg, m.before(msg.ID), desk)
+	if errors.Is(err, errUsedUp) {
+		a, err = reported("I could not go on: the calls of the group are used up.", true), nil
+	}
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ const (
 // Bounds of what members say.
 const (
 	maxText     = 6000 // characters of a message
-	maxMessages = 60   // that a maintainer sends in a run, beside answers
+	maxMessages = 60   // that a maintainer sends in a run, or on call from one answer to the next, beside answers
 	maxHops     = 8    // of a talk in which each message answers the one before
 	maxFindings = 40   // of a message
 )
@@ -156,6 +156,13 @@ func (b *bus) pendingOf(name string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// renew begins to count anew what members send.
+func (b *bus) renew() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.sent)
 }
 
 // settled is a channel that is closed when nobody has anything left to do, or nil if that is so.

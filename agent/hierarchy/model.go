@@ -10,6 +10,7 @@ import (
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/internal/conversation"
+	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
 
@@ -26,7 +27,7 @@ var (
 // Bounds of what models may do.
 const (
 	maxTurns      = 40 // of a maintainer, for one message
-	maxChiefTurns = 60 // of a manager
+	maxChiefTurns = 60 // of a manager, on call from one answer to the next
 )
 
 // What members can do beside the actions of the lab.
@@ -230,33 +231,54 @@ func (g *group) leadByModel(ctx context.Context) error {
 	if len(first) > 0 {
 		observation = "You have not asked anybody anything yet; this is what their heartbeats say.\n\n" + joined(first)
 	}
-	for range maxChiefTurns {
-		reply, err := talk.Next(ctx, observation)
-		if err != nil {
-			return err
-		}
-		g.floor.moves.Add(1)
-		call, err := aci.Parse(reply.Text)
+	return g.talkItOver(ctx, talk, observation, func(ctx context.Context, response string) (string, error) {
+		call, err := aci.Parse(response)
 		switch {
 		case err != nil:
 			g.chief.turn("nothing")
-			observation = err.Error()
+			return err.Error(), nil
 		case call.Name == assignTasks.Name:
-			if observation, err = g.chief.assignCall(ctx, call); err != nil {
-				return err
-			}
+			return g.chief.assignCall(ctx, call)
 		case has(g.submission(), call.Name):
-			if observation, err = g.chief.submit(ctx, reply.Text); err != nil {
+			return g.chief.next(ctx, response)
+		}
+		g.chief.turn("nothing")
+		return fmt.Sprintf("You cannot call %s: you have no access to the cluster, your maintainers have. Hand out "+
+			"tasks with assign_tasks.", clip(call.Name, 60)), nil
+	})
+}
+
+// talkItOver has the model of a chief take its turns until there is nothing left to do. Act does what a reply says, and
+// returns what the model is told then.
+func (g *group) talkItOver(
+	ctx context.Context, talk *conversation.Conversation, observation string,
+	act func(ctx context.Context, response string) (string, error),
+) error {
+	answers := g.answers.Load()
+	for n := 1; ; n++ {
+		if now := g.answers.Load(); now != answers {
+			answers, n = now, 1
+		}
+		response := unanswered
+		switch {
+		case n <= maxChiefTurns:
+			reply, err := talk.Next(ctx, observation)
+			if err != nil {
 				return err
 			}
-		default:
-			g.chief.turn("nothing")
-			observation = fmt.Sprintf("You cannot call %s: you have no access to the cluster, your maintainers "+
-				"have. Hand out "+
-				"tasks with assign_tasks.", clip(call.Name, 60))
+			response = reply.Text
+		case g.Task != problem.OnCall:
+			return fmt.Errorf("the %s has taken %d turns and has not come to an end", g.head, maxChiefTurns)
+		}
+		g.floor.moves.Add(1)
+		var err error
+		if observation, err = act(ctx, response); err != nil {
+			return err
+		}
+		if pages := g.floor.paged(); pages != "" {
+			observation = aci.AddPages(observation, pages)
 		}
 	}
-	return fmt.Errorf("the manager has taken %d turns and has not come to an end", maxChiefTurns)
 }
 
 // firstBeat has those begin by themselves who have objectives that always hold, and returns what they report.
@@ -325,6 +347,9 @@ func (g *group) aloneByModel(ctx context.Context) error {
 		g.note(record.TurnEvent, record.Turn{Who: g.alone(), Does: does})
 		if observation, err = g.floor.call(ctx, g.alone(), reply.Text); err != nil {
 			return err
+		}
+		if pages := g.floor.paged(); pages != "" {
+			observation = aci.AddPages(observation, pages)
 		}
 	}
 }

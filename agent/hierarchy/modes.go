@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/problem"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -94,7 +93,7 @@ func (s *soloist) unsolicited() []Message { return nil }
 
 func (s *soloist) submit(ctx context.Context, response string) (string, error) {
 	s.g.note(record.TurnEvent, record.Turn{Who: s.g.alone(), Does: "submit"})
-	return s.g.floor.call(ctx, s.g.alone(), response)
+	return s.g.handIn(ctx, response)
 }
 
 // settle waits until nobody has anything left to do, or nobody does anything, and returns what was reported.
@@ -147,42 +146,44 @@ func (g *group) leadPeers(ctx context.Context) error {
 	if g.Model != nil {
 		return g.speakByModel(ctx)
 	}
-	r := g.newRuleChief(g.chief)
-	if g.Task == problem.Operation {
-		return r.operate(ctx)
+	return g.newRuleChief(g.chief).lead(ctx)
+}
+
+// listen has equals begin to talk, and takes in what they report when they have nothing left to say.
+func (r *ruleChief) listen(ctx context.Context, names []string, text string, w want) error {
+	room := r.g.floor.left() - reserve
+	if room <= 0 || len(names) == 0 || r.g.chief.rounds() >= maxRounds {
+		return nil
 	}
-	listen := func(names []string, text string, w want) error {
-		room := g.floor.left() - reserve
-		if room <= 0 || len(names) == 0 || g.chief.round >= maxRounds {
-			return nil
-		}
-		list, err := g.chief.ring(ctx, names[:min(room, len(names))], text, Message{Want: w})
-		for _, m := range list {
-			r.reports[m.From] = m.Findings
-		}
-		return err
+	list, err := r.g.chief.ring(ctx, names[:min(room, len(names))], text, Message{Want: w})
+	for _, m := range list {
+		r.reports[m.From] = m.Findings
 	}
-	if err := listen(append(g.entries(), r.first()...), frontText, look); err != nil {
+	return err
+}
+
+// findAmongPeers has equals find out what is wrong.
+func (r *ruleChief) findAmongPeers(ctx context.Context) error {
+	who := append(union(r.g.entries(), r.called()), r.first()...)
+	if err := r.listen(ctx, who, calling(r.pages), look); err != nil {
 		return err
 	}
 	if !r.enough() && r.sweeps() {
 		var rest []string
-		for _, s := range g.services() {
+		for _, s := range r.g.services() {
 			if !r.asked(s) {
 				rest = append(rest, s)
 			}
 		}
-		if err := listen(rest[:max(0, min(len(rest), g.floor.left()-r.after()))], heartbeatText, look); err != nil {
+		rest = rest[:max(0, min(len(rest), r.g.floor.left()-r.after()))]
+		if err := r.listen(ctx, rest, heartbeatText, look); err != nil {
 			return err
 		}
 	}
 	if c := r.causes(); len(c) == 0 || !c[0].Settled() {
-		const text = "Was that of a moment? Look once more, over the next seconds."
-		if err := listen(r.troubled(), text, again); err != nil {
-			return err
-		}
+		return r.listen(ctx, r.troubled(), "Was that of a moment? Look once more, over the next seconds.", again)
 	}
-	return g.speak(ctx, r, listen)
+	return nil
 }
 
 // troubled are those who reported something, or those through whom users come.
@@ -198,53 +199,27 @@ func (r *ruleChief) troubled() (names []string) {
 	return names
 }
 
-// speak answers the questions of the run with what the maintainers said.
-func (g *group) speak(ctx context.Context, r *ruleChief, listen func([]string, string, want) error) error {
-	task := g.Task
-	if task == problem.Incident {
-		task = problem.Detection
-	}
-	for {
-		if task == problem.Mitigation {
-			if err := g.mendAmongPeers(r, listen); err != nil {
-				return err
-			}
-		}
-		text, err := g.chief.submit(ctx, r.answer(task))
-		if err != nil {
-			return err
-		}
-		next := aci.Asked(text)
-		if g.Task != problem.Incident || next == "" {
-			return nil
-		}
-		task = problem.Task(next)
-	}
-}
-
 // mendAmongPeers has those who found a cause with themselves put it right, as far as they have not, until all who
 // felt it are well.
-func (g *group) mendAmongPeers(r *ruleChief, listen func([]string, string, want) error) error {
+func (r *ruleChief) mendAmongPeers(ctx context.Context) error {
 	for range maxRepairs {
 		var owners []string
 		for _, f := range r.causes() {
 			key := f.Component + " " + f.Kind
-			if f.Remedy() && !r.tried[key] && slices.Contains(g.services(), f.Component) {
+			if f.Remedy() && !r.tried[key] && slices.Contains(r.g.services(), f.Component) {
 				r.tried[key] = true
 				owners = append(owners, f.Component)
 			}
 		}
 		before := r.troubled()
-		if g.Task == problem.Incident || r.fixedNothing(owners) {
+		if r.g.Task == problem.Incident || r.fixedNothing(owners) {
 			const text = "It is with you. Put it right, and wait until that has taken effect."
-			if err := listen(owners, text, repair); err != nil {
+			if err := r.listen(ctx, owners, text, repair); err != nil {
 				return err
 			}
 		}
-		who := append(before, g.entries()...)
-		slices.Sort(who)
-		who = slices.Compact(who)
-		if err := listen(who, "Look once more: is it well again on your side?", confirm); err != nil {
+		who := union(before, r.g.entries())
+		if err := r.listen(ctx, who, "Look once more: is it well again on your side?", confirm); err != nil {
 			return err
 		}
 		if r.well = len(r.causes()) == 0; r.well || len(owners) == 0 {
@@ -256,5 +231,5 @@ func (g *group) mendAmongPeers(r *ruleChief, listen func([]string, string, want)
 
 // fixedNothing reports whether nobody has repaired anything yet although somebody should.
 func (r *ruleChief) fixedNothing(owners []string) bool {
-	return len(owners) > 0 && r.g.repairs.Load() == 0
+	return len(owners) > 0 && r.g.repairs.Load() == r.repaired
 }

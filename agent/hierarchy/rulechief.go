@@ -31,12 +31,17 @@ type ruleChief struct {
 	reports map[string][]runbook.Finding // the last of each maintainer
 	mute    map[string]bool              // who did not answer
 	tried   map[string]bool              // repairs
-	well    bool                         // a repair has helped
+	// repaired is how many repairs the group had made before.
+	repaired int64
+	well     bool     // a repair has helped
+	pages    string   // what the pager has said, of a group on call
+	blamed   []string // who was at fault, of a group on call
 }
 
 func (g *group) newRuleChief(c crew) *ruleChief {
 	return &ruleChief{
 		g: g, crew: c, reports: map[string][]runbook.Finding{}, mute: map[string]bool{}, tried: map[string]bool{},
+		repaired: g.repairs.Load(),
 	}
 }
 
@@ -46,10 +51,14 @@ const maxRepairs = 4
 // lead does the task, question by question.
 func (r *ruleChief) lead(ctx context.Context) error {
 	task := r.g.Task
-	if task == problem.Operation {
+	switch task {
+	case problem.Operation:
 		return r.operate(ctx)
+	case problem.OnCall:
+		return r.onCall(ctx)
 	}
-	if err := unlessRounds(r.find(ctx)); err != nil {
+	find, mend := r.ways()
+	if err := unlessRounds(find(ctx)); err != nil {
 		return err
 	}
 	if task == problem.Incident {
@@ -57,7 +66,7 @@ func (r *ruleChief) lead(ctx context.Context) error {
 	}
 	for {
 		if task == problem.Mitigation {
-			if err := unlessRounds(r.mend(ctx)); err != nil {
+			if err := unlessRounds(mend(ctx)); err != nil {
 				return err
 			}
 		}
@@ -71,6 +80,14 @@ func (r *ruleChief) lead(ctx context.Context) error {
 		}
 		task = problem.Task(next)
 	}
+}
+
+// ways are how the members find out what is wrong, and how they put it right.
+func (r *ruleChief) ways() (find, mend func(ctx context.Context) error) {
+	if r.g.mode == peers {
+		return r.findAmongPeers, r.mendAmongPeers
+	}
+	return r.find, r.mend
 }
 
 // round hands out tasks and takes the answers in.
@@ -124,6 +141,12 @@ func (r *ruleChief) find(ctx context.Context) error {
 			"should " +
 			"be? If not, is it you, or which of those you call?"})
 	}
+	for _, s := range r.called() {
+		if !contains(r.ownedBy(r.g.entries()), s) {
+			tasks = append(tasks, Task{To: s, Text: "The pager says: " + r.saying(s) + " Is it you, or somebody whom " +
+				"you depend on?"})
+		}
+	}
 	for _, s := range r.first() {
 		tasks = append(tasks, Task{To: s, Text: "I see that not all of your pods are ready. Why is that, and is " +
 			"it you, or " +
@@ -157,7 +180,8 @@ func (r *ruleChief) follow(ctx context.Context, tasks []Task) error {
 func (r *ruleChief) first() (names []string) {
 	const most = 6
 	for _, s := range r.g.unready {
-		if !contains(r.g.entries(), s) && contains(r.ownedBy([]string{s}), s) && len(names) < most {
+		if !contains(r.g.entries(), s) && !contains(r.called(), s) && contains(r.ownedBy([]string{s}), s) &&
+			len(names) < most {
 			names = append(names, s)
 		}
 	}
@@ -173,7 +197,8 @@ func (r *ruleChief) sweeps() bool {
 
 // after is how many calls are to be left when all were asked: for a second look, and for repairs if they are wanted.
 func (r *ruleChief) after() int {
-	if r.g.Task == problem.Mitigation || r.g.Task == problem.Incident {
+	switch r.g.Task {
+	case problem.Mitigation, problem.Incident, problem.OnCall:
 		return reserve + 9
 	}
 	return reserve + 3

@@ -2,6 +2,7 @@ package hierarchy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,7 @@ type ruleMind struct {
 	known  []runbook.Finding // of the last look
 	looked bool
 	fixes  int64 // how many repairs the group had made then
+	looks  int64 // how often the group had begun to look anew: what was known before is forgotten
 }
 
 // pause is how many seconds pass before a second look, which is about these seconds only.
@@ -31,19 +33,28 @@ const pause = 15
 
 func newRuleMind(g *group, name string) *ruleMind {
 	r := &ruleMind{g: g, name: name}
-	r.post = runbook.NewPost(g.site, name, func(response string) (string, bool) {
-		text, err := r.desk.call(r.ctx, "exec_shell", response)
-		if err != nil {
-			r.err = err
-		}
-		return text, err == nil
-	})
+	r.post = runbook.NewPost(g.site, name, r.say)
 	return r
+}
+
+// say makes a call, and reports whether it was made.
+func (r *ruleMind) say(response string) (string, bool) {
+	text, err := r.desk.call(r.ctx, "exec_shell", response)
+	if err == nil && text == usedUp {
+		err = errUsedUp
+	}
+	if err != nil {
+		r.err = err
+	}
+	return text, err == nil
 }
 
 // Work implements Mind.
 func (r *ruleMind) Work(ctx context.Context, m Message, before []string, d *desk) (answer, error) {
 	r.ctx, r.desk, r.err = ctx, d, nil
+	if now := r.g.looks.Load(); r.looks != now {
+		r.looks, r.looked, r.known, r.post = now, false, nil, runbook.NewPost(r.g.site, r.name, r.say)
+	}
 	var a answer
 	switch m.Want {
 	case measure, carry, reach:
@@ -69,10 +80,13 @@ func (r *ruleMind) Work(ctx context.Context, m Message, before []string, d *desk
 			a = r.followUp(m, a)
 		}
 	}
-	if r.err != nil {
-		return a, r.err
+	if errors.Is(r.err, errUsedUp) {
+		r.post = runbook.NewPost(r.g.site, r.name, r.say)
+		var end answer
+		end.Findings, end.Text = r.known, "I cannot go on: our calls are used up."
+		return end, nil
 	}
-	return a, nil
+	return a, r.err
 }
 
 // intent is what is said before a look.
@@ -97,8 +111,10 @@ func (r *ruleMind) fresh() bool {
 
 func (r *ruleMind) look(thought string, wait, lately int) {
 	r.fixes = r.g.repairs.Load()
-	r.known = r.post.Check(thought, wait, lately)
-	r.looked = r.err == nil
+	known := r.post.Check(thought, wait, lately)
+	if r.looked = r.err == nil; r.looked {
+		r.known = known
+	}
 }
 
 // lookLately looks at the last seconds only. Whoever is first in a round waits for them to pass.
@@ -260,4 +276,4 @@ func (r *ruleMind) followUp(m Message, a answer) answer {
 }
 
 // mayRepair reports whether the run asks to put things right.
-func (g *group) mayRepair() bool { return g.Task == problem.Mitigation }
+func (g *group) mayRepair() bool { return g.Task == problem.Mitigation || g.Task == problem.OnCall }

@@ -2,7 +2,6 @@ package hierarchy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -84,21 +83,17 @@ func (g *group) speakByModel(ctx context.Context) error {
 		return err
 	}
 	s := &speaker{chief: g.chief}
-	if err := s.begin(ctx); err != nil {
+	observation, pages := "", g.floor.paged()
+	if g.Task == problem.OnCall && pages == "" {
+		observation, err = s.handIn(ctx, nobodyYet.answer())
+	} else {
+		err = s.begin(ctx, pages)
+		observation = joined(s.heard) + g.room()
+	}
+	if err != nil {
 		return err
 	}
-	observation := joined(s.heard) + g.room()
-	for range maxChiefTurns {
-		reply, err := talk.Next(ctx, observation)
-		if err != nil {
-			return err
-		}
-		g.floor.moves.Add(1)
-		if observation, err = s.act(ctx, reply.Text); err != nil {
-			return err
-		}
-	}
-	return errors.New("the speaker does not hand in an answer")
+	return g.talkItOver(ctx, talk, observation, s.act)
 }
 
 // act does what a reply of the speaker says, and returns what it is told then.
@@ -118,8 +113,9 @@ func (s *speaker) act(ctx context.Context, response string) (string, error) {
 }
 
 // begin has those begin whom the task is about: where objectives hold at all times by their heartbeats, where
-// something is asked for by being told so, else where users come in. What is to be put right is put right next.
-func (s *speaker) begin(ctx context.Context) (err error) {
+// something is asked for by being told so, else where users come in, and with those of whom the pager tells. What is to be
+// put right is put right next.
+func (s *speaker) begin(ctx context.Context, pages string) (err error) {
 	switch {
 	case s.g.order != nil && s.g.order.Standing:
 		s.heard, err = s.g.firstBeat(ctx)
@@ -127,7 +123,7 @@ func (s *speaker) begin(ctx context.Context) (err error) {
 		_, err = s.tell(ctx, s.g.concerned(), "This is asked of all of us:\n"+s.g.goal()+"\nDo what of it is to be "+
 			"done at your service, wait until it has taken effect, and report how it is then.")
 	default:
-		s.heard, err = s.ring(ctx, s.g.entries(), frontText, Message{})
+		s.heard, err = s.ring(ctx, union(s.g.entries(), s.g.called(pages)), calling(pages), Message{})
 	}
 	if err == nil && s.g.mends() {
 		_, err = s.mend(ctx, troubledIn(s.heard))
@@ -155,7 +151,7 @@ func (s *speaker) tell(ctx context.Context, names []string, text string) ([]Mess
 // nobody tells of trouble any more. It returns what they report.
 func (s *speaker) mend(ctx context.Context, who []string) (list []Message, err error) {
 	for range maxRepairs {
-		if len(who) == 0 || s.g.floor.left() <= reserve || s.round+2 > maxRounds {
+		if len(who) == 0 || s.g.floor.left() <= reserve || s.rounds()+2 > maxRounds {
 			break
 		}
 		did, err := s.tell(ctx, who, mendText)
@@ -172,9 +168,13 @@ func (s *speaker) mend(ctx context.Context, who []string) (list []Message, err e
 	return list, nil
 }
 
-// handIn submits, and has the maintainers put right what is wrong if that is asked for then.
+// handIn submits, and has the maintainers put right what is wrong if that is asked for then, or if the pager calls.
 func (s *speaker) handIn(ctx context.Context, response string) (string, error) {
-	observation, err := s.submit(ctx, response)
+	observation, err := s.next(ctx, response)
+	if pages := aci.Paged(observation); err == nil && pages != "" {
+		err = s.begin(ctx, pages)
+		return observation + "\n\n" + joined(s.heard) + s.g.room(), err
+	}
 	if err != nil || aci.Asked(observation) != string(problem.Mitigation) {
 		return observation, err
 	}

@@ -30,7 +30,7 @@ type console struct {
 	closed      bool
 	setup       string // what prepare runs
 	refused     bool   // something was, because a transaction is open
-	paged       bool   // the pager has called since this was last cleared
+	pages       string // what the pager has said since this was last cleared
 }
 
 // say makes a call and returns what came of it. Nothing comes once the console is closed or the
@@ -52,10 +52,17 @@ func (c *console) send(thought, call string) string {
 		return ""
 	}
 	text, pages := aci.CutPages(c.observation)
-	c.paged = c.paged || pages != ""
+	c.heard(pages)
 	text = strings.TrimRight(text, " \n")
 	c.refused = c.refused || strings.Contains(text, inTransaction)
 	return strings.TrimRight(strings.TrimSuffix(text, aci.NextAction), "\n")
+}
+
+// heard keeps what the pager says.
+func (c *console) heard(pages string) {
+	if pages = aci.Paged(pages); pages != "" {
+		c.pages = strings.TrimSpace(c.pages + "\n" + pages)
+	}
 }
 
 // call calls an action.

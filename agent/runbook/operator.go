@@ -23,6 +23,7 @@ type Operator struct {
 	alerts map[string]bool // that there were when they were first looked at
 	slow   map[string]bool // components that were slow before anything was tried
 	learnt []finding       // by the last try
+	set    bool            // the helpers are
 }
 
 // Cause is what is wrong, and with what.
@@ -77,6 +78,8 @@ func (o *Operator) Do(response string) string {
 		o.i.closed = true
 		return ""
 	}
+	_, pages := aci.CutPages(o.i.observation)
+	o.i.console.heard(pages)
 	text := strings.TrimRight(o.i.observation, " \n")
 	o.i.console.refused = o.i.console.refused || strings.Contains(text, inTransaction)
 	return text
@@ -92,7 +95,10 @@ func (o *Operator) Refused() bool {
 
 // Detect looks at what the monitoring and Kubernetes know, and reports whether something is wrong.
 func (o *Operator) Detect() bool {
-	o.i.prepare("First I set up a few helpers, which keep of long outputs what matters.")
+	if !o.set {
+		o.i.prepare("First I set up a few helpers, which keep of long outputs what matters.")
+		o.set = true
+	}
 	o.look(o.i.lookAtAlerts, o.i.lookAtPods, o.i.lookAtDeployments, o.i.lookAtServices)
 	o.alerts = map[string]bool{}
 	for _, a := range readAlerts(o.i.alerts) {

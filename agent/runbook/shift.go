@@ -2,10 +2,13 @@ package runbook
 
 import (
 	"slices"
-	"strings"
 
+	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/problem"
 )
+
+// maxNamed is how many services an answer names at most.
+const maxNamed = 3
 
 // maxRounds is how often the system is looked at for one page: another one may come meanwhile.
 const maxRounds = 3
@@ -18,18 +21,18 @@ func onCall(c *console, namespace string) {
 	c.prepare("First I set up a few helpers, which keep of long outputs what matters.")
 	var named []string
 	thought := "Nobody has called. I wait for the pager."
-	if c.paged {
+	if c.pages != "" {
 		thought = "" // It called already.
 	}
 	for !c.closed {
 		if thought != "" {
 			if len(named) > 0 {
-				c.submit(thought, named[:min(len(named), 3)])
+				c.submit(thought, named[:min(len(named), maxNamed)])
 			} else {
 				c.submit(thought)
 			}
 			named = nil
-			if !c.paged && !strings.Contains(c.observation, "\nPage ") {
+			if c.pages == "" && aci.Paged(c.observation) == "" {
 				thought = "Still nothing. I wait on."
 				continue
 			}
@@ -38,12 +41,52 @@ func onCall(c *console, namespace string) {
 	}
 }
 
+// This is what an [Operator] does that is on call.
+
+// Answer answers the pages so far, and waits for the next one, for so many seconds or as long as is usual. It returns
+// what the pager says, or "". There are as many calls from one answer to the next.
+func (o *Operator) Answer(thought string, named []string, wait int) (pages string) {
+	args := []any{}
+	if len(named) > 0 || wait > 0 {
+		args = append(args, append([]string{}, named[:min(len(named), maxNamed)]...))
+	}
+	if wait > 0 {
+		args = append(args, wait)
+	}
+	o.i.console.submit(thought, args...)
+	if o.i.closed {
+		return ""
+	}
+	o.i.looks = 0
+	o.i.console.heard(aci.Paged(o.i.observation))
+	return o.Paged()
+}
+
+// Paged takes what the pager has said since it was last taken, or "".
+func (o *Operator) Paged() string {
+	pages := o.i.pages
+	o.i.pages = ""
+	return pages
+}
+
+// Called reports whether the pager has called since that was last taken.
+func (o *Operator) Called() bool { return o.i.pages != "" }
+
+// Renew begins anew: nothing is known of the system, and nothing was tried.
+func (o *Operator) Renew() {
+	c := o.i.console
+	*o = Operator{
+		i:      &investigation{console: c, system: newSystem(o.i.namespace), task: problem.Mitigation},
+		runner: o.runner, now: o.now, set: o.set,
+	}
+}
+
 // handle looks for what is wrong and sets it right, and again if the pager calls meanwhile. It returns who was at
 // fault, and what to say.
 func handle(c *console, namespace string) (named []string, thought string) {
 	c.looks = 0
 	for range maxRounds {
-		c.paged = false
+		c.pages = ""
 		i := &investigation{console: c, system: newSystem(namespace), task: problem.Mitigation}
 		i.investigate()
 		for _, f := range i.causes() {
@@ -62,7 +105,7 @@ func handle(c *console, namespace string) (named []string, thought string) {
 		default:
 			thought = "I have done what I can. I wait for the next page."
 		}
-		if !c.paged || c.left() < roundLooks {
+		if c.pages == "" || c.left() < roundLooks {
 			break
 		}
 	}

@@ -41,6 +41,15 @@ func (r *rules) mitigate() {
 	r.o.Fix(list)
 }
 
+func (r *rules) named() (names []string) {
+	for _, c := range r.causes {
+		if !slices.Contains(names, c.Component) {
+			names = append(names, c.Component)
+		}
+	}
+	return names
+}
+
 func (r *rules) repeat() { r.tried = nil }
 
 // reflect looks again, at the system as it was before the try: what was tried is not tried again, and what it seemed to

@@ -59,10 +59,7 @@ func entry(name, doc string, mode Mode) agent.Entry {
 		})}
 		return runbook.Operate(b, b.Steps-reserved, func(o *runbook.Operator) {
 			m.Operator = o
-			m.planner = &rules{o: o, forgets: mode != Validate}
-			if b.Model != nil {
-				m.planner = &thinker{m: m}
-			}
+			m.plan("")
 			m.work()
 		}), nil
 	}
@@ -78,6 +75,8 @@ type planner interface {
 	// ready reports whether it knows something to try, and mitigate tries it.
 	ready() bool
 	mitigate()
+	// named are the services that it finds at fault.
+	named() []string
 	// repeat has the last try made again, because it was refused in a transaction.
 	repeat()
 	// reflect learns that what it tried did not help.
@@ -110,9 +109,21 @@ type machine struct {
 	complaints []string // of the oracles, about the last try
 }
 
+// plan makes a planner who knows nothing yet but what the pager says.
+func (m *machine) plan(pages string) {
+	m.planner = &rules{o: m.Operator, forgets: m.mode != Validate}
+	if m.briefing.Model != nil {
+		m.planner = &thinker{m: m, pages: pages}
+	}
+}
+
 // work does the task.
 func (m *machine) work() {
 	task := m.briefing.Task
+	if task == problem.OnCall {
+		m.onCall()
+		return
+	}
 	if task == problem.Incident {
 		task = problem.Detection
 		m.Ask(task)
@@ -175,6 +186,9 @@ func (m *machine) step(s state) state {
 		return undo
 	case undo:
 		m.abort()
+		if m.Called() { // What speaks against the try may be what the pager calls about.
+			return done
+		}
 		if m.bare {
 			m.repeat()
 			return m.again(mitigate)
@@ -236,16 +250,20 @@ func (m *machine) abort() {
 	}
 }
 
-// leave ends the work: nothing stays half done. What the oracles could not look at is kept if the lab finds the system
-// no worse.
+// leave ends the work.
 func (m *machine) leave() {
+	m.close()
+	if !m.Closed() {
+		m.Ask(problem.Mitigation)
+		m.Submit()
+	}
+}
+
+// close leaves nothing half done. What the oracles could not look at is kept if the lab finds the system no worse.
+func (m *machine) close() {
 	if m.open && len(m.complaints) == 0 {
 		m.committed(m.Last("I have no steps left to look. I keep what I changed, if the system is no worse.", "commit",
 			commitWait))
 	}
 	m.abort()
-	if !m.Closed() {
-		m.Ask(problem.Mitigation)
-		m.Submit()
-	}
 }

@@ -28,6 +28,8 @@ type world struct {
 	calls         []string // all of them
 	said          string   // last
 	steps         int      // 70 if it is 0
+	pages         string   // that the pager says beside the next call
+	called        func(what string)
 }
 
 // looks are the calls that only look, by a part of them, and what they are about.
@@ -87,6 +89,7 @@ func (w *world) do(c *aci.Call) string {
 		if w.open = false; w.worse {
 			w.fixed, w.worse = false, false
 			w.did = append(w.did, "commit")
+			w.tell("commit")
 			return "Transaction 1 is aborted, not committed: the system is worse than when it began."
 		}
 	case "exec_shell":
@@ -98,7 +101,15 @@ func (w *world) do(c *aci.Call) string {
 		text = "scale"
 	}
 	w.did = append(w.did, text)
+	w.tell(text)
 	return "done"
+}
+
+// tell tells whoever wants to know of a change.
+func (w *world) tell(what string) {
+	if w.called != nil {
+		w.called(what)
+	}
 }
 
 // play takes an agent through the world.

@@ -35,14 +35,19 @@ const (
 // thinker plans with a model. Each agent has a conversation of its own; what one knows goes to the next in words.
 type thinker struct {
 	m         *machine
+	pages     string // of the pager, if it is on call
 	diagnosis string
 	lessons   []string
 	last      []string // calls of the last try, with what came of them
+	blamed    []string // services at fault, if the last try or else the diagnosis named any
 }
 
 // converse begins a conversation in which {known} in the prompt is what others have found out.
 func (t *thinker) converse(p *conversation.Prompt, known string) (*conversation.Conversation, bool) {
 	b := t.m.briefing
+	if t.pages != "" {
+		b.Description += "\n\nThe pager calls:\n" + t.pages
+	}
 	b.Description += "\n\n" + known
 	var actions []*aci.Action
 	for _, a := range b.Actions {
@@ -78,7 +83,7 @@ func (t *thinker) turn(c *conversation.Conversation, observation string) (respon
 
 // diagnose begins with the call graph and ends with the model's conclusion in words. It only reads.
 func (t *thinker) diagnose() {
-	if t.m.briefing.Task != problem.Mitigation {
+	if task := t.m.briefing.Task; task != problem.Mitigation && task != problem.OnCall {
 		return // The answer is the diagnosis.
 	}
 	graph := t.m.Call("Who calls whom?", "get_topology", t.m.briefing.Namespace)
@@ -94,6 +99,7 @@ func (t *thinker) diagnose() {
 		}
 		switch {
 		case call == nil || call.Name == "submit":
+			t.blame(call)
 			if d := strings.TrimSpace(response); d != "" {
 				t.diagnosis = bound(d)
 				return
@@ -154,6 +160,7 @@ func (t *thinker) mitigate() {
 	for n := 0; n < maxActs && !t.m.Closed() && t.m.Left() > leastLeft; n++ {
 		response, call, ok := t.turn(c, observation)
 		if !ok || call != nil && call.Name == "submit" {
+			t.blame(call)
 			return
 		}
 		if call == nil {
@@ -164,6 +171,29 @@ func (t *thinker) mitigate() {
 		t.last = append(t.last, response+"\n"+observation)
 	}
 }
+
+// blame notes whom a submission names.
+func (t *thinker) blame(c *aci.Call) {
+	if c == nil || len(c.Args)+len(c.Kwargs) == 0 {
+		return
+	}
+	v := c.Kwargs["services"]
+	if len(c.Args) > 0 {
+		v = c.Args[0]
+	}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
+	}
+	t.blamed = nil
+	for _, v := range list {
+		if s, ok := v.(string); ok && s != "" {
+			t.blamed = append(t.blamed, s)
+		}
+	}
+}
+
+func (t *thinker) named() []string { return t.blamed }
 
 func (t *thinker) repeat() {
 	t.lessons = append(t.lessons, "What it took was refused, for it cannot be taken back. Now it is allowed: do it.")

@@ -90,7 +90,7 @@ func (c Case) Go(t testing.TB) *Run {
 			observation = err.Error()
 			continue
 		}
-		if call.Name == "submit" {
+		if call.Name == "submit" && c.Task != problem.OnCall { // Who is on call submits on and on.
 			r.Submitted = true
 			if len(call.Args) > 0 {
 				r.Answer = call.Args[0]
