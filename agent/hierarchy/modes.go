@@ -219,6 +219,7 @@ func (r *ruleChief) mendAmongPeers(ctx context.Context) error {
 			}
 		}
 		who := union(before, r.g.entries())
+		r.hear()
 		if err := r.listen(ctx, who, "Look once more: is it well again on your side?", confirm); err != nil {
 			return err
 		}

@@ -33,9 +33,11 @@ type ruleChief struct {
 	tried   map[string]bool              // repairs
 	// repaired is how many repairs the group had made before.
 	repaired int64
-	well     bool     // a repair has helped
-	pages    string   // what the pager has said, of a group on call
-	blamed   []string // who was at fault, of a group on call
+	well     bool // a repair has helped
+	// Of a group on call: what the pager has said, what it said meanwhile before all were last asked whether they are
+	// well, and who was at fault.
+	pages, early string
+	blamed       []string
 }
 
 func (g *group) newRuleChief(c crew) *ruleChief {
@@ -331,6 +333,7 @@ func (r *ruleChief) mend(ctx context.Context) error {
 		if err := r.round(ctx, tasks); err != nil {
 			return err
 		}
+		r.hear()
 		if err := r.confirm(ctx, fixed, before); err != nil {
 			return err
 		}

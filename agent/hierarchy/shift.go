@@ -144,13 +144,18 @@ func (r *ruleChief) handle(ctx context.Context, pages string) (o outcome, err er
 		if r.g.floor.left() < lookCalls {
 			break
 		}
-		pages = r.g.floor.paged()
+		if pages = r.g.floor.paged(); o.ill {
+			pages = strings.TrimSpace(now.early + "\n" + pages)
+		}
 		if acted := r.g.repairs.Load() > now.repaired; pages == "" && (!o.ill || !acted) {
 			break
 		}
 	}
 	return o, nil
 }
+
+// hear takes what the pager has said before all are asked whether they are well: if they are, it was about that.
+func (r *ruleChief) hear() { r.early = strings.TrimSpace(r.early + "\n" + r.g.floor.paged()) }
 
 // see looks who is not ready, now that the pager has called.
 func (r *ruleChief) see(ctx context.Context) error {

@@ -30,11 +30,17 @@ brief() {
 # of NAME...: keep the lines about objects that belong to one of these.
 of() { grep -E "\"ownerReferences\":\[\{[^]]*\"name\":\"($(echo "$*" | tr ' ' '|'))\""; }
 
-# recent: events as JSON in; who made pods in the last three minutes, and how many, out.
+# recent: events as JSON in; how many pods each ReplicaSet had to make in the last three minutes beyond those that
+# somebody asked for by scaling it, out.
 recent() {
-  jq -r '.items[]
-    | select(now - (.lastTimestamp // .eventTime | sub("[.][0-9]+"; "") | fromdate) < 180)
-    | "created \(.involvedObject.name) \(.count // 1)"'
+  jq -r '
+    [.items[] | select(now - (.lastTimestamp // .eventTime // .metadata.creationTimestamp | sub("[.][0-9]+"; "") | fromdate) < 180)] as $all
+    | [$all[] | select(.reason == "SuccessfulCreate")]
+    | group_by(.involvedObject.name)[] | .[0].involvedObject.name as $set | (map(.count // 1) | add) as $made
+    | ([$all[] | select(.reason == "ScalingReplicaSet") | (.count // 1) as $n | .message
+        | capture("Scaled up replica set (?<set>[^ ]+)( from (?<a>[0-9]+))? to (?<b>[0-9]+)") | select(.set == $set)
+        | $n * ((.b | tonumber) - (.a // "0" | tonumber))] | add // 0) as $asked
+    | select($made > $asked) | "created \($set) \($made - $asked)"'
 }
 
 # complaints: logs in; lines that speak of trouble, without times, how often, the three most frequent of each pod, out.

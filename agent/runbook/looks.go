@@ -300,7 +300,7 @@ func (i *investigation) lookAtEvents() {
 	}
 	text := i.ask(i.next+" The events: warnings, and how many pods each ReplicaSet had to make.",
 		fmt.Sprintf("kubectl get events -n %[1]s --field-selector type=Warning --sort-by=.lastTimestamp | tail -n 12; "+
-			"kubectl get events -n %[1]s --field-selector reason=SuccessfulCreate -o json | recent", i.namespace))
+			"kubectl get events -n %[1]s -o json | recent", i.namespace))
 	i.next = "Nothing else of note."
 	i.countCreated(text)
 }

@@ -69,9 +69,6 @@ func (o *Operator) Paged() string {
 	return pages
 }
 
-// Called reports whether the pager has called since that was last taken.
-func (o *Operator) Called() bool { return o.i.pages != "" }
-
 // Renew begins anew: nothing is known of the system, and nothing was tried.
 func (o *Operator) Renew() {
 	c := o.i.console

@@ -21,19 +21,6 @@ mine() {
           else select(any(.metadata.ownerReferences[]?; .name == $self)) end]}'
 }
 
-# unasked: events as JSON in; how many pods the service had to make in the last three minutes beyond those that somebody
-# asked for by scaling it, out.
-unasked() {
-  jq -r --arg self "$self" '
-    [.items[] | select(now - (.lastTimestamp // .eventTime // .metadata.creationTimestamp | sub("[.][0-9]+"; "") | fromdate) < 180)] as $all
-    | [$all[] | select(.reason == "SuccessfulCreate" and (.involvedObject.name | startswith($self + "-")))]
-    | group_by(.involvedObject.name)[] | .[0].involvedObject.name as $set | (map(.count // 1) | add) as $made
-    | ([$all[] | select(.reason == "ScalingReplicaSet") | (.count // 1) as $n | .message
-        | capture("Scaled up replica set (?<set>[^ ]+)( from (?<a>[0-9]+))? to (?<b>[0-9]+)") | select(.set == $set)
-        | $n * ((.b | tonumber) - (.a // "0" | tonumber))] | add // 0) as $asked
-    | "created \($set) \($made - $asked)"'
-}
-
 # survey NAMESPACE PROMETHEUS SECONDS SERVICE NEIGHBOUR...: a service in full, and how its neighbours fare.
 survey() {
   ns=$1; prom=$2; secs=$3; self=$4; shift 3; all="$*"; any=$(echo "$all" | tr ' ' '|')
@@ -63,6 +50,6 @@ survey() {
       | .spec.ports[]? | select(.protocol != "UDP" and .protocol != "SCTP") | "\($n).\($ns):\(.port)"') \
     $(pick Pod | jq -r '.items[] | select(.status.podIP and .metadata.deletionTimestamp == null) | .status.podIP as $ip
       | [.spec.containers[].ports[]?.containerPort] | select(length > 0) | "\($ip):\(.[0])"')
-  echo "== events"; kubectl get events -n $ns -o json | unasked
+  echo "== events"; kubectl get events -n $ns -o json | recent | grep "^created $self-"
   rm -f .survey
 }

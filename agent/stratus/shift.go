@@ -29,12 +29,12 @@ func (m *machine) onCall() {
 		if pages == "" {
 			wait := 0
 			switch {
-			case m.Called(): // There were no calls left for it.
+			case m.hear(): // There were no calls left for it.
 				wait = leastWait
 			case ill:
 				wait = returnAfter
 			}
-			pages = m.Answer(thought, named, wait)
+			pages = strings.TrimSpace(m.pages + "\n" + m.Answer(thought, named, wait))
 		}
 		if quiet++; pages != "" {
 			quiet = 0
@@ -53,7 +53,7 @@ func (m *machine) handle(pages string) (named []string, ill bool) {
 	for range pageLooks {
 		m.Renew()
 		m.plan(pages)
-		m.tries, m.bare, m.complaints = 0, false, nil
+		m.tries, m.bare, m.complaints, m.pages = 0, false, nil, ""
 		for s := detect; s != done && !m.Closed(); {
 			s = m.step(s)
 		}
@@ -67,11 +67,18 @@ func (m *machine) handle(pages string) (named []string, ill bool) {
 		if m.Left() < lookCalls {
 			break
 		}
-		if pages = m.Paged(); pages == "" {
+		if !m.hear() {
 			break
 		}
+		pages = m.pages
 	}
 	return named, ill
+}
+
+// hear takes what the pager has said, and reports whether there is anything that the oracles have not looked at.
+func (m *machine) hear() bool {
+	m.pages = strings.TrimSpace(m.pages + "\n" + m.Paged())
+	return m.pages != ""
 }
 
 // sumUp says what came of a page.

@@ -107,6 +107,7 @@ type machine struct {
 	bare       bool // the next try is without one, for it cannot be taken back
 	tries      int
 	complaints []string // of the oracles, about the last try
+	pages      string   // what the pager said meanwhile that the oracles have not looked at
 }
 
 // plan makes a planner who knows nothing yet but what the pager says.
@@ -172,6 +173,7 @@ func (m *machine) step(s state) state {
 		}
 		return validate
 	case validate:
+		m.hear()
 		m.complaints = m.Well()
 		if m.Left() < 1 { // The oracles have not seen all.
 			m.complaints = nil
@@ -186,7 +188,7 @@ func (m *machine) step(s state) state {
 		return undo
 	case undo:
 		m.abort()
-		if m.Called() { // What speaks against the try may be what the pager calls about.
+		if m.hear() { // What speaks against the try may be what the pager calls about.
 			return done
 		}
 		if m.bare {
@@ -224,11 +226,11 @@ func (m *machine) begin() {
 
 // commit keeps what was tried, and reports whether it was kept.
 func (m *machine) commit() bool {
-	if !m.open {
-		return true
+	if m.open && !m.committed(m.Last("The oracles find the system well. I keep what I changed.", "commit", commitWait)) {
+		return false
 	}
-	text := m.Last("The oracles find the system well. I keep what I changed.", "commit", commitWait)
-	return m.committed(text)
+	m.pages = "" // They were about what is well again.
+	return true
 }
 
 func (m *machine) committed(text string) bool {
