@@ -139,7 +139,7 @@ func (r *ruleChief) handle(ctx context.Context, pages string) (o outcome, err er
 				o.named = append(o.named, name)
 			}
 		}
-		o.ill = len(now.causes()) > 0
+		o.ill = len(now.causes()) > 0 && !runbook.Over(now.findings())
 		o.thought = now.sumUp(len(o.named) == 0)
 		if r.g.floor.left() < lookCalls {
 			break
@@ -179,6 +179,9 @@ func (r *ruleChief) findAndMend(ctx context.Context) error {
 	if err := unlessRounds(find(ctx)); err != nil {
 		return err
 	}
+	if runbook.Over(r.findings()) {
+		return nil
+	}
 	r.blame()
 	if err := unlessRounds(mend(ctx)); err != nil {
 		return err
@@ -200,6 +203,8 @@ func (r *ruleChief) blame() {
 func (r *ruleChief) sumUp(nobody bool) string {
 	list := r.causes()
 	switch {
+	case runbook.Over(r.findings()):
+		return list[0].Component + ": " + list[0].Evidence + ". That is over, and nothing is wrong now: we leave it alone."
 	case len(list) > 0 && nobody:
 		return "Nobody finds anything that could be put right, but not all is well: " + list[0].Evidence + "."
 	case len(list) > 0:

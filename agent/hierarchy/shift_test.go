@@ -159,6 +159,34 @@ func TestShiftByRules(t *testing.T) {
 	}
 }
 
+// What has happened and is over is left alone: a container that was killed and is ready again, while nobody feels
+// anything.
+func TestShiftOver(t *testing.T) {
+	w, _, _ := scenario(t, "container-killed")
+	w.changes, w.needed = []string{"it is well"}, 0
+	well := strings.NewReplacer("0/1     CrashLoopBackOff", "1/1     Running         ", `"ready":false`, `"ready":true`,
+		"2026-11-15T12:25:18Z", time.Now().UTC().Format(time.RFC3339))
+	for i, f := range w.files {
+		if w.files[i].Data = []byte(well.Replace(string(f.Data))); contains([]string{"metrics", "connections", "logs"}, f.Name) {
+			w.files[i].Data = nil
+		}
+	}
+	watch{
+		answer: w.answer,
+		page: func(n int, answer *aci.Call) (string, bool) {
+			if n == 1 {
+				return "Page 1:\n    12:00:00 a user complains about the shop; nothing more is known.", true
+			}
+			said := strings.Join(answer.Context, " ")
+			if len(w.changes) != 1 || len(answer.Args) > 0 || !strings.Contains(said, "was killed") ||
+				!strings.Contains(said, "we leave it alone") {
+				t.Errorf("did %v, said %s, submitted %v", w.changes, said, answer.Args)
+			}
+			return "", false
+		},
+	}.play(t, options{mode: manager}, agent.Briefing{})
+}
+
 // What the pager says beside somebody's call is not taken for what that call came to, and is dealt with before the next
 // answer.
 func TestShiftPageBeside(t *testing.T) {

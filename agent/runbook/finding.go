@@ -83,6 +83,7 @@ type finding struct {
 	port   int    // the index of a Service's port
 	value  int    // what a port should be
 	node   string // where the pod runs
+	over   bool   // it has happened, and works again
 }
 
 func (f finding) rank() int { return rank[f.kind] }

@@ -319,7 +319,7 @@ func (i *investigation) countCreated(text string) {
 	for set, n := range made {
 		if c := i.component(set + "-x"); n >= replacedOften {
 			i.found = append(i.found, finding{
-				kind: replaced, component: c, node: i.nodeOf(c),
+				kind: replaced, component: c, node: i.nodeOf(c), over: i.ready(c),
 				evidence: "its pod was made anew " + times(n),
 			})
 			i.next = fmt.Sprintf("The pod of %s was made anew %s.", c, times(n))

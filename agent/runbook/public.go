@@ -2,6 +2,7 @@ package runbook
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -16,6 +17,8 @@ type Finding struct {
 	Port   int    `json:"port,omitempty"`
 	Value  int    `json:"value,omitempty"`
 	Node   string `json:"node,omitempty"`
+	// Over says that it has happened, and that it works again.
+	Over bool `json:"over,omitempty"`
 }
 
 // kinds are the kinds of findings by name.
@@ -38,14 +41,14 @@ var names = func() map[kind]string {
 
 func public(list []finding) (all []Finding) {
 	for _, f := range list {
-		all = append(all, Finding{names[f.kind], f.component, f.evidence, f.object, f.port, f.value, f.node})
+		all = append(all, Finding{names[f.kind], f.component, f.evidence, f.object, f.port, f.value, f.node, f.over})
 	}
 	return all
 }
 
 func (f Finding) private() (finding, bool) {
 	k, ok := kinds[f.Kind]
-	return finding{k, f.Component, f.Evidence, f.Object, f.Port, f.Value, f.Node}, ok
+	return finding{k, f.Component, f.Evidence, f.Object, f.Port, f.Value, f.Node, f.Over}, ok
 }
 
 // Certain reports whether a finding needs no further evidence.
@@ -73,6 +76,11 @@ func Conclude(list []Finding, dependsOn func(a, b string) bool) []Finding {
 		}
 	}
 	return public(conclude(known, dependsOn))
+}
+
+// Over reports whether something was found, and all of it has only happened: nothing is wrong any more.
+func Over(list []Finding) bool {
+	return len(list) > 0 && !slices.ContainsFunc(list, func(f Finding) bool { return !f.Over })
 }
 
 // Sum says in one clause what the findings are.

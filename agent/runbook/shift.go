@@ -1,6 +1,7 @@
 package runbook
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -78,6 +79,21 @@ func (o *Operator) Renew() {
 	}
 }
 
+// leftAlone is what is said of what is over: who is on call for a system that serves its users does not move what was
+// ill.
+func leftAlone(over []Finding) string {
+	return fmt.Sprintf("%s: %s. That is over, and nothing is wrong now: I leave it alone.", over[0].Component,
+		over[0].Evidence)
+}
+
+// Over says why nothing is to be done about what was found, if it is over; else "".
+func (o *Operator) Over() string {
+	if list := public(o.i.all()); Over(list) {
+		return leftAlone(list)
+	}
+	return ""
+}
+
 // handle looks for what is wrong and sets it right, and again if the pager calls meanwhile. It returns who was at
 // fault, and what to say.
 func handle(c *console, namespace string) (named []string, thought string) {
@@ -86,13 +102,18 @@ func handle(c *console, namespace string) (named []string, thought string) {
 		c.pages = ""
 		i := &investigation{console: c, system: newSystem(namespace), task: problem.Mitigation}
 		i.investigate()
-		for _, f := range i.causes() {
-			if !f.vague() && !slices.Contains(named, f.component) {
-				named = append(named, f.component)
+		over := public(i.all())
+		if !Over(over) {
+			for _, f := range i.causes() {
+				if !f.vague() && !slices.Contains(named, f.component) {
+					named = append(named, f.component)
+				}
 			}
+			i.repair()
 		}
-		i.repair()
 		switch list := i.causes(); {
+		case Over(over):
+			thought = leftAlone(over)
 		case len(named) == 0:
 			thought = "I found nothing that is wrong. I wait for the next page."
 		case i.well:

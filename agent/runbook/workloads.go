@@ -95,7 +95,7 @@ func (s *system) containers() (list []finding) {
 			if st.Ready && !end.FinishedAt.IsZero() && time.Since(end.FinishedAt.Time) > longAgo {
 				continue // Whatever that was, it is over.
 			}
-			f := finding{component: c, node: p.Spec.NodeName}
+			f := finding{component: c, node: p.Spec.NodeName, over: st.Ready}
 			switch {
 			case end.Reason == "OOMKilled":
 				f.kind, f.evidence = outOfMemory,

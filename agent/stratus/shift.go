@@ -53,11 +53,14 @@ func (m *machine) handle(pages string) (named []string, ill bool) {
 	for range pageLooks {
 		m.Renew()
 		m.plan(pages)
-		m.tries, m.bare, m.complaints, m.pages = 0, false, nil, ""
+		m.tries, m.bare, m.complaints, m.pages, m.over = 0, false, nil, "", ""
 		for s := detect; s != done && !m.Closed(); {
 			s = m.step(s)
 		}
 		m.close()
+		if m.over != "" {
+			return named, false
+		}
 		for _, name := range m.planner.named() {
 			if !slices.Contains(named, name) {
 				named = append(named, name)
@@ -84,6 +87,8 @@ func (m *machine) hear() bool {
 // sumUp says what came of a page.
 func (m *machine) sumUp(found, ill bool) string {
 	switch {
+	case m.over != "":
+		return m.over
 	case ill:
 		return "I have done what I can, but it is not well yet: " + strings.Join(m.complaints, "; ") + "."
 	case found && m.mode == Once:

@@ -107,6 +107,7 @@ type machine struct {
 	bare       bool // the next try is without one, for it cannot be taken back
 	tries      int
 	complaints []string // of the oracles, about the last try
+	over       string   // why nothing is to be done, on call
 	pages      string   // what the pager said meanwhile that the oracles have not looked at
 }
 
@@ -157,7 +158,10 @@ func (m *machine) step(s state) state {
 		return mitigate
 	case mitigate:
 		m.tries++
-		if !m.ready() {
+		if m.briefing.Task == problem.OnCall && m.briefing.Model == nil && m.tries == 1 {
+			m.over = m.Over()
+		}
+		if m.over != "" || !m.ready() {
 			return done
 		}
 		m.begin()
