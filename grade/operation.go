@@ -93,7 +93,14 @@ func Unmet(g *problem.Goal, began time.Time, baseline, l Look) []string {
 	if s := overspent(g, l); s != "" {
 		list = append(list, s)
 	}
-	for _, w := range g.Want {
+	return append(list, unmetOf(g.Want, began, baseline, l)...)
+}
+
+// Missed lists the objectives of a goal that do not hold in a look: a report that says that they do is wrong.
+func Missed(g *problem.Goal, l Look) []string { return unmetOf(g.Objectives, time.Time{}, Look{}, l) }
+
+func unmetOf(wants []problem.Want, began time.Time, baseline, l Look) (list []string) {
+	for _, w := range wants {
 		if w.Like != "" {
 			list = append(list, added(w, baseline, l)...)
 		}

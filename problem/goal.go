@@ -25,6 +25,9 @@ type Goal struct {
 	AtFirst *AtFirst `yaml:"at_first,omitempty" json:"at_first,omitempty"`
 	// Want are conditions that must hold in the end, for a while.
 	Want []Want `yaml:"want,omitempty" json:"want,omitempty"`
+	// Objectives are what a report is about that says whether they hold. They must hold in a healthy twin: one in which
+	// they do not, though the agent has changed nothing, tells nothing about the agent.
+	Objectives []Want `yaml:"objectives,omitempty" json:"objectives,omitempty"`
 	// Report is what the answer must tell.
 	Report []Item `yaml:"report,omitempty" json:"report,omitempty"`
 	// Rises is how long more and more users come, from the beginning of the agent's turn. What is reached before they
@@ -181,19 +184,32 @@ func (r *reader) checkGoal() {
 	for i, s := range g.Services {
 		service(s, "goal", "services", i)
 	}
-	for i, w := range g.Want {
-		if len(w.Together) > 0 {
-			for j, s := range w.Together {
-				service(s, "goal", "want", i, "together", j)
+	conditions := func(field string, list []Want) {
+		for i, w := range list {
+			if len(w.Together) > 0 {
+				for j, s := range w.Together {
+					service(s, "goal", field, i, "together", j)
+				}
+				continue
 			}
-			continue
+			r.checkAdded(field, w, i, names)
+			if w.Like == "" {
+				service(w.Service, "goal", field, i, "service")
+			} else {
+				service(w.Like, "goal", field, i, "like")
+			}
 		}
-		r.checkAdded(w, i, names)
-		if w.Like == "" {
-			service(w.Service, "goal", "want", i, "service")
-		} else {
-			service(w.Like, "goal", "want", i, "like")
+	}
+	conditions("want", g.Want)
+	conditions("objectives", g.Objectives)
+	for i, w := range g.Objectives {
+		if !slices.Contains(g.Services, w.Service) {
+			r.add(at("goal", "objectives", i), "goal.objectives: each is of one of goal.services, which are %s",
+				strings.Join(g.Services, ", "))
 		}
+	}
+	if len(g.Objectives) > 0 && !g.twin() {
+		r.add(at("goal", "objectives"), "goal.objectives: they are for a report with else, whose healthy twin must meet them")
 	}
 	if g.Budget < 0 || g.Budget >= 1 {
 		r.add(at("goal", "budget"), "goal.budget: %v is no part of the requests that may fail; such is 0.05", g.Budget)
@@ -222,9 +238,9 @@ func (r *reader) checkGoal() {
 }
 
 // checkAdded notes what is wrong with a condition on a service that is to be added.
-func (r *reader) checkAdded(w Want, i int, names []string) {
+func (r *reader) checkAdded(list string, w Want, i int, names []string) {
 	wrong := func(field, format string, args ...any) {
-		r.add(at("goal", "want", i, field), "goal.want: "+format, args...)
+		r.add(at("goal", list, i, field), "goal."+list+": "+format, args...)
 	}
 	switch {
 	case w.Like == "" && w.Port != 0:

@@ -270,6 +270,8 @@ func TestOperation(t *testing.T) {
 		{"{service: geo, replicas: 3}", "{service: geo, port: 80}", "goal.want: port goes with like"},
 		{"{service: geo, replicas: 3}", "{service: geo-2, like: goe, port: 80}", `there is no service "goe"; did you mean "geo"?`},
 		{"{service: geo, replicas: 3}", "{service: geo-2, like: geo}", "goal.want: geo-2 needs a port between 1 and 65535"},
+		{"  report:", "  objectives: [{service: geo, cpu: 0.5}]\n  report:", "goal.objectives: they are for a report with else"},
+		{"  report:", "  objectives: [{service: profile, cpu: 0.5}]\n  report:", "goal.objectives: each is of one of goal.services, which are geo"},
 		{"{service: geo, replicas: 3}", "{service: Geo_2, like: geo, port: 80}", `goal.want: "Geo_2" is no name for a service`},
 	} {
 		_, err := l.Parse("op.yaml", []byte(strings.Replace(operation, tt.was, tt.is, 1)))

@@ -188,6 +188,9 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 			return Infra, fmt.Sprintf("the machine is too busy to judge: for %.0f %% of its time of work the lab "+
 				"waited for a processor that other programs had; run less beside it, or with a smaller -j", 100*waited)
 		}
+		if why := h.misled(res); why != "" {
+			return Infra, why
+		}
 		if why := spoilt(h.baseline, last, len(h.truth.Faults)); h.mends && why != "" && h.touched() == "" {
 			return Inconclusive, why // As the answers to the other questions are.
 		}
@@ -202,6 +205,26 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 		return Inconclusive, why
 	}
 	return "", ""
+}
+
+// misled says why a report on a healthy twin cannot be judged, or "": it is to say that the objectives hold, and they
+// did not, though the agent has changed nothing. Who reported that they hold was not wrong if they ever did.
+func (h *history) misled(res grade.Result) string {
+	g := h.truth.Goal
+	if g == nil || len(g.Objectives) == 0 || len(h.truth.Faults) > 0 || h.unreported() ||
+		h.changes.made > 0 || h.load() != "" {
+		return ""
+	}
+	n, why := 0, ""
+	for _, l := range h.looks {
+		if missed := grade.Missed(g, l); len(missed) > 0 {
+			n, why = n+1, strings.Join(missed, "; ")
+		}
+	}
+	if n == 0 || res.Success() && n < len(h.looks) {
+		return ""
+	}
+	return "nothing was wrong, and the objectives did not hold all the same: " + why
 }
 
 // inTheWay says how the agent's own doing was in the way of judging a mitigation, or "".

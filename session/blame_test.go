@@ -170,6 +170,59 @@ func TestWhoseItIs(t *testing.T) {
 	}
 }
 
+// A report that the objectives of a healthy twin hold is right only if they do: where they do not, though the agent has
+// changed nothing, that is nobody's failure but the lab's. Who may have caused it, or reports nothing, is judged.
+func TestObjectives(t *testing.T) {
+	goal := func(value string) *problem.Goal {
+		return &problem.Goal{
+			Level: "L3", Services: []string{"geo"},
+			Report:     []problem.Item{{Key: "slo", Value: value, Words: []string{"met", "broken"}}},
+			Objectives: []problem.Want{{Service: "geo", Ready: true, CPU: 0.5, P99: 200 * time.Millisecond}},
+		}
+	}
+	look := func(cpu float64) grade.Look {
+		l := sound(0, "geo fails")
+		l.Operated = []grade.Operated{{
+			Service: "geo", Found: true, Wanted: 1, Ready: 1, CPU: cpu, P99: 20 * time.Millisecond,
+		}}
+		return l
+	}
+	met, missed := look(0.4), look(0.55)
+	report := func(word string) any { return map[string]any{"slo": word} }
+	for _, tt := range []struct {
+		name   string
+		agent  aRun
+		faulty bool
+		answer any
+		looks  []grade.Look
+		want   Class
+	}{
+		{"met, and said so", idle, false, report("met"), []grade.Look{met, met}, Solved},
+		{"met, and said otherwise", idle, false, report("broken"), []grade.Look{met, met}, AgentFailed},
+		{"never met", idle, false, report("met"), []grade.Look{missed, missed}, Infra},
+		{"never met, and said so", careful, false, report("broken"), []grade.Look{missed, missed}, Infra},
+		{"nothing known", idle, false, report("broken"), []grade.Look{sound(0)}, Infra},
+		{"met at times, and said so", idle, false, report("met"), []grade.Look{missed, met}, Solved},
+		{"met at times, and said otherwise", idle, false, report("broken"), []grade.Look{met, missed}, Infra},
+		{"never met, and nothing said", idle, false, nil, []grade.Look{missed}, AgentFailed},
+		{"never met, after a write", mending, false, report("broken"), []grade.Look{missed}, AgentFailed},
+		{"never met, after a flood", flooding, false, report("broken"), []grade.Look{missed}, AgentFailed},
+		{"with a fault", idle, true, report("broken"), []grade.Look{missed}, Solved},
+		{"with a fault, and said otherwise", idle, true, report("met"), []grade.Look{missed}, AgentFailed},
+	} {
+		run := tt.agent
+		run.task, run.healthy, run.answer, run.looks = problem.Operation, !tt.faulty, tt.answer, tt.looks
+		run.goal = goal(map[bool]string{true: "broken", false: "met"}[tt.faulty])
+		rec, err := record.Read(run.write(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, err := Grade(rec); err != nil || v.Class != tt.want {
+			t.Errorf("%s: got %s: %s, %v; want %s", tt.name, v.Class, v.Why, err, tt.want)
+		}
+	}
+}
+
 // The hold is in the record and in the verdict's text, and a mitigation must last for it.
 func TestHoldOfARun(t *testing.T) {
 	hold := grade.Holding{For: leftHold, Left: []string{"cronjob test/undo"}}
