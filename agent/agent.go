@@ -5,6 +5,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/aci"
@@ -24,9 +25,17 @@ type Agent interface {
 // be reached. The run does not count against the agent.
 var ErrUnavailable = errors.New("the agent is unavailable")
 
-// MemberToken begins the names of the variables with tokens that members of a group are shown. They are for the group
-// alone: a program that is an agent does not get them.
-const MemberToken = "AIOPSLAB_MEMBER_TOKEN_"
+// MemberToken begins the names of the variables with tokens that members of a group are shown, and Queue those that say
+// who the group is to the server of its messages. They are for the group alone: see [OfGroup].
+const (
+	MemberToken = "AIOPSLAB_MEMBER_TOKEN_"
+	Queue       = "AIOPSLAB_QUEUE_"
+)
+
+// OfGroup reports whether a variable, as "NAME=value", is for a group alone: a program that is an agent does not get it.
+func OfGroup(variable string) bool {
+	return strings.HasPrefix(variable, MemberToken) || strings.HasPrefix(variable, Queue)
+}
 
 // Briefing is what an agent is told when a run begins.
 type Briefing struct {

@@ -62,7 +62,8 @@ var children = map[string]func(){
 	},
 	"looks around": func() {
 		input()()
-		say(`{"type":"log","text":"%s, %s"}`, os.Getenv("AIOPSLAB_MEMBER_TOKEN_DB"), os.Getenv("OPENAI_API_KEY"))
+		say(`{"type":"log","text":"%s%s, %s"}`, os.Getenv("AIOPSLAB_MEMBER_TOKEN_DB"),
+			os.Getenv("AIOPSLAB_QUEUE_PASSWORD"), os.Getenv("OPENAI_API_KEY"))
 		hang()
 	},
 	"steady": func() {
@@ -293,9 +294,10 @@ func TestKubeconfig(t *testing.T) {
 	}
 }
 
-// A program has the keys that it is given, but no token of a group's members.
+// A program has the keys that it is given, but no secret of a group.
 func TestTokens(t *testing.T) {
 	t.Setenv("AIOPSLAB_MEMBER_TOKEN_DB", "secret")
+	t.Setenv("AIOPSLAB_QUEUE_PASSWORD", "secret")
 	t.Setenv("OPENAI_API_KEY", "key")
 	c, n := launch(t, "looks around", brief)
 	ctx, cancel := context.WithCancel(within(t, time.Minute))

@@ -59,9 +59,9 @@ func run(argv []string, c *cage.Cage, scratch string) (*process, error) {
 	return p, nil
 }
 
-// variables are those of a program: the lab's own, such as the keys of its models, but for the tokens of a group.
+// variables are those of a program: the lab's own, such as the keys of its models, but for the secrets of a group.
 func variables() []string {
-	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, agent.MemberToken) })
+	return slices.DeleteFunc(os.Environ(), agent.OfGroup)
 }
 
 // drain lets a pipe be read up to what is in it now, though another process may hold it open.

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/a2a"
+	"github.com/aiopslab/aiopslab/agent/hierarchy/queue"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -33,7 +33,9 @@ const (
 type options struct {
 	mode       mode
 	url        string // of a queue of the user's own
-	service    string // of a single maintainer; empty for all
+	login      queue.Login
+	lostAfter  time.Duration // how long that queue may be away; 0 for what is usual
+	service    string        // of a single maintainer; empty for all
 	heartbeat  time.Duration
 	patience   time.Duration
 	guests     map[string]string // services whose maintainers are agents elsewhere, and where
@@ -96,7 +98,7 @@ func (o options) read(text string, others []agent.Entry) (options, error) {
 		case !set && name == byModel:
 			o.needsModel = true
 		case set && name == "queue":
-			o.url, err = value, checkURL(value)
+			err = o.send(value)
 		case set && name == "service":
 			o.service = value
 		case set && name == "heartbeat":
@@ -190,10 +192,23 @@ func (o *options) hire(name string, others []agent.Entry) error {
 	return fmt.Errorf("the agent %q cannot be a maintainer", name)
 }
 
-func checkURL(text string) error {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || !contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
-		return fmt.Errorf("queue=%s is no address of a NATS server; write it as queue=nats://host:4222", text)
+// The variables that say who the group is to a queue of the user's own.
+const (
+	queueUser     = agent.Queue + "USER"
+	queuePassword = agent.Queue + "PASSWORD"
+	queueToken    = agent.Queue + "TOKEN"
+)
+
+// send has messages go over a server of the user's own. The error does not have the address: it may have a password.
+func (o *options) send(at string) error {
+	o.url = at
+	o.login = queue.Login{User: o.env(queueUser), Password: o.env(queuePassword), Token: o.env(queueToken)}
+	err := o.login.Check(at)
+	if errors.Is(err, queue.ErrPassword) {
+		return fmt.Errorf("queue: %w; put them in %s and %s, or in %s", err, queueUser, queuePassword, queueToken)
+	}
+	if err != nil {
+		return fmt.Errorf("queue: %w", err)
 	}
 	return nil
 }

@@ -121,8 +121,11 @@ func (g *group) Close() error {
 	return err
 }
 
-// fail ends the work of the group with an error; the first counts.
+// fail ends the work of the group with an error; the first counts. A queue that is lost is not the group's fault.
 func (g *group) fail(err error) {
+	if errors.Is(err, queue.ErrLost) {
+		err = fmt.Errorf("%w: %w", agent.ErrUnavailable, err)
+	}
 	g.mu.Lock()
 	if g.err == nil {
 		g.err = err

@@ -141,7 +141,9 @@ func (g *group) gather(ctx context.Context) error {
 		return err
 	}
 	g.own = dir
-	if g.queue, err = queue.Open(ctx, queue.Config{URL: g.url, Dir: dir}); err != nil {
+	if g.queue, err = queue.Open(ctx, queue.Config{
+		URL: g.url, Login: g.login, Dir: dir, Patience: g.lostAfter,
+	}); err != nil {
 		if g.url != "" {
 			err = fmt.Errorf("%w: %w", agent.ErrUnavailable, err)
 		}

@@ -282,6 +282,8 @@ func TestOptions(t *testing.T) {
 		{"queue", false, "no option"},
 		{"queue=", false, "no value"},
 		{"queue=host:4222", false, "no address of a NATS server"},
+		{"queue=nats://me:secret@host:4222", false, "put them in AIOPSLAB_QUEUE_USER and AIOPSLAB_QUEUE_PASSWORD, or in AIOPSLAB_QUEUE_TOKEN"},
+		{"queue=nats://me:secret@host:x", false, "no address of a NATS server"},
 		{"heartbeat=2", false, "no time"},
 		{"patience=-1s", false, "no time"},
 		{"service=geo", false, "hierarchy:single,service=geo"},
@@ -291,7 +293,7 @@ func TestOptions(t *testing.T) {
 		e, err := with(tt.text)
 		switch {
 		case tt.err != "":
-			if err == nil || !strings.Contains(err.Error(), tt.err) {
+			if err == nil || !strings.Contains(err.Error(), tt.err) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%q: %v", tt.text, err)
 			}
 		case err != nil || e.NeedsModel != tt.model || e.Name != "hierarchy:"+tt.text || e.Doc == "":

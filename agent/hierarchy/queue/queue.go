@@ -13,6 +13,7 @@
 package queue
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -49,6 +50,10 @@ var ErrFull = errors.New("the queue is full")
 type Config struct {
 	// URL is that of a NATS server with JetStream. If it is empty, one runs in this process, without a port.
 	URL string
+	// Login says who we are there.
+	Login Login
+	// Patience is how long a server that is lost is waited for; 0 is DefaultPatience.
+	Patience time.Duration
 	// Dir is for the few files of the server in this process; the messages are in memory.
 	Dir string
 	// AckWait is how long a message is somebody's who says nothing of it; 0 is DefaultAckWait.
@@ -62,13 +67,14 @@ type Queue struct {
 	server *server.Server // in this process, or nil
 	conn   *nats.Conn
 	js     jetstream.JetStream
+	line   line
 }
 
 // Open starts or joins a server. The queue is a stream of its own there, which Close removes.
 func Open(ctx context.Context, c Config) (*Queue, error) {
-	q := &Queue{name: "aiopslab-" + token(), wait: c.AckWait}
-	if q.wait == 0 {
-		q.wait = DefaultAckWait
+	q := &Queue{
+		name: "aiopslab-" + token(), wait: cmp.Or(c.AckWait, DefaultAckWait),
+		line: line{at: c.URL, patience: cmp.Or(c.Patience, DefaultPatience), lost: make(chan struct{})},
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -79,7 +85,9 @@ func Open(ctx context.Context, c Config) (*Queue, error) {
 }
 
 func (q *Queue) open(ctx context.Context, c Config) error {
-	options := []nats.Option{nats.Name("aiopslab"), nats.Timeout(startTimeout), nats.MaxReconnects(-1)}
+	options := append(c.Login.options(), nats.Name("aiopslab"), nats.Timeout(startTimeout), nats.MaxReconnects(-1),
+		nats.ReconnectWait(reconnectWait), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(silent), nats.DisconnectErrHandler(q.broken),
+		nats.ReconnectHandler(q.mended))
 	if c.URL == "" {
 		s, err := serve(c.Dir)
 		if err != nil {
@@ -90,7 +98,7 @@ func (q *Queue) open(ctx context.Context, c Config) error {
 	}
 	var err error
 	if q.conn, err = nats.Connect(c.URL, options...); err != nil {
-		return fmt.Errorf("connect to the message queue %s: %w", c.URL, err)
+		return fmt.Errorf("connect to the message queue %s: %s", c.URL, c.Login.hidden(err.Error()))
 	}
 	if q.js, err = jetstream.New(q.conn); err != nil {
 		return err
@@ -126,7 +134,8 @@ func serve(dir string) (*server.Server, error) {
 // Close removes the queue and ends the server, if it is this process's.
 func (q *Queue) Close() error {
 	var err error
-	if q.js != nil && q.server == nil {
+	q.line.close()
+	if q.js != nil && q.server == nil && q.line.whole() {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 		if err = q.js.DeleteStream(ctx, q.name); errors.Is(err, jetstream.ErrStreamNotFound) {
 			err = nil
@@ -149,24 +158,30 @@ func (q *Queue) Send(ctx context.Context, to, id string, body []byte) error {
 	if len(body) > MaxBody {
 		return fmt.Errorf("a message may have %d bytes, and this one has %d", MaxBody, len(body))
 	}
-	_, err := q.js.Publish(ctx, q.subject(to), body, jetstream.WithMsgID(id))
-	if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.Contains(api.Description, "maximum") {
-		return fmt.Errorf("%w: %s", ErrFull, api.Description)
-	}
-	return err
+	return q.insist(ctx, func(ctx context.Context) error {
+		_, err := q.js.Publish(ctx, q.subject(to), body, jetstream.WithMsgID(id))
+		if api, ok := errors.AsType[*jetstream.APIError](err); ok && strings.Contains(api.Description, "maximum") {
+			return fmt.Errorf("%w: %s", ErrFull, api.Description)
+		}
+		return err
+	})
 }
 
 // Inbox opens the inbox of a name, which is there for as long as the queue is, whoever reads it. It begins with what
 // waits there, and what a reader before did not acknowledge comes again.
 func (q *Queue) Inbox(ctx context.Context, name string) (*Inbox, error) {
-	c, err := q.js.CreateOrUpdateConsumer(ctx, q.name, jetstream.ConsumerConfig{
-		Durable: mangle(name), FilterSubject: q.subject(name), AckPolicy: jetstream.AckExplicitPolicy,
-		AckWait: q.wait, MaxAckPending: -1,
+	i := &Inbox{queue: q}
+	err := q.insist(ctx, func(ctx context.Context) (err error) {
+		i.consumer, err = q.js.CreateOrUpdateConsumer(ctx, q.name, jetstream.ConsumerConfig{
+			Durable: mangle(name), FilterSubject: q.subject(name), AckPolicy: jetstream.AckExplicitPolicy,
+			AckWait: q.wait, MaxAckPending: -1,
+		})
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("open the inbox of %s: %w", name, err)
 	}
-	return &Inbox{consumer: c}, nil
+	return i, nil
 }
 
 // Waiting is how many messages nobody has acknowledged.
@@ -192,26 +207,32 @@ func token() string {
 }
 
 // Inbox is where a name's messages arrive.
-type Inbox struct{ consumer jetstream.Consumer }
+type Inbox struct {
+	queue    *Queue
+	consumer jetstream.Consumer
+}
 
 // Next waits for a message.
-func (i *Inbox) Next(ctx context.Context) (*Delivery, error) {
-	for {
-		m, err := i.consumer.Next(jetstream.FetchContext(ctx))
-		switch {
-		case err == nil:
-			d := &Delivery{Body: m.Data(), Times: 1, message: m}
-			if meta, err := m.Metadata(); err == nil {
-				d.Times = int(min(meta.NumDelivered, 1<<30))
+func (i *Inbox) Next(ctx context.Context) (d *Delivery, err error) {
+	err = i.queue.insist(ctx, func(ctx context.Context) error {
+		for {
+			m, err := i.consumer.Next(jetstream.FetchContext(ctx))
+			switch {
+			case err == nil:
+				d = &Delivery{Body: m.Data(), Times: 1, message: m}
+				if meta, err := m.Metadata(); err == nil {
+					d.Times = int(min(meta.NumDelivered, 1<<30))
+				}
+				return nil
+			case errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages):
+				if i.queue.line.whole() && ctx.Err() == nil {
+					continue
+				}
 			}
-			return d, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages):
-		default:
-			return nil, err
+			return err
 		}
-	}
+	})
+	return d, err
 }
 
 // Delivery is a message that was taken out. It comes again unless it is acknowledged in time.
