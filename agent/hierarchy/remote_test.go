@@ -102,6 +102,52 @@ func TestGuestInOperation(t *testing.T) {
 	}
 }
 
+// A guest that is away for a moment, in the middle of its work, is asked again and goes on.
+func TestGuestComesBack(t *testing.T) {
+	var mu sync.Mutex
+	asked, away := map[string]int{}, 0
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == a2a.CardPath {
+			_, _ = io.WriteString(w, `{"name": "guest", "url": "/rpc"}`)
+			return
+		}
+		var q struct {
+			ID     string
+			Params struct {
+				Message struct {
+					MessageID string
+					Parts     []struct{ Text string }
+				}
+			}
+		}
+		_ = json.NewDecoder(r.Body).Decode(&q) // The group sends what can be read.
+		mu.Lock()
+		asked[q.Params.Message.MessageID]++
+		again := asked[q.Params.Message.MessageID] > 1
+		mu.Unlock()
+		text := "```\nexec_shell(\"kubectl get pods\")\n```"
+		if strings.Contains(q.Params.Message.Parts[0].Text, "(no output)") {
+			if text = "```\nreport_result(\"I was away, and all is well.\")\n```"; !again {
+				mu.Lock()
+				away++
+				mu.Unlock()
+				http.Error(w, "starting", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		_ = json.NewEncoder(w).Encode(map[string]any{"id": q.ID, "result": map[string]any{
+			"kind": "message", "parts": []any{map[string]any{"kind": "text", "text": text}},
+		}})
+	}))
+	defer s.Close()
+	r := play(t, options{mode: manager, guests: map[string]string{"db": s.URL}},
+		agent.Briefing{Task: problem.Detection, Steps: 40}, shop)
+	if r.err != nil || away == 0 || !strings.Contains(r.talk(), "I was away, and all is well.") ||
+		strings.Contains(r.talk(), "does not do its part") {
+		t.Errorf("away %d times: %v\n%s", away, r.err, r.talk())
+	}
+}
+
 // A guest that does not do its part is lost, and the others go on.
 func TestBadGuests(t *testing.T) {
 	for name, answer := range map[string]func(string) string{

@@ -33,6 +33,7 @@ type Client struct {
 	token string // that is shown with each request; empty for none
 	v1    bool   // version 1.0 of the protocol; else 0.3
 	http  *http.Client
+	wait  time.Duration // before something is asked a second time
 	// The conversation, and the task at hand, as the agent names them.
 	context, task string
 }
@@ -77,10 +78,14 @@ func Open(ctx context.Context, address, token string) (*Client, error) {
 	if err := CheckToken(address, token); err != nil {
 		return nil, err
 	}
-	c := &Client{token: token, http: &http.Client{
+	return open(ctx, address, token, firstWait)
+}
+
+func open(ctx context.Context, address, token string, wait time.Duration) (*Client, error) {
+	c := &Client{token: token, wait: wait, http: &http.Client{
 		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
-			return errors.New("it sends us elsewhere, which is not followed")
+			return errElsewhere
 		},
 	}}
 	if err := c.read(ctx, address); err != nil {
@@ -134,12 +139,16 @@ func (c card) route(base *url.URL, hidden func(string) string) (address string, 
 	return "", false, errors.New("the agent's card names no interface that speaks JSON-RPC")
 }
 
-func (c *Client) get(ctx context.Context, address string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.do(req)
+func (c *Client) get(ctx context.Context, address string) (body []byte, err error) {
+	err = c.insist(ctx, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+		if err != nil {
+			return err
+		}
+		body, err = c.do(req)
+		return err
+	})
+	return body, err
 }
 
 // do makes a request, and reads as much of the answer as is allowed.
@@ -150,18 +159,18 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		return nil, err
+		return nil, ofMoment(err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("it answers %s", resp.Status)
+		return nil, refused(resp)
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind == "text/event-stream" {
 		return nil, errors.New("it answers with a stream, which nobody asked for")
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
 	if err != nil {
-		return nil, err
+		return nil, ofMoment(err)
 	}
 	if len(body) > maxBody {
 		return nil, fmt.Errorf("its answer is longer than %d bytes", maxBody)
@@ -180,12 +189,16 @@ func (c *Client) call(ctx context.Context, old, current string, params, result a
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
-	if err != nil {
+	var answer []byte
+	err = c.insist(ctx, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
+		if err != nil {
+			return err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		answer, err = c.do(req)
 		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	answer, err := c.do(req)
+	})
 	if err != nil {
 		return err
 	}
