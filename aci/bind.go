@@ -28,9 +28,11 @@ func (a *Action) Check(args map[string]any) error {
 	return err
 }
 
-// bind puts the arguments of a call into the action's struct. note says what was dropped.
+// bind puts the arguments of a call into the action's struct, if it has one. note says what was dropped.
 func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
-	args = reflect.New(a.args)
+	if a.args != nil {
+		args = reflect.New(a.args)
+	}
 	wrong := func(format string, v ...any) error { return &bindError{a, fmt.Sprintf(format, v...)} }
 	given := map[string]bool{}
 	set := func(p *Param, v any) error {
@@ -38,7 +40,11 @@ func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
 		if v == nil && !p.Required {
 			v = p.Default // None stands for the default.
 		}
-		if err := p.set(args.Elem().Field(p.field), v); err != nil {
+		field := p.blank()
+		if a.args != nil {
+			field = args.Elem().Field(p.field)
+		}
+		if err := p.set(field, v); err != nil {
 			return wrong("%v", err)
 		}
 		return nil
@@ -90,6 +96,20 @@ func (a *Action) bind(c *Call) (args reflect.Value, note string, err error) {
 		return args, "", wrong("%s missing: %s", count(len(missing), "argument"), strings.Join(missing, ", "))
 	}
 	return args, note, nil
+}
+
+// blank is where a value goes of an action that somebody else carries out, and that has no struct for them.
+func (p *Param) blank() reflect.Value {
+	var v any
+	switch p.Type {
+	case "str":
+		return reflect.New(reflect.TypeFor[string]()).Elem()
+	case "int":
+		return reflect.New(reflect.TypeFor[int]()).Elem()
+	case "bool":
+		return reflect.New(reflect.TypeFor[bool]()).Elem()
+	}
+	return reflect.ValueOf(&v).Elem()
 }
 
 // count is a number of things in words.

@@ -32,7 +32,8 @@ const (
 	Queue       = "AIOPSLAB_QUEUE_"
 )
 
-// OfGroup reports whether a variable, as "NAME=value", is for a group alone: a program that is an agent does not get it.
+// OfGroup reports whether a variable, as "NAME=value", is for a group alone: a program that is an agent does not get
+// it.
 func OfGroup(variable string) bool {
 	return strings.HasPrefix(variable, MemberToken) || strings.HasPrefix(variable, Queue)
 }

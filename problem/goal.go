@@ -209,7 +209,8 @@ func (r *reader) checkGoal() {
 		}
 	}
 	if len(g.Objectives) > 0 && !g.twin() {
-		r.add(at("goal", "objectives"), "goal.objectives: they are for a report with else, whose healthy twin must meet them")
+		r.add(at("goal", "objectives"), "goal.objectives: they are for a report with else, whose healthy twin must "+
+			"meet them")
 	}
 	if g.Budget < 0 || g.Budget >= 1 {
 		r.add(at("goal", "budget"), "goal.budget: %v is no part of the requests that may fail; such is 0.05", g.Budget)

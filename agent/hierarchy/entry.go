@@ -3,6 +3,7 @@ package hierarchy
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/a2a"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/queue"
+	"github.com/aiopslab/aiopslab/agent/hierarchy/seat"
 	"github.com/aiopslab/aiopslab/internal/strict"
 )
 
@@ -39,7 +41,9 @@ type options struct {
 	heartbeat  time.Duration
 	patience   time.Duration
 	guests     map[string]string // services whose maintainers are agents elsewhere, and where
-	tokens     map[string]string // what these are shown, by service
+	tokens     map[string]string // what these are shown, or show who join, by service
+	listen     string            // where those who join connect to
+	tell       io.Writer         // is told how they do
 	env        func(string) string
 	needsModel bool
 	maintainer *agent.Entry                                 // who the maintainers are, if not our own
@@ -48,7 +52,10 @@ type options struct {
 
 // Entries are the agent in its three ways. Others are the agents of the lab, any of which can be the maintainers.
 func Entries(others []agent.Entry) []agent.Entry {
-	o := options{mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience, env: os.Getenv}
+	o := options{
+		mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience, env: os.Getenv,
+		listen: defaultListen, tell: os.Stderr,
+	}
 	doc := map[mode]string{
 		manager: "a manager and a maintainer for each service, with a model or by rules",
 		peers:   "maintainers among themselves, with a model or by rules",
@@ -82,7 +89,7 @@ func (o options) entry(name string) agent.Entry {
 }
 
 // optionNames are the options with a value.
-var optionNames = []string{"queue", "service", "heartbeat", "patience", "maintainer", "member"}
+var optionNames = []string{"queue", "service", "heartbeat", "patience", "maintainer", "member", "listen"}
 
 // read reads options, which commas part: a mode, "model", or NAME=VALUE.
 func (o options) read(text string, others []agent.Entry) (options, error) {
@@ -107,6 +114,8 @@ func (o options) read(text string, others []agent.Entry) (options, error) {
 			o.patience, err = positive(name, value)
 		case set && name == "member":
 			err = o.join(value)
+		case set && name == "listen":
+			o.listen, err = value, seat.CheckListen(value)
 		case set && name == "maintainer":
 			err = o.hire(value, others)
 		default:
@@ -126,14 +135,17 @@ func (o options) read(text string, others []agent.Entry) (options, error) {
 	return o, nil
 }
 
-// join has an agent elsewhere be the maintainer of a service, given as SERVICE@URL.
+// join has an agent elsewhere be the maintainer of a service, given as SERVICE@URL, or as SERVICE@mcp one that joins.
 func (o *options) join(value string) error {
 	service, at, ok := strings.Cut(value, "@")
 	if !ok || service == "" {
-		return fmt.Errorf("member=%s does not say who is where; write it as member=catalogue@https://host/path", value)
+		return fmt.Errorf("member=%s does not say who is where; write it as member=catalogue@https://host/path, or as "+
+			"member=catalogue@mcp for an MCP client that joins", value)
 	}
-	if err := a2a.CheckURL(at); err != nil {
-		return err
+	if at != byMCP {
+		if err := a2a.CheckURL(at); err != nil {
+			return err
+		}
 	}
 	if _, twice := o.guests[service]; twice {
 		return fmt.Errorf("%s has two maintainers; one service has one", service)
@@ -144,7 +156,11 @@ func (o *options) join(value string) error {
 	}
 	o.guests[service] = at
 	token := strings.TrimSpace(o.env(tokenVariable(service)))
-	if err := a2a.CheckToken(at, token); err != nil {
+	to := at
+	if at == byMCP { // It is shown to us, on this machine.
+		to = "http://localhost"
+	}
+	if err := a2a.CheckToken(to, token); err != nil {
 		return fmt.Errorf("%s: %w", tokenVariable(service), err)
 	}
 	if token != "" {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/queue"
+	"github.com/aiopslab/aiopslab/agent/hierarchy/seat"
 	"github.com/aiopslab/aiopslab/agent/runbook"
 	"github.com/aiopslab/aiopslab/record"
 )
@@ -57,6 +58,8 @@ type group struct {
 	dead    map[string]string // who is gone, and why
 	shift   chan struct{}     // is closed when somebody goes
 	own     string            // a directory to be removed
+	hall    *seat.Hall        // where maintainers join who are MCP clients; nil if there are none
+	seats   map[string]*seat.Seat
 }
 
 // errChanged says that somebody is gone.
@@ -115,6 +118,9 @@ func (g *group) Close() error {
 	if g.queue != nil {
 		err = g.queue.Close()
 	}
+	if g.hall != nil {
+		err = errors.Join(err, g.hall.Close())
+	}
 	if g.own != "" {
 		err = errors.Join(err, os.RemoveAll(g.own))
 	}
@@ -162,6 +168,7 @@ func (g *group) gone(ctx context.Context, name string, why error) {
 	close(g.shift)
 	g.shift = make(chan struct{})
 	g.mu.Unlock()
+	g.unseat(name, why)
 	for _, id := range g.bus.pendingOf(name) {
 		g.bus.done(id)
 	}

@@ -36,8 +36,8 @@ func (g *group) beat(ctx context.Context) {
 	}
 }
 
-// regular is what heartbeats ask for, and whom: in an operation those who have objectives, about these. On call they ask
-// nobody: the pager calls.
+// regular is what heartbeats ask for, and whom: in an operation those who have objectives, about these. On call they
+// ask nobody: the pager calls.
 func (g *group) regular() (who []string, text string, with Message) {
 	switch {
 	case g.Task == problem.OnCall:

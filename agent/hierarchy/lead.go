@@ -136,6 +136,9 @@ func (g *group) gather(ctx context.Context) error {
 		})
 	}
 	g.note(record.GroupEvent, r)
+	if err := g.seatGuests(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp(g.Scratch, "queue-")
 	if err != nil {
 		return err

@@ -122,7 +122,8 @@ func (m *member) run(ctx context.Context) {
 // fatal reports whether an error is not a maintainer's own, but that of a model or a queue that the whole
 // group has.
 func fatal(err error) bool {
-	return errors.Is(err, agent.ErrUnavailable) || errors.Is(err, queue.ErrLost) || errors.Is(err, llm.ErrBudget) || errors.Is(err, llm.ErrTooLong)
+	return errors.Is(err, agent.ErrUnavailable) || errors.Is(err, queue.ErrLost) || errors.Is(err, llm.ErrBudget) ||
+		errors.Is(err, llm.ErrTooLong)
 }
 
 // live takes messages out of the inbox and deals with them, until it is ended or fails.

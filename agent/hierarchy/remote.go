@@ -8,6 +8,7 @@ import (
 
 	"github.com/aiopslab/aiopslab/aci"
 	"github.com/aiopslab/aiopslab/agent/hierarchy/a2a"
+	"github.com/aiopslab/aiopslab/agent/hierarchy/seat"
 	"github.com/aiopslab/aiopslab/agent/internal/conversation"
 	"github.com/aiopslab/aiopslab/agent/runbook"
 )
@@ -15,39 +16,78 @@ import (
 // errLost is the error of a maintainer elsewhere that does not do its part. It gets no other chance.
 var errLost = errors.New("it does not do its part")
 
-var memberPrompt = conversation.MustRead(files, "prompts/member.md", "hierarchy/member")
+var (
+	memberPrompt = conversation.MustRead(files, "prompts/member.md", "hierarchy/member")
+	clientPrompt = conversation.MustRead(files, "prompts/client.md", "hierarchy/client")
+)
 
-// remoteMind is the mind of a maintainer that is an agent of somebody else, elsewhere, which is talked to over A2A. It
-// has the calls of the lab as all have: it writes one, and is told what came of it, until it reports.
+// line is how one talks to an agent elsewhere: it is told something, and says what it does.
+type line interface {
+	Say(ctx context.Context, text string) (string, error)
+}
+
+// remoteMind is the mind of a maintainer that is an agent of somebody else, elsewhere: one that is talked to over A2A,
+// or that has joined as an MCP client. It has the calls of the lab as all have: it makes one, and is told what came of
+// it, until it reports.
 type remoteMind struct {
 	g       *group
 	name    string
-	url     string
-	client  *a2a.Client
+	who     string                                  // for the record
+	open    func(ctx context.Context) (line, error) // of the first word
+	line    line
 	actions []*aci.Action
 }
 
 func (g *group) newRemoteMind(service, url string) *remoteMind {
-	m := &remoteMind{g: g, name: service, url: url, actions: append(g.actions(), reportResult)}
-	if g.mode == peers {
-		m.actions = append(m.actions, sendMessage)
+	m := &remoteMind{g: g, name: service, who: "the agent at " + url, actions: g.guestActions()}
+	m.open = func(ctx context.Context) (line, error) {
+		c, err := a2a.Open(ctx, url, g.tokens[service])
+		if err != nil {
+			return nil, err
+		}
+		return &introduced{c, m.introduction()}, nil
+	}
+	if url == byMCP {
+		m.who = "the MCP client"
+		m.open = func(context.Context) (line, error) { return g.seats[service], nil }
 	}
 	return m
+}
+
+// guestActions are those that a maintainer elsewhere has.
+func (g *group) guestActions() []*aci.Action {
+	actions := append(g.actions(), reportResult)
+	if g.mode == peers {
+		actions = append(actions, sendMessage)
+	}
+	return actions
+}
+
+// introduced is a line on which the first word is preceded by an introduction.
+type introduced struct {
+	line
+	introduction string
+}
+
+func (i *introduced) Say(ctx context.Context, text string) (string, error) {
+	if i.introduction != "" {
+		text, i.introduction = i.introduction+"\n\n"+text, ""
+	}
+	return i.line.Say(ctx, text)
 }
 
 // say says something to the agent and returns what it answers, in as much time as the group has patience.
 func (m *remoteMind) say(ctx context.Context, text string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, m.g.patience, fmt.Errorf("no answer within %v", m.g.patience))
 	defer cancel()
-	if m.client == nil {
-		c, err := a2a.Open(ctx, m.url, m.g.tokens[m.name])
+	if m.line == nil {
+		l, err := m.open(ctx)
 		if err != nil {
 			return "", m.lost(ctx, err)
 		}
-		m.client = c
-		text = m.introduction() + "\n\n" + text
+		m.line = l
 	}
-	reply, err := m.client.Say(ctx, text)
+	reply, err := m.line.Say(ctx, text)
 	if err != nil {
 		return "", m.lost(ctx, err)
 	}
@@ -60,30 +100,40 @@ func (m *remoteMind) lost(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	return fmt.Errorf("%w: the agent at %s: %w", errLost, m.url, err)
+	return fmt.Errorf("%w: %s: %w", errLost, m.who, err)
 }
 
-// introduction is what the agent is told first.
+// introduction is what an agent over A2A is told first.
 func (m *remoteMind) introduction() string {
-	var callers []string
-	for _, s := range m.g.services() {
-		if contains(m.g.site.Calls[s], m.name) {
-			callers = append(callers, s)
-		}
-	}
 	var docs []string
 	for _, a := range m.actions {
 		docs = append(docs, a.Text())
 	}
-	text, _ := memberPrompt.Fill("service", m.name, "application", m.g.summary(), "calls",
-		orNobody(m.g.site.Calls[m.name]),
-		"callers", orNobody(callers), "members", strings.Join(m.g.services(), ", "+
-			""), "actions", strings.Join(docs, "\n\n"))
+	return m.g.welcome(memberPrompt, m.name, "actions", strings.Join(docs, "\n\n"))
+}
+
+// welcome is what the maintainer of a service elsewhere is told of its part, with more words in pairs.
+func (g *group) welcome(p *conversation.Prompt, service string, more ...string) string {
+	var callers []string
+	for _, s := range g.services() {
+		if contains(g.site.Calls[s], service) {
+			callers = append(callers, s)
+		}
+	}
+	text, _ := p.Fill(append([]string{
+		"service", service, "application", g.summary(), "calls", orNobody(g.site.Calls[service]), "callers",
+		orNobody(callers), "members", strings.Join(g.services(), ", "),
+	}, more...)...)
 	return text
 }
 
 // Work implements Mind.
 func (m *remoteMind) Work(ctx context.Context, msg Message, before []string, d *desk) (answer, error) {
+	defer func() {
+		if s, ok := m.line.(*seat.Seat); ok {
+			s.Leave() // Whatever the client still asks for, it is not of this message.
+		}
+	}()
 	text := heading(msg) + "\n" + quoted(msg.Text)
 	if len(before) > 0 {
 		text += "\n\nYou were interrupted in this. What you had done before:\n" + quoted(strings.Join(before, "\n"))

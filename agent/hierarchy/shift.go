@@ -23,8 +23,8 @@ const (
 	lookCalls = 14
 	// maxNamed is how many services an answer names at most.
 	maxNamed = 3
-	// returns is how often the group comes back to what it could not mend, though nobody calls, and returnAfter how many
-	// seconds it waits before it does: an alert that fires already calls nobody a second time.
+	// returns is how often the group comes back to what it could not mend, though nobody calls, and returnAfter how
+	// many seconds it waits before it does: an alert that fires already calls nobody a second time.
 	returns     = 2
 	returnAfter = 60
 	// leastWait is for how many seconds one can wait for a page at least.
@@ -204,7 +204,8 @@ func (r *ruleChief) sumUp(nobody bool) string {
 	list := r.causes()
 	switch {
 	case runbook.Over(r.findings()):
-		return list[0].Component + ": " + list[0].Evidence + ". That is over, and nothing is wrong now: we leave it alone."
+		return list[0].Component + ": " + list[0].Evidence + ". That is over, and nothing is wrong now: we leave it " +
+			"alone."
 	case len(list) > 0 && nobody:
 		return "Nobody finds anything that could be put right, but not all is well: " + list[0].Evidence + "."
 	case len(list) > 0:

@@ -113,8 +113,8 @@ func (s *speaker) act(ctx context.Context, response string) (string, error) {
 }
 
 // begin has those begin whom the task is about: where objectives hold at all times by their heartbeats, where
-// something is asked for by being told so, else where users come in, and with those of whom the pager tells. What is to be
-// put right is put right next.
+// something is asked for by being told so, else where users come in, and with those of whom the pager tells. What is to
+// be put right is put right next.
 func (s *speaker) begin(ctx context.Context, pages string) (err error) {
 	switch {
 	case s.g.order != nil && s.g.order.Standing:

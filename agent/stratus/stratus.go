@@ -230,7 +230,8 @@ func (m *machine) begin() {
 
 // commit keeps what was tried, and reports whether it was kept.
 func (m *machine) commit() bool {
-	if m.open && !m.committed(m.Last("The oracles find the system well. I keep what I changed.", "commit", commitWait)) {
+	const thought = "The oracles find the system well. I keep what I changed."
+	if m.open && !m.committed(m.Last(thought, "commit", commitWait)) {
 		return false
 	}
 	m.pages = "" // They were about what is well again.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/aiopslab/aiopslab/aci/mcptool"
 	"github.com/aiopslab/aiopslab/guard"
 	"github.com/aiopslab/aiopslab/session"
 )
@@ -115,8 +116,8 @@ func (a *asker) take(req *mcp.CallToolRequest, step string) *call {
 
 // stale is the result of a call that goes on with none. To take a step instead might be to take it twice.
 func stale() *mcp.CallToolResult {
-	return failed("Error: no call with these arguments waits for answers under this requestState; it may have had " +
-		"them already. Nothing was done. A call without requestState and inputResponses takes a step.")
+	return mcptool.Failed("Error: no call with these arguments waits for answers under this requestState; it may " +
+		"have had them already. Nothing was done. A call without requestState and inputResponses takes a step.")
 }
 
 // attend waits until the step has been taken, or something is to be asked. If the client cancels the call meanwhile,

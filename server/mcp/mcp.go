@@ -12,7 +12,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/aiopslab/aiopslab/aci"
+	"github.com/aiopslab/aiopslab/aci/mcptool"
 	"github.com/aiopslab/aiopslab/agent"
 	"github.com/aiopslab/aiopslab/app"
 	"github.com/aiopslab/aiopslab/guard/policy"
@@ -93,10 +93,7 @@ func New(run Run, o Options) *Server {
 		}}, nil
 	})
 	for _, a := range aci.Actions(o.Task) {
-		s.server.AddTool(&mcp.Tool{
-			Name: a.Name, Description: a.Doc + "\n\nReturns: " + a.Returns, InputSchema: a.Schema(),
-			Annotations: annotations(a),
-		}, s.tool(a))
+		s.server.AddTool(mcptool.Of(a), s.tool(a))
 	}
 	return s
 }
@@ -124,17 +121,6 @@ Each call is a step, and steps and time are limited. ` + submit + asks + `
 The system may take a while to be ready: the first call waits for it.`
 }
 
-// annotations tell a client what an action does to the cloud.
-func annotations(a *aci.Action) *mcp.ToolAnnotations {
-	closed := false
-	t := &mcp.ToolAnnotations{ReadOnlyHint: a.Kind == aci.Read, OpenWorldHint: &closed}
-	if a.Kind == aci.Submit {
-		harmless := false
-		t.DestructiveHint = &harmless
-	}
-	return t
-}
-
 // tool is an action as a tool. A call is a step of the run; one with arguments that are wrong is not,
 // since nothing is done. If the client cancels a call, the command that it runs ends.
 func (s *Server) tool(a *aci.Action) mcp.ToolHandler {
@@ -142,14 +128,9 @@ func (s *Server) tool(a *aci.Action) mcp.ToolHandler {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		defer context.AfterFunc(s.life, cancel)()
-		var args map[string]any
-		if raw := req.Params.Arguments; len(raw) > 0 {
-			if err := json.Unmarshal(raw, &args); err != nil {
-				return failed("Error: the arguments of %s must be a JSON object: %v", a.Name, err), nil
-			}
-		}
-		if err := a.Check(args); err != nil {
-			return failed("%v", err), nil
+		args, wrong := mcptool.Arguments(a, req)
+		if wrong != nil {
+			return wrong, nil
 		}
 		step := agent.CallNamed(a.Name, args)
 		if req.Params.RequestState != "" || len(req.Params.InputResponses) > 0 {
@@ -177,7 +158,9 @@ func came(turn session.Turn, err error) *mcp.CallToolResult {
 	if turn.Over {
 		text += "\nThe run is over. There is nothing more to do."
 	}
-	return &mcp.CallToolResult{IsError: turn.Failed, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	res := mcptool.Text(text)
+	res.IsError = turn.Failed
+	return res
 }
 
 // await waits until the agent has its turn. Who asked for progress is told that it goes on.
@@ -211,14 +194,7 @@ func (s *Server) await(ctx context.Context, req *mcp.CallToolRequest) error {
 // unable is the result of a step that was not taken.
 func unable(err error) *mcp.CallToolResult {
 	if errors.Is(err, session.ErrOver) {
-		return failed("The run is over. There is nothing more to do.")
+		return mcptool.Failed("The run is over. There is nothing more to do.")
 	}
-	return failed("The step could not be taken: %v", err)
-}
-
-func failed(format string, args ...any) *mcp.CallToolResult {
-	return &mcp.CallToolResult{
-		IsError: true,
-		Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}},
-	}
+	return mcptool.Failed("The step could not be taken: %v", err)
 }

@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"crypto/subtle"
 	"errors"
 	"io"
 	"log/slog"
@@ -11,9 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/aiopslab/aiopslab/aci/mcptool"
 	"github.com/aiopslab/aiopslab/internal/logs"
 )
 
@@ -96,17 +95,7 @@ func (s *Server) HTTP(ctx context.Context, l net.Listener, token string) error {
 	return nil
 }
 
-// handler refuses pages of other origins, and who has not the token. The SDK refuses names of other
-// hosts that lead to the loopback interface.
+// handler serves clients that have the token.
 func (s *Server) handler(token string) http.Handler {
-	var h http.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, nil)
-	if token != "" {
-		h = auth.RequireBearerToken(func(_ context.Context, got string, _ *http.Request) (*auth.TokenInfo, error) {
-			if subtle.ConstantTimeCompare([]byte(got), []byte(token)) != 1 {
-				return nil, auth.ErrInvalidToken
-			}
-			return &auth.TokenInfo{Expiration: time.Now().Add(time.Hour)}, nil
-		}, nil)(h)
-	}
-	return http.NewCrossOriginProtection().Handler(h)
+	return mcptool.Guard(token, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.server }, nil))
 }

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// This file is about agents that cannot be reached for a while: one that is started anew, or a gateway before it that has
-// too much to do. What was asked is asked again, and is the same message by its id, so an agent that has done it already
-// can tell.
+// This file is about agents that cannot be reached for a while: one that is started anew, or a gateway before it that
+// has too much to do. What was asked is asked again, and is the same message by its id, so an agent that has done it
+// already can tell.
 
 const (
 	// attempts is how often something is asked, and firstWait and maxWait how long it is waited before the second time
@@ -22,8 +22,8 @@ const (
 	maxWait   = 10 * time.Second
 )
 
-// passing is an error that may be of a moment. After is how long the other side wants to be left alone; 0 if it does not
-// say.
+// passing is an error that may be of a moment. After is how long the other side wants to be left alone; 0 if it does
+// not say.
 type passing struct {
 	error
 	after time.Duration

@@ -12,8 +12,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// This file is about the line to a server of the user's own, which may break: who sends or reads meanwhile waits until it
-// is there again, or it is clear that the messages are lost.
+// This file is about the line to a server of the user's own, which may break: who sends or reads meanwhile waits until
+// it is there again, or it is clear that the messages are lost.
 
 const (
 	// DefaultPatience is how long a server that is lost is waited for.

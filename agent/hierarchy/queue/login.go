@@ -41,7 +41,8 @@ func (l Login) Check(address string) error {
 }
 
 // ErrPassword is the error of an address with a password in it, which would be in command lines and in records.
-var ErrPassword = errors.New("the address of a NATS server has no user, password or token in it: they would be in the record")
+var ErrPassword = errors.New("the address of a NATS server has no user, password or token in it: they would be in " +
+	"the record")
 
 func local(host string) bool {
 	ip := net.ParseIP(host)

@@ -86,7 +86,8 @@ func Open(ctx context.Context, c Config) (*Queue, error) {
 
 func (q *Queue) open(ctx context.Context, c Config) error {
 	options := append(c.Login.options(), nats.Name("aiopslab"), nats.Timeout(startTimeout), nats.MaxReconnects(-1),
-		nats.ReconnectWait(reconnectWait), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings), nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(silent), nats.DisconnectErrHandler(q.broken),
+		nats.ReconnectWait(reconnectWait), nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pings),
+		nats.IgnoreAuthErrorAbort(), nats.ErrorHandler(silent), nats.DisconnectErrHandler(q.broken),
 		nats.ReconnectHandler(q.mended))
 	if c.URL == "" {
 		s, err := serve(c.Dir)
