@@ -47,7 +47,7 @@ func TestInsist(t *testing.T) {
 		{"dropped for ever", drop, 100, attempts, "EOF"},
 		{"forbidden", status(403), 100, 1, "it answers 403"},
 		{"not there", status(404), 100, 1, "it answers 404"},
-		{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", 302) }, 100, 1, "elsewhere"},
+		{"elsewhere", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/other", http.StatusFound) }, 100, 1, "elsewhere"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -101,7 +101,7 @@ func TestInsistInTime(t *testing.T) {
 			return
 		}
 		w.Header().Set("Retry-After", "7")
-		http.Error(w, "not now", 503)
+		http.Error(w, "not now", http.StatusServiceUnavailable)
 	}))
 	defer s.Close()
 	ctx, cancel := context.WithCancel(t.Context())
