@@ -280,7 +280,7 @@ func (g *Goal) twin() bool {
 // Asked is what an operation asks for, as an agent is told, or how long a shift is; "" for other tasks.
 func (p *Problem) Asked() string {
 	if p.Shift() != nil {
-		return fmt.Sprintf("Your shift begins now and lasts %v.", spelled(p.Length()))
+		return fmt.Sprintf("Your shift begins now and lasts %v.", spelled(p.Length())) + p.dayTold()
 	}
 	if g := p.Goal(); g != nil {
 		return g.Told()

@@ -63,6 +63,7 @@ type Problem struct {
 	Document *Document
 
 	length time.Duration  // of a shift; 0 for the document's
+	day    bool           // a whole day of users passes over it
 	place  *cloud.Tenancy // where the lab is a guest; nil in a cluster of its own
 }
 

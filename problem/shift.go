@@ -24,6 +24,8 @@ type Shift struct {
 	Incidents int `yaml:"incidents" json:"incidents"`
 	// FalseAlarms is how many pages come in that time though nothing is wrong.
 	FalseAlarms int `yaml:"false_alarms,omitempty" json:"false_alarms,omitempty"`
+	// Day says that as many users come in that time as on a whole day, see [Problem.OverADay].
+	Day bool `yaml:"day,omitempty" json:"day,omitempty"`
 	// Of are the ids of the mitigations that incidents are drawn from.
 	Of []string `yaml:"of" json:"of"`
 
@@ -247,6 +249,9 @@ func (r *reader) checkShift() {
 	if s.FalseAlarms < 0 {
 		r.add(at("shift", "false_alarms"), "shift.false_alarms: it is a number of pages")
 	}
+	if err := d.Load.dayless(); s.Day && err != nil {
+		r.add(at("shift", "day"), "shift.day: %v", err)
+	}
 	if len(d.Faults) > 0 {
 		r.add(at("faults"), "faults: those of a shift are the ones of the mitigations in shift.of")
 	}
@@ -282,8 +287,12 @@ func (l *Library) link(d *Document, a *app.App) error {
 
 // spelled is a duration in words.
 func spelled(d time.Duration) string {
+	n, unit := d/time.Second, "second"
 	if d%time.Minute == 0 {
-		return fmt.Sprintf("%d minutes", d/time.Minute)
+		n, unit = d/time.Minute, "minute"
 	}
-	return fmt.Sprintf("%d seconds", d/time.Second)
+	if n != 1 {
+		unit += "s"
+	}
+	return fmt.Sprintf("%d %s", n, unit)
 }

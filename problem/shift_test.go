@@ -1,6 +1,7 @@
 package problem_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,64 @@ func TestRoster(t *testing.T) {
 			checkPart(t, p, part, length/parts)
 		}
 	})
+}
+
+// A day of users passes over a shift: as many as ever at its ends, a quarter of them in its middle, whatever its length,
+// and whoever is on call is told how fast. What comes in it is what comes in any.
+func TestOverADay(t *testing.T) {
+	for _, p := range shifts(t) {
+		_, most := p.Load().Bounds()
+		for _, length := range []time.Duration{2 * time.Minute, 24 * time.Minute, 5 * time.Hour} {
+			day, err := p.Lasting(length).OverADay()
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := day.Load()
+			low, high := l.Bounds()
+			d := l.Rate[0].Daily
+			if !day.Day() || d == nil || d.Period != length || d.Peak != 0 || math.Abs(high-most) > 0.01*most ||
+				low > 0.3*high || low < 1 {
+				t.Errorf("%s over %v: %v to %v, %+v, of %v", p.ID, length, low, high, d, most)
+			}
+			if diff := cmp.Diff(times(p.Lasting(length).Roster(3)), times(day.Roster(3))); diff != "" {
+				t.Error(diff)
+			}
+		}
+		day, _ := p.OverADay()
+		if again := day.Lasting(24 * time.Minute); !again.Day() || again.Load().Rate[0].Daily.Period != 24*time.Minute ||
+			!strings.Contains(again.Asked(), "lasts 24 minutes. Users come as on a whole day meanwhile, an hour of it in 1 minute:") {
+			t.Errorf("told %q", again.Asked())
+		}
+		if p.Day() || strings.Contains(p.Asked(), "whole day") || p.Load() != &p.Document.Load {
+			t.Errorf("%s has a day unasked", p.ID)
+		}
+	}
+	l := problemtest.Library(t)
+	detection, err := l.Find("revoke_auth_mongodb-detection-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := detection.OverADay(); err == nil {
+		t.Error("a detection has a day")
+	}
+	document := `id: my-shift-1
+title: on call
+app: hotel-reservation
+load: LOAD
+tasks: [shift]
+shift: {length: 24m, day: true, incidents: 2, of: [revoke_auth_mongodb-mitigation-1, wrong_bin_usage-mitigation-1]}
+`
+	for load, want := range map[string]string{
+		"{rate: 40}": "",
+		"{rate: 2}":  "shift.day: in the night",
+		"{users: {count: 40, think: {min: 1s, max: 1s}}}": "shift.day: a day is made of a rate",
+	} {
+		list, err := l.Parse("mine.yaml", []byte(strings.Replace(document, "LOAD", load, 1)))
+		if want == "" && (err != nil || !list[0].Day() || list[0].Load().Rate[0].Daily == nil) ||
+			want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v", load, err)
+		}
+	}
 }
 
 // checkPart checks what comes in one part of a shift.

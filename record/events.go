@@ -129,6 +129,7 @@ type HandOver struct {
 type Shift struct {
 	From    time.Time `json:"from"`
 	To      time.Time `json:"to"`
+	Day     bool      `json:"day,omitempty"` // a whole day of users passed
 	Planned []Planned `json:"planned"`
 	// FalseAlarms are when somebody was to be called though nothing was wrong.
 	FalseAlarms []time.Time `json:"false_alarms,omitempty"`

@@ -52,7 +52,7 @@ func (l *Local) live(ctx context.Context, until time.Time) (err error) {
 	if l.baseline, err = l.stage.awaitHealth(ctx, minCovered, minCovered); err != nil {
 		return err
 	}
-	l.baseline, err = l.stage.hush(ctx, &l.setting.Problem.Document.Load, l.baseline, l.awaitsAlert("before"))
+	l.baseline, err = l.stage.hush(ctx, l.setting.Problem.Load(), l.baseline, l.awaitsAlert("before"))
 	return err
 }
 

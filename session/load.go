@@ -113,7 +113,7 @@ func (l *ownLoad) surge(ctx context.Context, spec workload.Spec) error {
 // surge has more users come for a while: a part of how many there were when the system was well. They come from where
 // the others do, do what those do, and nobody asks what they got.
 func (l *Local) surge(ctx context.Context, part float64, lasting time.Duration, seed uint64) {
-	more := problem.Load{Mix: l.setting.Problem.Document.Load.Mix}
+	more := problem.Load{Mix: l.setting.Problem.Load().Mix}
 	more.Rate = workload.Constant(part * l.baseline.Load.Total.Rate)
 	spec, err := specOf(l.stage.app, &more, seed)
 	if err == nil {

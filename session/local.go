@@ -140,7 +140,7 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 		l.phase("starting the load generator as a pod in " + t.Load)
 	}
 	l.phase("waiting until its users are served")
-	l.baseline, err = l.stage.set(ctx, &s.Problem.Document.Load, s.Seed, l.awaitsAlert("the start"))
+	l.baseline, err = l.stage.set(ctx, s.Problem.Load(), s.Seed, l.awaitsAlert("the start"))
 	if err != nil {
 		return a, err
 	}
@@ -152,9 +152,11 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	l.tellIsolation()
 	tell(record.BaselineEvent, l.baseline)
 	l.tellMade()
-	l.Made = nil // What an agent can reach makes no worlds any more.
-	if err := l.stage.load.Begin(ctx); err != nil {
-		return a, err
+	l.Made = nil          // What an agent can reach makes no worlds any more.
+	if !s.Problem.Day() { // A day begins with the shift.
+		if err := l.stage.load.Begin(ctx); err != nil {
+			return a, err
+		}
 	}
 	l.tellLoad()
 	if l.healthyActors, err = l.stage.actors(ctx); err != nil {

@@ -98,7 +98,12 @@ func (l *Local) laterReaches() (list []fault.Reach) {
 // begin begins the shift.
 func (s *shift) begin(ctx context.Context, from time.Time) error {
 	s.from, s.to = from, from.Add(s.roster.Length)
-	event := record.Shift{From: s.from, To: s.to}
+	event := record.Shift{From: s.from, To: s.to, Day: s.setting.Problem.Day()}
+	if event.Day {
+		if err := s.stage.load.Begin(ctx); err != nil {
+			return err
+		}
+	}
 	for n, i := range s.roster.Incidents {
 		faults, err := i.Problem.Bind()
 		if err != nil {

@@ -25,7 +25,7 @@ const shiftDocument = `
 id: shift-shop-1
 title: on call for the shop
 app: shop
-load: {rate: 4}
+load: {rate: 8}
 tasks: [shift]
 shift: {length: 3m, incidents: 2, false_alarms: 1, of: [cart-mitigation-1, frontend-mitigation-1]}
 `
@@ -144,6 +144,76 @@ func TestShift(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A day of users begins with the shift, however long it took to get there, and goes through the night by its end.
+func TestShiftDay(t *testing.T) {
+	results := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		w := newShop(t)
+		type count struct {
+			at time.Duration
+			n  int64
+		}
+		var counts []count
+		var began time.Time
+		w.act = func(context.Context, string) string {
+			if began.IsZero() {
+				began = time.Now()
+			}
+			time.Sleep(5 * time.Second)
+			counts = append(counts, count{time.Since(began), w.visits.Load()})
+			return "done"
+		}
+		n := 0
+		a := responder(func(string) string {
+			if n++; n%20 == 0 {
+				return agent.Call("submit", []string{}, 5)
+			}
+			return agent.Call("exec_shell", "sleep")
+		})
+		day, err := shopShift(t).OverADay()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Session{Problem: day, Agent: a, Environment: w.Local, Results: results, Seed: 2}
+		o, err := s.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Local.Close()
+		rec, err := record.Read(o.Record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var shift record.Shift
+		for _, e := range rec.Events {
+			if e.Kind == record.ShiftEvent {
+				if err := e.Decode(&shift); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !shift.Day {
+			t.Errorf("the record has %+v", shift)
+		}
+		in := func(from, to time.Duration) float64 {
+			var first, last count
+			for _, c := range counts {
+				if c.at >= from && first.at == 0 {
+					first = c
+				}
+				if c.at <= to {
+					last = c
+				}
+			}
+			return float64(last.n-first.n) / (last.at - first.at).Seconds()
+		}
+		begin, middle, end := in(0, 30*time.Second), in(75*time.Second, 105*time.Second), in(150*time.Second, 180*time.Second)
+		if !(middle < 0.6*begin && middle < 0.6*end && begin < 1.5*end && end < 1.5*begin) {
+			t.Errorf("%.1f visits a second at the beginning, %.1f in the middle, %.1f at the end", begin, middle, end)
+		}
+	})
 }
 
 // shiftStanding reports whether an incident of a service is there.

@@ -69,7 +69,7 @@ type truth struct {
 
 func describe(p *problem.Problem, seed uint64) truth {
 	t := truth{
-		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Document.Load.Key(), Seed: seed,
+		ID: p.ID, Task: p.Task, App: p.App.Name, Namespace: p.App.Namespace, Load: p.Load().Key(), Seed: seed,
 		Answer: p.Answer(), Goal: p.Goal(), Topology: topologyOf(p.App),
 	}
 	for _, f := range p.Faults() {

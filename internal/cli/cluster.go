@@ -73,7 +73,7 @@ func (g *guest) open(ctx context.Context, run string, p *problem.Problem, env *p
 	if why := p.Lacks(g.cloud); why != "" {
 		return fail(ExitUsage, errors.New(why), "'aiopslab problems --cloud kubeconfig' lists what can be run there.")
 	}
-	if err := g.settle(ctx, run, p.App, &p.Document.Load, p.Namespaces()...); err != nil {
+	if err := g.settle(ctx, run, p.App, p.Load(), p.Namespaces()...); err != nil {
 		return err
 	}
 	return env.OpenOn(ctx, process.Cluster{

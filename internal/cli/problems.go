@@ -221,7 +221,7 @@ func describeProblem(s *State, output string, p *problem.Problem) error {
 	d := problemDetails{
 		problemRow: rowOf(p), Document: p.Document.File, Faults: []string{}, Differs: p.Document.Differs,
 		Without: p.Document.Without,
-		Load:    p.Document.Load.String(),
+		Load:    p.Load().String(),
 		Prompt:  prompt(p),
 	}
 	for _, f := range p.Faults() {

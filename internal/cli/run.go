@@ -35,6 +35,7 @@ type runFlags struct {
 	steps   int
 	time    time.Duration
 	length  time.Duration // of a shift
+	day     bool          // of users passes over it
 	seed    uint64
 	hand    string // over
 	noise   noiseFlag

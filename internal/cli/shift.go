@@ -13,14 +13,23 @@ import (
 	"github.com/aiopslab/aiopslab/session"
 )
 
-// addLength adds the flag for how long a shift lasts.
+// addLength adds the flags for how long a shift lasts, and how many users come.
 func (f *runFlags) addLength(c *cobra.Command) {
 	c.Flags().DurationVar(&f.length, "length", 0, "how long a shift lasts, if that is not what its document says")
+	c.Flags().BoolVar(&f.day, "day", false, "have as many users come during a shift as on a whole day, from one "+
+		"afternoon to the next")
 }
 
-// lasting is the problem with the length that is asked for. The runs of a campaign have it whether or not they are
-// shifts.
+// lasting is the problem with the length and the day that are asked for. The runs of a campaign have the length whether
+// or not they are shifts.
 func (f *runFlags) lasting(p *problem.Problem) (*problem.Problem, error) {
+	if f.day {
+		over, err := p.OverADay()
+		if err != nil {
+			return nil, fail(ExitUsage, fmt.Errorf("--day: %w", err), "")
+		}
+		p = over
+	}
 	switch {
 	case f.length == 0, p.Task != problem.OnCall && f.partOf != "":
 		return p, nil
@@ -49,10 +58,11 @@ went: users' minutes lost, pages answered, incidents mended, harm done, cost.
 NAME is an application that has a shift, the id of a shift that
 'aiopslab problems --task shift' lists, or a YAML file; without one it is
 ` + defaultShift + `. What comes and when is drawn from the seed. A shorter shift
-has the same in less time, and fewer incidents. Time is real. docs/shifts.md
-tells more.`,
+has the same in less time, and fewer incidents. With --day, as many users come
+as on a whole day. Time is real. docs/shifts.md tells more.`,
 		Example: `  aiopslab shift hotel-reservation --agent runbook --length 5m
   aiopslab shift social-network --agent tools --model openai/gpt-5 --length 20m --seed 7
+  aiopslab shift hotel-reservation --day --length 24m
   aiopslab report --task shift`,
 		Args: atMostOne("an application or a document"),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -127,19 +127,25 @@ type problemName struct {
 	App      []byte `json:"app,omitempty"`
 	// Length is that of a shift.
 	Length time.Duration `json:"length,omitempty"`
+	Day    bool          `json:"day,omitempty"`
 }
 
 func nameOf(p *problem.Problem) problemName {
 	if p.BuiltIn() {
-		return problemName{ID: p.ID, Length: p.Length()}
+		return problemName{ID: p.ID, Length: p.Length(), Day: p.Day()}
 	}
-	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive, p.Length()}
+	return problemName{p.ID, p.Document.File, p.Document.Source, p.App.Archive, p.Length(), p.Day()}
 }
 
 func (n problemName) find(l *problem.Library) (*problem.Problem, error) {
 	p, err := n.named(l)
 	if err != nil {
 		return nil, err
+	}
+	if n.Day {
+		if p, err = p.OverADay(); err != nil {
+			return nil, err
+		}
 	}
 	return p.Lasting(n.Length), nil
 }
