@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -20,11 +19,18 @@ const (
 
 // What the words of chores look like.
 var (
-	rotateWords = regexp.MustCompile(`(?i)\brotate the login of the service (\S+) to its (?:database|store) ([^\s,]+),` +
-		`.*\bin the Secret ([^\s,]+)`)
-	blockWords = regexp.MustCompile(`(?i)\bclients in the namespace (\S+) floods the service (\S+) .*\bblock it\b`)
-	addWords   = regexp.MustCompile(`(?i)\badd a service\b.*\bcalled ([^\s:]+): .*\bwith (\d+) replicas of the image ` +
-		`([^\s,]+),.* as (\S+) does,.* on port (\d+)`)
+	rotateWords = regexp.MustCompile(`(?i)\b(?:rotate|renew|replace|change)\b[^.]*\b(?:login|password|credentials?)\b[^.]*`)
+	secretWords = regexp.MustCompile(`(?i)\bSecret ([^\s,.]+)`)
+	storeName   = regexp.MustCompile(`(?i)(?:^|-)(?:db|database|mysql|store)(?:-|$)`)
+
+	floodWords     = regexp.MustCompile(`(?i)[^.]*\b(?:floods?|flooding|hammers?|overloads?|swamps?)\b[^.]*`)
+	namespaceWords = regexp.MustCompile(`(?i)\bnamespace ([^\s,.]+)`)
+	blockWords     = regexp.MustCompile(`(?i)\b(?:block|keep|shut) (?:it|that one|that client|the client)\b`)
+
+	addWords    = regexp.MustCompile(`(?i)\b(?:add|create|set up) a(?:nother)? service\b.*?\b(?:called|named) ([^\s:,.]+)`)
+	likeWords   = regexp.MustCompile(`(?i)\b(?:as|like) ([^\s,.]+)(?: does\b|[,.])`)
+	amountWords = regexp.MustCompile(`(?i)\b(\d+) (?:replicas|pods) of (?:the image )?([^\s,]+)`)
+	portWords   = regexp.MustCompile(`(?i)\bport (\d+)`)
 )
 
 // readChores reads chores out of what is asked, of services that there are.
@@ -35,16 +41,30 @@ func (o *order) readChores(ask string, services []string) {
 			o.add([]string{s.Service})
 		}
 	}
-	if m := rotateWords.FindStringSubmatch(ask); m != nil {
-		add(step{Kind: rotateStep, Service: m[2], Name: m[3], Value: m[1]})
+	secret := secretWords.FindStringSubmatch(ask)
+	if who := mentioned(rotateWords.FindString(ask), services); secret != nil && len(who) == 2 {
+		client, store := who[0], who[1]
+		if storeName.MatchString(client) && !storeName.MatchString(store) {
+			client, store = store, client
+		}
+		add(step{Kind: rotateStep, Service: store, Name: secret[1], Value: client})
 	}
-	if m := blockWords.FindStringSubmatch(ask); m != nil {
-		add(step{Kind: blockStep, Service: m[2], Name: m[1]})
+	flood := floodWords.FindString(ask)
+	from, who := namespaceWords.FindStringSubmatch(flood), mentioned(flood, services)
+	if from != nil && len(who) > 0 && blockWords.MatchString(ask) {
+		add(step{Kind: blockStep, Service: who[0], Name: from[1]})
 	}
-	if m := addWords.FindStringSubmatch(ask); m != nil {
-		port, _ := strconv.Atoi(m[5])
-		replicas, _ := strconv.Atoi(m[2])
-		add(step{Kind: addStep, Service: m[4], Name: m[1], Value: m[3], Replicas: replicas, Port: port})
+	name, amount := addWords.FindStringSubmatch(ask), amountWords.FindStringSubmatch(ask)
+	if port := portWords.FindStringSubmatch(ask); name != nil && amount != nil && port != nil {
+		for _, like := range likeWords.FindAllStringSubmatch(ask, -1) {
+			if slices.Contains(services, like[1]) {
+				add(step{
+					Kind: addStep, Service: like[1], Name: name[1], Value: amount[2], Replicas: number(amount[1]),
+					Port: number(port[1]),
+				})
+				break
+			}
+		}
 	}
 }
 

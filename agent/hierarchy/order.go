@@ -63,19 +63,30 @@ type entry struct {
 	Of    string   `json:"of,omitempty"`
 }
 
-// What the words of an operation look like.
+// What the words of an operation look like. Rules understand no others: these are the words of the built-in tasks, and
+// ways in which people ask for the same.
+const less = `(?:below|less than|under|at most|within|no more than|faster than)`
+
 var (
 	taskWords = regexp.MustCompile(`(?s)This is your task: (.*?)(?:\n\n|$)`)
 
-	createWords = regexp.MustCompile(`(?i)\bcreate\b.*\bConfigMap (\S+) under (\S+)`)
-	envWords    = regexp.MustCompile(`(?i)\benvironment variable (\S+) .*\bto (\S+)$`)
-	imageWords  = regexp.MustCompile(`(?i)\b(?:roll|set|bring)\b.*\bto (?:version|image|the image) (\S+)$`)
-	scaleWords  = regexp.MustCompile(`(?i)\bscale\b.* to (\d+) (?:replicas|pods)`)
+	createWords = regexp.MustCompile(`(?i)\b(?:create|make|deploy|apply)\b.*\bConfigMap (\S+),? (?:under|at|as|key) (\S+)`)
+	envWords    = regexp.MustCompile(`(?i)\b(?:environment )?variable (\S+) .*\bto (\S+)$`)
+	assignWords = regexp.MustCompile(`(?i)\bset ([a-z_][a-z0-9_]*)=(\S+)`)
+	imageWords  = regexp.MustCompile(`(?i)\b(?:roll|set|bring|go|put|return|take|down ?grade|upgrade|update)\b.*` +
+		`\bto (?:version|image|the image|tag) (\S+)$`)
+	scaleWords = regexp.MustCompile(`(?i)\b(?:scale|resize)\b.* to (\d+)\b|` +
+		`\b(?:give|run|have)\b.*?\b(\d+) (?:replicas|pods)\b`)
+	restartWords   = regexp.MustCompile(`(?i)^(?:please )?(?:restart|replace all pods|do a rolling restart)\b`)
+	autoscaleWords = regexp.MustCompile(`(?i)\b(?:set up|configure|enable|add|create|make)\b.*autoscal|\bautoscale\b`)
 
-	limitsWords = regexp.MustCompile(`(?i)(?:below|less than) (\d+) ?% of (?:its|their) (CPU and memory|CPU|memory)`)
-	usageWords  = regexp.MustCompile(`(?i)(CPU|memory) usage.*?(?:below|less than) (\d+) ?%`)
-	p99Words    = regexp.MustCompile(`(?i)(?:99 of 100 requests|99th percentile).*?(?:below|less than) ` +
-		`(a second|\d+ ?(?:ms|s)\b)`)
+	limitsWords = regexp.MustCompile(`(?i)` + less + ` (\d+) ?% of (?:its|their|the) (CPU and memory|CPU|memory)`)
+	usageWords  = regexp.MustCompile(`(?i)(CPU|memory) (?:usage|use).*?` + less + ` (\d+) ?%`)
+	p99Words    = regexp.MustCompile(`(?i)(?:99 (?:of|in) (?:100|a hundred) requests|99 % of (?:the |all )?requests|` +
+		`99th percentile|\bp99\b).*?` + less + ` (a second|\d+ ?(?:ms|milliseconds?|s|seconds?)\b)`)
+	standingWords = regexp.MustCompile(`(?i)\b(?:objectives|SLOs|service levels)(?: are|:)`)
+	fixWords      = regexp.MustCompile(`(?i)^(?:please )?(?:bring|get|lower|reduce) |\bsee to it\b|\bmake sure\b|\bensure\b`)
+	tellWords     = regexp.MustCompile(`(?i)^(?:please )?(?:check|report|tell|measure|find out|say|how much) `)
 
 	reportWords = regexp.MustCompile(`"([a-z0-9_]+)" \((one of ([^)]*)|a number: ([^)]*))\)`)
 )
@@ -101,12 +112,12 @@ func readOrder(description string, services []string) *order {
 			continue
 		}
 		o.readSteps(s, last)
-		if o.Objectives.read(s) || strings.HasPrefix(s, "Check ") || strings.HasPrefix(s, "Report ") {
+		if o.Objectives.read(s) || tellWords.MatchString(s) {
 			o.add(last)
 		}
 		low := strings.ToLower(s)
-		o.Standing = o.Standing || strings.Contains(low, "objectives are")
-		o.Fix = o.Fix || strings.HasPrefix(low, "bring ") || strings.Contains(low, "see to it")
+		o.Standing = o.Standing || standingWords.MatchString(s)
+		o.Fix = o.Fix || fixWords.MatchString(s)
 		o.Objectives.Sum = o.Objectives.Sum || o.Objectives.P99 > 0 && (strings.Contains(low, "in sum") ||
 			strings.Contains(low, "in total") || strings.Contains(low, "together"))
 	}
@@ -154,22 +165,25 @@ func mentioned(sentence string, services []string) (list []string) {
 func (o *order) readSteps(s string, services []string) {
 	for _, service := range services {
 		st := step{Service: service}
-		low := strings.ToLower(s)
 		switch {
+		case autoscaleWords.MatchString(s):
+			st.Kind = autoscaleStep
 		case createWords.MatchString(s):
 			m := createWords.FindStringSubmatch(s)
 			st.Kind, st.Name, st.Value = createStep, m[1], m[2]
 		case envWords.MatchString(s):
 			m := envWords.FindStringSubmatch(s)
 			st.Kind, st.Name, st.Value = envStep, m[1], m[2]
+		case assignWords.MatchString(s):
+			m := assignWords.FindStringSubmatch(s)
+			st.Kind, st.Name, st.Value = envStep, m[1], m[2]
 		case imageWords.MatchString(s):
 			st.Kind, st.Value = imageStep, imageWords.FindStringSubmatch(s)[1]
 		case scaleWords.MatchString(s):
-			st.Kind, st.Value = scaleStep, scaleWords.FindStringSubmatch(s)[1]
-		case strings.HasPrefix(low, "restart "):
+			m := scaleWords.FindStringSubmatch(s)
+			st.Kind, st.Value = scaleStep, m[1]+m[2]
+		case restartWords.MatchString(s):
 			st.Kind = restartStep
-		case strings.Contains(low, "set up autoscaling"):
-			st.Kind = autoscaleStep
 		default:
 			continue
 		}
@@ -202,10 +216,14 @@ func (o *objectives) read(s string) bool {
 	if m := p99Words.FindStringSubmatch(s); m != nil {
 		o.P99 = time.Second
 		if m[1] != "a second" {
-			o.P99, _ = time.ParseDuration(strings.ReplaceAll(m[1], " ", ""))
+			n, unit := number(strings.TrimRight(m[1], " milsecond")), time.Second
+			if strings.Contains(m[1], "m") {
+				unit = time.Millisecond
+			}
+			o.P99 = time.Duration(n) * unit
 		}
 	}
-	o.Ready = o.Ready || strings.Contains(s, "pods are ready")
+	o.Ready = o.Ready || strings.Contains(s, "pods are ready") || strings.Contains(s, "every pod is ready")
 	return *o != before
 }
 

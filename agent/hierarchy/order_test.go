@@ -133,11 +133,67 @@ func TestReadOrder(t *testing.T) {
 			},
 		},
 		{ask: "Make the shop more beautiful."},
+		{ask: "Run the shop on port 80 and tell the guests."},
 	} {
 		g := &problem.Goal{Ask: tt.ask, Report: tt.report}
 		got := readOrder(aci.Description(string(problem.Operation), &app.App{}, g.Told()), stalls)
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s\n%s", tt.ask, diff)
+		}
+	}
+}
+
+// The same is asked in other words.
+func TestReadOrderOtherWords(t *testing.T) {
+	one := func(s step) *order { return &order{Services: []string{s.Service}, Steps: []step{s}} }
+	for _, tt := range []struct {
+		asks []string
+		want *order
+	}{
+		{[]string{
+			"Set verbose=yes for the Deployment catalogue.", "Change the variable verbose of catalogue to yes.",
+		}, one(step{Kind: envStep, Service: "catalogue", Name: "verbose", Value: "yes"})},
+		{[]string{
+			"Go back with orders to version 0.3.1.", "Take the Deployment orders back to the image 0.3.1.",
+			"Downgrade orders to version 0.3.1.", "Update the image of orders to tag 0.3.1.",
+		}, one(step{Kind: imageStep, Service: "orders", Value: "0.3.1"})},
+		{[]string{
+			"Scale catalogue to 7.", "Give catalogue 7 replicas.", "Run 7 pods of catalogue.", "Resize catalogue to 7 replicas.",
+		}, one(step{Kind: scaleStep, Service: "catalogue", Value: "7"})},
+		{[]string{
+			"Please restart orders.", "Replace all pods of orders.", "Do a rolling restart of orders.",
+		}, one(step{Kind: restartStep, Service: "orders"})},
+		{[]string{
+			"Create an autoscaler for orders.", "Autoscale the service orders.", "Configure autoscaling of orders.",
+			"Add a HorizontalPodAutoscaler to orders.",
+		}, one(step{Kind: autoscaleStep, Service: "orders"})},
+		{[]string{
+			"The password with which orders logs in at catalogue-db has leaked. Replace the login of orders to catalogue-db; the new one " +
+				"goes into the Secret keys.",
+			"Change the password of catalogue-db that orders has. It is in the Secret keys, and is to be there afterwards.",
+			"Please renew the credentials of orders for catalogue-db in Secret keys.",
+		}, one(step{Kind: rotateStep, Service: "catalogue-db", Name: "keys", Value: "orders"})},
+		{[]string{
+			"Somebody in the namespace guests hammers front-end. Find out who, and keep that one out.",
+			"A client from namespace guests overloads the service front-end. Shut it out, and nobody else.",
+		}, one(step{Kind: blockStep, Service: "front-end", Name: "guests"})},
+		{[]string{
+			"Set up another service named orders-2, with 3 pods of shop/orders:1.2, like orders, on port 8080.",
+		}, one(step{Kind: addStep, Service: "orders", Name: "orders-2", Value: "shop/orders:1.2", Replicas: 3, Port: 8080})},
+		{[]string{
+			"Get the CPU usage of catalogue under 35 %.", "See to it that the CPU use of catalogue is at most 35 %.",
+			"Reduce the CPU usage of catalogue to less than 35 %.",
+		}, &order{Services: []string{"catalogue"}, Objectives: objectives{CPU: 0.35}, Fix: true}},
+		{[]string{
+			"Make sure that 99 % of the requests to catalogue take no more than 450 milliseconds.",
+			"Ensure that the p99 of catalogue is under 450ms.", "Bring 99 in 100 requests to catalogue within 450 ms.",
+		}, &order{Services: []string{"catalogue"}, Objectives: objectives{P99: 450 * time.Millisecond}, Fix: true}},
+	} {
+		for _, ask := range tt.asks {
+			got := readOrder("This is your task: "+ask, stalls)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s\n%s", ask, diff)
+			}
 		}
 	}
 }
