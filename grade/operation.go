@@ -93,14 +93,7 @@ func Unmet(g *problem.Goal, began time.Time, baseline, l Look) []string {
 	if s := overspent(g, l); s != "" {
 		list = append(list, s)
 	}
-	return append(list, unmetOf(g.Want, began, baseline, l)...)
-}
-
-// Missed lists the objectives of a goal that do not hold in a look: a report that says that they do is wrong.
-func Missed(g *problem.Goal, l Look) []string { return unmetOf(g.Objectives, time.Time{}, Look{}, l) }
-
-func unmetOf(wants []problem.Want, began time.Time, baseline, l Look) (list []string) {
-	for _, w := range wants {
+	for _, w := range g.Want {
 		if w.Like != "" {
 			list = append(list, added(w, baseline, l)...)
 		}
@@ -111,6 +104,29 @@ func unmetOf(wants []problem.Want, began time.Time, baseline, l Look) (list []st
 		list = append(list, unmet(w, began, l.operated(w.Service))...)
 	}
 	return list
+}
+
+// Missed are the objectives of a goal that are known not to hold: what is wrong, by what is asked of which service.
+func Missed(g *problem.Goal, list []Operated) map[string]string {
+	missed := map[string]string{}
+	look := Look{Operated: list}
+	for _, w := range g.Objectives {
+		o := look.operated(w.Service)
+		if o == nil {
+			continue
+		}
+		for what, one := range map[string]problem.Want{
+			"ready": {Ready: w.Ready}, "cpu": {CPU: w.CPU}, "memory": {Memory: w.Memory}, "p99": {P99: w.P99},
+		} {
+			unknown := o.Found &&
+				(one.CPU > 0 && o.CPU < 0 || one.Memory > 0 && o.Memory < 0 || one.P99 > 0 && o.P99 <= 0)
+			one.Service = w.Service
+			if wrong := unmet(one, time.Time{}, o); len(wrong) > 0 && !unknown {
+				missed[w.Service+" "+what] = wrong[0]
+			}
+		}
+	}
+	return missed
 }
 
 func (l Look) operated(service string) *Operated {

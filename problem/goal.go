@@ -25,8 +25,8 @@ type Goal struct {
 	AtFirst *AtFirst `yaml:"at_first,omitempty" json:"at_first,omitempty"`
 	// Want are conditions that must hold in the end, for a while.
 	Want []Want `yaml:"want,omitempty" json:"want,omitempty"`
-	// Objectives are what a report is about that says whether they hold. They must hold in a healthy twin: one in which
-	// they do not, though the agent has changed nothing, tells nothing about the agent.
+	// Objectives are what a report is about that says whether they hold. They must hold in a healthy twin: one that
+	// misses them from before the agent's first call on tells nothing about the agent.
 	Objectives []Want `yaml:"objectives,omitempty" json:"objectives,omitempty"`
 	// Report is what the answer must tell.
 	Report []Item `yaml:"report,omitempty" json:"report,omitempty"`

@@ -37,6 +37,7 @@ const (
 	NoiseEvent      = "noise"      // Noise, until the agent's turn, and in it
 	DecoyEvent      = "decoy"      // Decoy, once for each
 	FaultEvent      = "fault"      // Fault, once for each that showed
+	FoundEvent      = "found"      // services with objectives at the beginning of the turn: []grade.Operated
 	HandOverEvent   = "hand-over"  // HandOver
 	ShiftEvent      = "shift"      // Shift, when it begins
 	IncidentEvent   = "incident"   // Incident of a shift, whenever something becomes of it

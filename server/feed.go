@@ -20,7 +20,7 @@ func withheld(e record.Event) bool {
 	switch e.Kind {
 	case record.ProblemEvent, record.PastEvent, record.BaselineEvent, record.NoiseEvent, record.DecoyEvent,
 		record.FaultEvent, record.HandOverEvent, record.SeverityEvent, record.TransactionEvent, record.LookEvent,
-		record.JudgementEvent, record.VerdictEvent:
+		record.JudgementEvent, record.VerdictEvent, record.FoundEvent:
 		return true
 	case record.PhaseEvent:
 		var p record.Phase

@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -188,7 +189,7 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 			return Infra, fmt.Sprintf("the machine is too busy to judge: for %.0f %% of its time of work the lab "+
 				"waited for a processor that other programs had; run less beside it, or with a smaller -j", 100*waited)
 		}
-		if why := h.misled(res); why != "" {
+		if why := h.misled(); why != "" {
 			return Infra, why
 		}
 		if why := spoilt(h.baseline, last, len(h.truth.Faults)); h.mends && why != "" && h.touched() == "" {
@@ -207,24 +208,23 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 	return "", ""
 }
 
-// misled says why a report on a healthy twin cannot be judged, or "": it is to say that the objectives hold, and they
-// did not, though the agent has changed nothing. Who reported that they hold was not wrong if they ever did.
-func (h *history) misled(res grade.Result) string {
+// misled says why a report on a healthy twin cannot be judged, or "": it is to say that the objectives hold, and one was
+// missed at the beginning of the agent's turn and ever after. What was so before its first call is not the agent's doing.
+func (h *history) misled() string {
 	g := h.truth.Goal
-	if g == nil || len(g.Objectives) == 0 || len(h.truth.Faults) > 0 || h.unreported() ||
-		h.changes.made > 0 || h.load() != "" {
+	if g == nil || len(g.Objectives) == 0 || len(h.truth.Faults) > 0 || h.unreported() {
 		return ""
 	}
-	n, why := 0, ""
+	missed := grade.Missed(g, h.found)
 	for _, l := range h.looks {
-		if missed := grade.Missed(g, l); len(missed) > 0 {
-			n, why = n+1, strings.Join(missed, "; ")
-		}
+		now := grade.Missed(g, l.Operated)
+		maps.DeleteFunc(missed, func(key, _ string) bool { return now[key] == "" })
 	}
-	if n == 0 || res.Success() && n < len(h.looks) {
+	if len(missed) == 0 {
 		return ""
 	}
-	return "nothing was wrong, and the objectives did not hold all the same: " + why
+	return "nothing was wrong, and the objectives were missed all the same: " +
+		strings.Join(slices.Sorted(maps.Values(missed)), "; ")
 }
 
 // inTheWay says how the agent's own doing was in the way of judging a mitigation, or "".

@@ -190,6 +190,11 @@ func (l *Local) Prepare(ctx context.Context, s Setting, tell Tell) (a Admission,
 	if err := l.stage.beginTurn(ctx); err != nil {
 		return a, err
 	}
+	if g := l.stage.goal; g != nil && len(g.Objectives) > 0 {
+		if found, err := l.stage.operated(ctx); err == nil { // Else nobody knows, and the agent is judged all the same.
+			tell(record.FoundEvent, found)
+		}
+	}
 	l.life.HandOver()
 	if l.found, err = l.stage.actors(ctx); err != nil {
 		l.found = l.healthyActors

@@ -262,7 +262,7 @@ func (r *run) tell(kind string, data any) {
 	}
 	switch {
 	case kind == record.FaultEvent, kind == record.PastEvent, kind == record.BaselineEvent, kind == record.LoadEvent,
-		kind == record.NoiseEvent, kind == record.DecoyEvent, kind == record.HandOverEvent,
+		kind == record.NoiseEvent, kind == record.DecoyEvent, kind == record.HandOverEvent, kind == record.FoundEvent,
 		kind == record.SeverityEvent, kind == record.TransactionEvent, kind == record.ShiftEvent,
 		kind == record.IncidentEvent, kind == record.ShiftEndEvent, data == (record.Phase{Name: injectingPhase}):
 		r.withhold(kind, data)

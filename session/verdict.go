@@ -138,6 +138,7 @@ type history struct {
 	interrupt    bool // the system was not watched for as long as it takes
 	changes      changes
 	doing        Doing
+	found        []grade.Operated // services with objectives, at the beginning of the turn
 	hold         grade.Holding
 	looks        []grade.Look
 	blind        string // why the system could not be looked at any more
@@ -203,6 +204,8 @@ func decode(rec *record.Record) (*history, error) {
 			err = h.addSeverity(e)
 		case record.DoingEvent:
 			err = e.Decode(&h.doing)
+		case record.FoundEvent:
+			err = e.Decode(&h.found)
 		case record.HoldEvent:
 			err = e.Decode(&h.hold)
 		case record.BlindEvent:

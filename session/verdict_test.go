@@ -28,7 +28,8 @@ type aRun struct {
 	doing      Doing
 	hold       grade.Holding
 	blind      string
-	goal       *problem.Goal // of an operation
+	goal       *problem.Goal    // of an operation
+	found      []grade.Operated // of one with objectives
 	// Of an incident: answers by question, in the order in which they are given, and its questions, all four if there
 	// are none.
 	answers   []record.Answer
@@ -68,6 +69,9 @@ func (a aRun) write(t *testing.T) string {
 		}
 	}
 	add(record.BaselineEvent, sound(0))
+	if a.found != nil {
+		add(record.FoundEvent, a.found)
+	}
 	began := time.Now()
 	add(record.BriefingEvent, record.Briefing{Description: "find out"})
 	add(record.StepEvent, record.Step{Number: 1, Response: "nonsense", Observation: "Error parsing response"})
