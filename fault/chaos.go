@@ -133,7 +133,7 @@ func (f *disturbed) Inject(ctx context.Context, e *Env) error {
 	if f.stop == nil {
 		if f.what.IO != nil {
 			var err error
-			if f.volumes, err = volumesOf(ctx, e, f.target); err != nil {
+			if f.volumes, err = storageOf(ctx, e, f.target); err != nil {
 				return err
 			}
 		}

@@ -48,8 +48,8 @@ func (f *disturbed) Names() map[string][]string {
 	return map[string][]string{f.target: f.volumes}
 }
 
-// volumesOf are the claims of a service that there are, and their volumes.
-func volumesOf(ctx context.Context, e *Env, service string) (names []string, err error) {
+// storageOf are the claims of a service that there are, and their volumes.
+func storageOf(ctx context.Context, e *Env, service string) (names []string, err error) {
 	o, err := read(e.App)
 	if err != nil {
 		return nil, err
