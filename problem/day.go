@@ -69,7 +69,8 @@ func (p *Problem) dayTold() string {
 	if !p.Day() {
 		return ""
 	}
-	return fmt.Sprintf(" Users come as on a whole day meanwhile, an hour of it in %v: it is early afternoon now, when most come, "+
-		"night in the middle of the shift, and afternoon again at its end. Everything else goes at its usual pace.",
+	return fmt.Sprintf(" Users come as on a whole day meanwhile, an hour of it in %v: it is early afternoon now, "+
+		"when most come, night in the middle of the shift, and afternoon again at its end. Everything else goes at its "+
+		"usual pace.",
 		spelled(p.hour().Round(time.Second)))
 }

@@ -208,8 +208,9 @@ func (h *history) excuse(res grade.Result) (Class, string) {
 	return "", ""
 }
 
-// misled says why a report on a healthy twin cannot be judged, or "": it is to say that the objectives hold, and one was
-// missed at the beginning of the agent's turn and ever after. What was so before its first call is not the agent's doing.
+// misled says why a report on a healthy twin cannot be judged, or "": it is to say that the objectives hold, and one
+// was missed at the beginning of the agent's turn and ever after. What was so before its first call is not the agent's
+// doing.
 func (h *history) misled() string {
 	g := h.truth.Goal
 	if g == nil || len(g.Objectives) == 0 || len(h.truth.Faults) > 0 || h.unreported() {
