@@ -70,7 +70,7 @@ func (p *Problem) dayTold() string {
 		return ""
 	}
 	return fmt.Sprintf(" Users come as on a whole day meanwhile, an hour of it in %v: it is early afternoon now, "+
-		"when most come, night in the middle of the shift, and afternoon again at its end. Everything else goes at its "+
-		"usual pace.",
+		"when most come, night in the middle of the shift, and afternoon again at its end. Everything else goes at "+
+		"its usual pace.",
 		spelled(p.hour().Round(time.Second)))
 }

@@ -50,11 +50,12 @@ type options struct {
 	mind       func(g *group, service string) (Mind, error) // that of tests
 }
 
-// Entries are the agent in its three ways. Others are the agents of the lab, any of which can be the maintainers.
-func Entries(others []agent.Entry) []agent.Entry {
+// Entries are the agent in its three ways. Others are the agents of the lab, any of which can be the maintainers. On
+// out, which may be nil, the user is told how MCP clients join.
+func Entries(others []agent.Entry, out io.Writer) []agent.Entry {
 	o := options{
 		mode: manager, heartbeat: DefaultHeartbeat, patience: DefaultPatience, env: os.Getenv,
-		listen: defaultListen, tell: os.Stderr,
+		listen: defaultListen, tell: out,
 	}
 	doc := map[mode]string{
 		manager: "a manager and a maintainer for each service, with a model or by rules",

@@ -241,7 +241,7 @@ func TestAgentsAsMaintainers(t *testing.T) {
 			return agent.Call("submit", []string{}), nil
 		}), nil
 	}}
-	e, err := Entries([]agent.Entry{entry})[0].Options("maintainer=looker")
+	e, err := Entries([]agent.Entry{entry}, nil)[0].Options("maintainer=looker")
 	if err != nil || e.NeedsModel || e.Name != "hierarchy:maintainer=looker" {
 		t.Fatalf("%+v, %v", e, err)
 	}
@@ -259,7 +259,7 @@ func TestAgentsAsMaintainers(t *testing.T) {
 
 func TestOptions(t *testing.T) {
 	others := []agent.Entry{{Name: "react", NeedsModel: true}, {Name: "oracle", KnowsTruth: true}}
-	with := Entries(others)[0].Options
+	with := Entries(others, nil)[0].Options
 	for _, tt := range []struct {
 		text  string
 		model bool

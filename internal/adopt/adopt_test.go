@@ -1,6 +1,7 @@
 package adopt
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -191,6 +192,7 @@ func TestAdoptErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	added := fmt.Sprintf("%s:%d", broken, strings.Count(string(front), "\n")+2) // Where more begins.
 	with := func(more string) func(*Options) {
 		return func(o *Options) { o.Source = write(string(front) + "---\n" + more) }
 	}
@@ -203,7 +205,7 @@ func TestAdoptErrors(t *testing.T) {
 		{"broken", func(o *Options) { o.Source = write("kind: List\n---\nkind: Service\nmetadata: {name: x\nspec: {}\n") }, broken + ":"},
 		{"tab", func(o *Options) { o.Source = write("kind: Service\n---\nkind: Service\n\tname: x\n") }, broken + ":"},
 		{"no object", func(o *Options) { o.Source = write("a: b\n") }, broken + ":1: it is no object of Kubernetes"},
-		{"no name", with("apiVersion: v1\nkind: Service\n"), broken + ":43: Service has no metadata.name"},
+		{"no name", with("apiVersion: v1\nkind: Service\n"), added + ": Service has no metadata.name"},
 		{"twice", with(string(front)), "ConfigMap front is in " + broken + ":1 already"},
 		{"nothing", func(o *Options) { o.Source = t.TempDir() }, "has no objects of Kubernetes"},
 		{"values of none", func(o *Options) { o.Values = []string{"x"} }, "--values is for charts"},
@@ -214,7 +216,7 @@ func TestAdoptErrors(t *testing.T) {
 		{"wrong mix", func(o *Options) { o.Mix = write("name: x\noperations:\n- {name: a, wieght: 1, path: /}\n") }, `:3: unknown field "wieght"; did you mean "weight"?`},
 		{"name", func(o *Options) { o.Name = "My App" }, `--name "My App": want small letters, digits and '-'`},
 		{"namespace", func(o *Options) { o.Namespace = "kube-system" }, "--namespace kube-system is the cluster's"},
-		{"namespaces", with("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: z}\n"), "the objects are in several namespaces, and an application has one: ConfigMap a (" + broken + ":43) is in x"},
+		{"namespaces", with("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: x}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: z}\n"), "the objects are in several namespaces, and an application has one: ConfigMap a (" + added + ") is in x"},
 		{"fault", func(o *Options) { o.Kinds = []string{"pod_kil"} }, `--faults: there is no fault "pod_kil"; did you mean "pod_kill"?`},
 		{"no workload", func(o *Options) {
 			o.Source = write("apiVersion: v1\nkind: Service\nmetadata: {name: front}\nspec: {ports: [{port: 80}]}\n")

@@ -5,6 +5,7 @@ package builtin
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"strings"
@@ -40,11 +41,11 @@ type Parts struct {
 	Problems fs.FS // documents, *.yaml
 }
 
-// AllAgents are the agents that --agent can name, the program's own first.
-func (p Parts) AllAgents() []agent.Entry {
+// AllAgents are the agents that --agent can name, the program's own first. Those whom others join say on out how.
+func (p Parts) AllAgents(out io.Writer) []agent.Entry {
 	alone := slices.Concat(p.Agents,
 		[]agent.Entry{runbook.Entry, shellagent.Entry, react.Entry, flash.Entry, tools.Entry})
-	return slices.Concat(alone, hierarchy.Entries(alone), stratus.Entries(), classic.Entries(),
+	return slices.Concat(alone, hierarchy.Entries(alone, out), stratus.Entries(), classic.Entries(),
 		[]agent.Entry{oracle.Entry, noop.Entry}, blunt.Entries(), []agent.Entry{exploit.Snoop})
 }
 
@@ -95,7 +96,7 @@ func (p Parts) Check() error {
 		}
 	}
 	return cmp.Or(
-		free("an agent", Parts{}.AllAgents(), p.Agents, func(e agent.Entry) string { return e.Name }),
+		free("an agent", Parts{}.AllAgents(nil), p.Agents, func(e agent.Entry) string { return e.Name }),
 		free("an application", apps.All(), p.Apps, func(a *app.App) string { return a.Name }),
 		free("a fault", fault.Kinds(), p.Faults, func(k *fault.Kind) string { return k.Name }),
 	)

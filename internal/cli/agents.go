@@ -37,7 +37,7 @@ func findAgent(s *State, name string, c *cage.Cage) (agent.Entry, error) {
 	}
 	var names []string
 	var optional func() (agent.Entry, error)
-	for _, e := range s.Parts.AllAgents() {
+	for _, e := range s.Parts.AllAgents(s.Stderr) {
 		if e.Name == name {
 			return e, nil
 		}
@@ -86,7 +86,7 @@ func listAgents(s *State) list[agentRow] {
 			return fmt.Sprintf("%s\t%s\t%s\t%s", r.Name, yesNo[r.NeedsModel], yesNo[r.KnowsTruth], r.Doc)
 		},
 	}
-	for _, e := range s.Parts.AllAgents() {
+	for _, e := range s.Parts.AllAgents(s.Stderr) {
 		l.rows = append(l.rows, agentRow{e.Name, e.Doc, e.KnowsTruth, e.NeedsModel})
 	}
 	l.rows = append(l.rows, agentRow{Name: replayPrefix + "FILE", Doc: "gives the responses of a record again"},

@@ -56,7 +56,7 @@ func taskNames() []string {
 
 func agentNames(s *State) []string {
 	var names []string
-	for _, a := range s.Parts.AllAgents() {
+	for _, a := range s.Parts.AllAgents(s.Stderr) {
 		names = append(names, a.Name)
 	}
 	return append(names, external.Prefix, replayPrefix)

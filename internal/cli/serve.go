@@ -176,7 +176,7 @@ func (f *serveFlags) open(s *State) (net.Listener, server.Options, error) {
 	if o.Loopback, err = checkAddr(f.addr, o.Token, "--token-file or AIOPSLAB_TOKEN"); err != nil {
 		return nil, o, err
 	}
-	for _, a := range s.Parts.AllAgents() {
+	for _, a := range s.Parts.AllAgents(s.Stderr) {
 		o.Agents = append(o.Agents, a.Name)
 	}
 	o.Check = func(ctx context.Context, n server.NewSession) error { return checkAgent(ctx, s, f.models, n) }
