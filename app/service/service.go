@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel/propagation"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -53,7 +52,6 @@ type Service struct {
 	Well func(context.Context) bool
 
 	metrics   *metrics
-	provider  *sdktrace.TracerProvider
 	tracer    trace.Tracer
 	propagate propagation.TextMapPropagator
 	served    callSpans // of calls to the service

@@ -40,7 +40,7 @@ $`)
 	}
 }
 
-// A service that is told to stop takes its leave; one that is killed does not.
+// A service that is told to stop takes its leave; one that is killed does not. Neither leaves anything running.
 func TestLeave(t *testing.T) {
 	for _, tt := range []struct {
 		signal syscall.Signal
@@ -50,7 +50,7 @@ func TestLeave(t *testing.T) {
 			server := kittest.New(t).Machine("web", "10.244.0.2")
 			left := make(chan error, 1)
 			run := server.Start(func(ctx context.Context, env *kit.Env) error {
-				s, err := New(ctx, env, Config{Name: "web"})
+				s, err := New(ctx, env, Config{Name: "web", Collector: "http://10.244.0.2:4317"})
 				if err != nil {
 					return err
 				}

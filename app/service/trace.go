@@ -54,15 +54,16 @@ func (s *Service) startTraces(ctx context.Context, cfg Config) error {
 		if err != nil {
 			return err
 		}
-		opts = append(opts, sdktrace.WithBatcher(&exporter{SpanExporter: sender, log: s.Log},
-			sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout)))
+		batches := sdktrace.NewBatchSpanProcessor(&exporter{SpanExporter: sender, log: s.Log},
+			sdktrace.WithBatchTimeout(exportEvery), sdktrace.WithExportTimeout(exportTimeout))
+		opts = append(opts, sdktrace.WithSpanProcessor(batches))
+		// It ends even if there is no time to wait for that; a provider that is shut down in no time would leave it.
+		s.onClose(func(ctx context.Context) error {
+			_ = batches.Shutdown(ctx) // A collector that is away is no failure of the service.
+			return nil
+		})
 	}
-	s.provider = sdktrace.NewTracerProvider(opts...)
-	s.tracer = s.provider.Tracer("github.com/aiopslab/aiopslab/app/service")
-	s.onClose(func(ctx context.Context) error {
-		_ = s.provider.Shutdown(ctx) // A collector that is away is no failure of the service.
-		return nil
-	})
+	s.tracer = sdktrace.NewTracerProvider(opts...).Tracer("github.com/aiopslab/aiopslab/app/service")
 	return nil
 }
 
