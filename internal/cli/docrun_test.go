@@ -93,7 +93,7 @@ func docScratch(t *testing.T, docs []docText) string {
 	}
 	for _, f := range records.Files {
 		if f.Name == "results/1.jsonl" {
-			for _, name := range []string{"results/1.jsonl", "a/1.jsonl", "b/1.jsonl", "more/1.jsonl", "one.jsonl"} {
+			for _, name := range []string{"results/1.jsonl", "results/paper/1.jsonl", "a/1.jsonl", "b/1.jsonl", "more/1.jsonl", "one.jsonl"} {
 				files[name] = string(f.Data)
 			}
 		}
