@@ -159,7 +159,7 @@ func create(ctx context.Context, dyn dynamic.Interface, o *unstructured.Unstruct
 	}
 }
 
-// WaitReady returns when cluster DNS and metrics-server are up.
+// WaitReady returns when cluster DNS and metrics-server are up, and names are found.
 func (c *Cloud) WaitReady(ctx context.Context) error {
 	if err := c.addons.wait(ctx); err != nil {
 		return fmt.Errorf("the cluster is not ready: %w", err)
@@ -168,10 +168,11 @@ func (c *Cloud) WaitReady(ctx context.Context) error {
 		list, err := c.client.AppsV1().Deployments(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{})
 		if err == nil {
 			waiting := unready(list.Items)
-			if len(waiting) == 0 && len(list.Items) > 0 {
+			if len(waiting) > 0 || len(list.Items) == 0 {
+				err = fmt.Errorf("waiting for %s", strings.Join(waiting, ", "))
+			} else if err = c.findsNames(ctx); err == nil {
 				return nil
 			}
-			err = fmt.Errorf("waiting for %s", strings.Join(waiting, ", "))
 		}
 		select {
 		case <-time.After(addonRetry):
@@ -179,6 +180,15 @@ func (c *Cloud) WaitReady(ctx context.Context) error {
 			return fmt.Errorf("the cluster is not ready: %w", err)
 		}
 	}
+}
+
+// findsNames looks a Service up. Nodes hear of the pods of cluster DNS a moment after these are ready.
+func (c *Cloud) findsNames(ctx context.Context) error {
+	conn, err := c.Dial(ctx, "tcp", "kubernetes.default:443")
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 func unready(list []appsv1.Deployment) (names []string) {
