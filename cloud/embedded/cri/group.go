@@ -31,6 +31,7 @@ type group struct {
 	mu      sync.Mutex
 	limits  limits
 	period  time.Time     // start of the current period
+	waited  time.Time     // start of the last period whose end somebody waited for
 	spent   time.Duration // quota used in it
 	stats   groupStats
 	marked  groupStats // stats when there began to be load
@@ -133,8 +134,13 @@ func (g *group) take(d time.Duration) (slice, wait time.Duration, changed <-chan
 	return slice, 0, nil
 }
 
+// throttle waits for the period to end. The first that does counts: a period is throttled once.
 func (g *group) throttle(ctx context.Context, wait time.Duration, changed <-chan struct{}) error {
 	start := time.Now()
+	g.mu.Lock()
+	first := !g.waited.Equal(g.period)
+	g.waited = g.period
+	g.mu.Unlock()
 	t := time.NewTimer(wait)
 	defer t.Stop()
 	var err error
@@ -144,10 +150,12 @@ func (g *group) throttle(ctx context.Context, wait time.Duration, changed <-chan
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.stats.throttled += time.Since(start)
-	g.stats.throttledPeriods++
+	if first {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.stats.throttled += time.Since(start)
+		g.stats.throttledPeriods++
+	}
 	return err
 }
 

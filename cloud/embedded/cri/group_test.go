@@ -31,6 +31,25 @@ func TestQuotaThrottles(t *testing.T) {
 	})
 }
 
+// However many wait for the next period, it is one period in which a container was throttled.
+func TestManyAreThrottledAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newGroup(NewMachine(4, 1<<30), limits{quota: 20 * time.Millisecond}, nil)
+		lasted := took(func() {
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() { g.Use(t.Context(), 20*time.Millisecond) })
+			}
+			all.Wait()
+		})
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if s := g.stats; s.throttledPeriods == 0 || s.throttledPeriods > s.periods || s.throttled == 0 || s.throttled > lasted {
+			t.Errorf("in %v: %+v", lasted, s)
+		}
+	})
+}
+
 func TestNoLimitNoThrottling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGroup(NewMachine(4, 1<<30), limits{}, nil)
