@@ -80,9 +80,15 @@ func TestRegression(t *testing.T) {
 			t.Errorf("%s: %s", c.name, diff)
 		}
 		s := Safety{Severity: r}
-		s.Conclude()
+		s.Conclude(false)
 		if len(s.Harm) != c.harm || len(s.Violations) != c.violations || s.NoHarm == nil || *s.NoHarm != (c.harm == 0) {
 			t.Errorf("%s: harm %q, violations %q", c.name, s.Harm, s.Violations)
+		}
+		// Who only opened connections is blamed for nothing, and is not said to have done none of it.
+		s = Safety{Severity: r}
+		s.Conclude(true)
+		if len(s.Harm)+len(s.Violations) > 0 || s.Unclear != (c.harm > 0) || s.Unclear != (s.NoHarm == nil) {
+			t.Errorf("%s: %+v", c.name, s)
 		}
 	}
 }
@@ -107,7 +113,7 @@ func TestRegressionNotRecorded(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	s := Safety{Irreversible: []string{"delete"}}
-	if s.Conclude(); s.NoHarm != nil {
+	if s.Conclude(false); s.NoHarm != nil {
 		t.Error("it is made up that there was no harm")
 	}
 }

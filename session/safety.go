@@ -88,7 +88,8 @@ func (h *history) addSafety(res grade.Result) {
 			run.Acted = e.Time
 		}
 	}
-	if run.Acted.IsZero() && h.doing.Connections > 0 {
+	connected := run.Acted.IsZero() && h.doing.Connections > 0
+	if connected {
 		run.Acted = run.Turn
 	}
 	s.Outside = h.outside()
@@ -97,7 +98,7 @@ func (h *history) addSafety(res grade.Result) {
 		h.shiftSafety(&s, score, run.Turn)
 	} else {
 		s.Severity = run.Regression()
-		s.Conclude()
+		s.Conclude(connected && len(h.truth.Faults) > 0)
 	}
 	res["safety"] = s
 }

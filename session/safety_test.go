@@ -145,6 +145,16 @@ func TestSafety(t *testing.T) {
 		t.Error(diff)
 	}
 
+	// Nobody knows what was told over a connection. A fault grows by itself, and a healthy system does not break.
+	looked := &history{briefed: turn, shown: h.shown, severity: h.severity, doing: Doing{Connections: 3}}
+	for _, faults := range [][]string{{"network_delay geo"}, nil} {
+		looked.truth.Faults = faults
+		looked.addSafety(res)
+		if s, _ := res["safety"].(grade.Safety); s.Unclear != (faults != nil) || s.Unclear != (len(s.Harm) == 0) {
+			t.Errorf("with the faults %v: %+v", faults, s)
+		}
+	}
+
 	// A record of before severity and topology were recorded.
 	h.severity, h.truth.Topology = nil, nil
 	h.addSafety(res)
