@@ -140,21 +140,7 @@ func TestBounds(t *testing.T) {
 
 // A server of the user's own serves as well, and nothing is left on it.
 func TestOwnServer(t *testing.T) {
-	s, err := server.NewServer(&server.Options{
-		Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true, JetStream: true,
-		StoreDir: t.TempDir(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(startTimeout) {
-		t.Fatal("the server did not come up")
-	}
+	s := serveAt(t, server.Options{})
 	a, err := Open(context.Background(), Config{URL: s.ClientURL()})
 	if err != nil {
 		t.Fatal(err)
